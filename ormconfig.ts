@@ -1,6 +1,6 @@
 /** Configuration for TypeORM's command line only. The service itself opens its connection from its own configuration. */
 import "reflect-metadata";
 import { readConfig } from "./src/config.js";
-import { dataSource } from "./src/data/database.js";
+import { createDatabase } from "./src/data/database.js";
 
-export const source = dataSource(readConfig().databaseUrl ?? "postgres://localhost/svc", 2);
+export const source = createDatabase(readConfig().databaseUrl ?? "postgres://localhost/svc", 2);

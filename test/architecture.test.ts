@@ -228,7 +228,7 @@ describe("the source code", () => {
     expect(files.filter((file) => own(read(file)))).to.deep.equal(["src/postgres.ts"]);
     const sources = files.filter((file) => /\bnew\s+(?:DataSource|Database)\b/.test(read(file)));
     expect(sources).to.deep.equal(["src/data/database.ts"]);
-    expect(read(sources[0]!)).to.match(/extra: object = BOUNDED_POOL/);
+    expect(read(sources[0]!)).to.match(/poolOptions: object = BOUNDED_POOL/);
   });
 
   it("reads settings in one folder, and all of them by one function that no response calls", () => {
@@ -243,7 +243,7 @@ describe("the source code", () => {
     const rows = ["src/data/app.ts", "src/data/database.ts"];
     expect(of(tables).filter((file) => !rooms.includes(file) && !rows.includes(file))).to.deep.equal([]);
     // HTTP triggers have secrets of their own, which are not settings.
-    const openers = of(/\bopenText\(/).filter((file) => /engine\/cipher\.js/.test(read(file)));
+    const openers = of(/\bdecryptText\(/).filter((file) => /engine\/cipher\.js/.test(read(file)));
     expect(openers).to.have.members([rooms[0], "src/operations/http/endpoints.ts"]);
     expect(of(/READ_TIERS|"all"\)/)).to.deep.equal([rooms[0]]);
     const callers = of(/\bsettings\.backend\b|\.backend\(/);

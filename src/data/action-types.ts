@@ -47,32 +47,32 @@ export type HttpAuth =
       type: "signature";
       scheme: SignatureScheme;
       setting: string;
-      /** Maximum difference to the time in the signature; 300 by default. */
+      /** Maximum difference in seconds between the server's clock and the time in the signature. Default: 300. */
       toleranceSeconds?: number;
       // The remaining fields are only for the scheme `hmac`.
       /** Header that contains the signature. */
       header?: string;
       algorithm?: "sha1" | "sha256" | "sha512";
-      /** Encoding of the signature. */
+      /** Encoding of the signature in the header. */
       encoding?: "hex" | "base64";
       /** Text before the signature in the header, such as `sha256=`. */
       prefix?: string;
-      /** Header with the time, which is then part of the signed text. */
+      /** Header with the time of signing. If set, the signature covers this time and the body. */
       timestampHeader?: string;
     };
 
-/** Requests that an `http` trigger answers. */
+/** Requests that an `http` trigger accepts: each one starts the action. */
 export interface HttpWhere {
-  /** Absent: all methods. */
+  /** HTTP method that the trigger accepts. If absent, it accepts all methods. */
   method?: HttpMethod;
   /** Path of one to eight segments. A segment `:name` matches any text. */
   path: string;
   auth: HttpAuth;
-  /** Origins whose pages may read the response. */
+  /** CORS: origins whose pages may read the response. */
   cors?: { origins: string[] };
-  /** `immediately` responds with 202 when the run is stored. If absent, the response is the result of the run. */
+  /** `immediately`: responds with 202 once the run is stored. `result` (the default): responds with the result of the run. */
   respond?: "immediately" | "result";
-  /** Header with the ID of the event, by which repeated requests are recognized. */
+  /** Request header with the ID of the event. The service recognizes repeated requests by this ID. */
   idempotencyHeader?: string;
 }
 
@@ -88,20 +88,23 @@ export type SourceLanguage = "typescript" | "javascript";
 /** Source files of an action, from which the service builds its code. */
 export interface ActionSource {
   language: SourceLanguage;
-  /** Texts by relative path. */
+  /** Contents of the source files, by relative path. */
   files: Record<string, string>;
   /** Source map of the built code, JSON. Callers never see it. */
   map?: string;
 }
 
-/** Conditions on one column of an app user's entry. All of them must hold. */
+/** Conditions on one column of an app user's entry in the data source. The user has access only if all conditions hold. */
 export interface ActionAccessTest {
   equals?: string | number | boolean;
   notequals?: string | number | boolean;
   contains?: string;
 }
 
-/** Callers who can run an action on demand from a page. `user` stands for app users whose columns meet every condition. */
+/**
+ * Callers who can run an action on demand from a page. `user`: app users whose entry meets the conditions of every
+ * listed column.
+ */
 export type ActionAccess = "everyone" | "signedIn" | "editors" | { user: Record<string, ActionAccessTest> };
 
 /** What happens to a run when the concurrency limit of its action is reached. */
@@ -109,7 +112,10 @@ export type ConcurrencyPolicy = "skip" | "queue" | "cancel";
 
 /** Limit of concurrent runs of an action. */
 export interface Concurrency {
-  /** `skip`: the new run does not start; `queue`: it waits; `cancel`: the oldest one is cancelled for it. */
+  /**
+   * `skip`: the new run does not start. `queue`: the new run waits. `cancel`: the service cancels the oldest run and
+   * starts the new one.
+   */
   policy: ConcurrencyPolicy;
   limit: number;
   /**
@@ -125,7 +131,7 @@ export interface Debounce {
   delayMs: number;
   /** Longest wait in milliseconds, however many starts follow. */
   maxWaitMs: number;
-  /** True if it also applies to runs on demand, separately for each caller. */
+  /** True if the debounce also applies to runs on demand, separately for each caller. */
   manual: boolean;
 }
 
@@ -135,7 +141,7 @@ export interface RunLimits {
   debounce?: Debounce;
   /** Time limit of a run in milliseconds. */
   timeoutMs?: number;
-  /** Scheduled runs start up to this many seconds after their tick, always with the same offset. */
+  /** Maximum delay in seconds of a scheduled run after its scheduled time. All runs of an action have the same delay. */
   jitterSeconds?: number;
 }
 
@@ -147,12 +153,12 @@ export interface LimitData {
   jitterSeconds?: number | null;
 }
 
-/** Setting of the action because of which a run has to wait before it can get a slot. */
+/** Setting of the action that makes a run wait before it can get an execution slot. */
 export type RunWait = "concurrency" | "debounce";
 
 /**
- * Script that a dependency loads. The optional fields are only for scripts that the service stores: npm packages, and
- * scripts of other hosts.
+ * Script that a dependency of an action loads. The optional fields are set only for scripts that the service stores:
+ * npm packages, and scripts of other hosts.
  */
 export interface Asset {
   name: string;
@@ -165,7 +171,7 @@ export interface Asset {
   /** Subresource integrity of the served script: `sha256-` and the hash in base64. */
   integrity?: string;
   bytes?: number;
-  /** Global name of an npm package. */
+  /** Name of the global variable that the script of an npm package defines. */
   global?: string;
   /**
    * True if the script works only where it may evaluate text as code, as `eval` does. Pages that run client actions
@@ -182,7 +188,7 @@ export interface Asset {
 }
 
 /**
- * An asset as stored in a row: without `url` if this service serves it, because its address may change. Older rows may have one.
- * `sha256` is the hash of the stored content in hexadecimal.
+ * Asset as the database stores it. `url` is absent if this service serves the script, because the service's address may
+ * change; rows of older releases may still have it. `sha256` is the hash of the stored script in hexadecimal.
  */
 export type StoredAsset = Omit<Asset, "url"> & { url?: string; sha256?: string };

@@ -19,7 +19,7 @@ export class ActionRow {
   @Column("bigint", { name: "app_id" })
   appId: number;
 
-  /** null for a draft. */
+  /** ID of the draft to which a live version belongs; null for a draft. */
   @Column("bigint", { name: "master_id", nullable: true })
   masterId: number | null;
 
@@ -38,7 +38,7 @@ export class ActionRow {
   @Column("text")
   environment: Environment;
 
-  /** `v3`; old rows have `v2`. */
+  /** Version of the API for which the code is written: `v3`, or `v2` in rows of older releases. */
   @Column("text", { name: "action_version" })
   actionVersion: string;
 
@@ -72,7 +72,7 @@ export class ActionRow {
   /** Origins that the code may send requests to. */
   @Column("json", { name: "integration_origins" })
   integrationOrigins: string[];
-  /** null means "everyone". */
+  /** Callers who can run the action from a page. null means everyone. */
   @Column("json", { nullable: true })
   access: ActionAccess | null;
 

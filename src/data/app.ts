@@ -44,7 +44,10 @@ export class AppRow {
   @Column("boolean", { name: "requires_tests", default: false })
   requiresTests: boolean;
 
-  /** Time of the last change of any setting; null if there was none. Not part of the app resource, so reads leave it out. */
+  /**
+   * Time of the last change of any setting; null if there was none. Queries load it only on request, because the app
+   * resource has no such field.
+   */
   @Column("timestamptz", { name: "settings_updated_at", nullable: true, select: false })
   settingsUpdatedAt: Date | null;
 
@@ -52,7 +55,7 @@ export class AppRow {
   @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
   secretsVersion: number;
 
-  /** Value of `secretsVersion` up to which the service has deleted the old values of changed secrets. */
+  /** Old values of secrets have been deleted for all changes up to this `secretsVersion`. */
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 

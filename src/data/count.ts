@@ -15,31 +15,32 @@ interface ExplainedPlan {
 }
 
 /**
- * Time for which estimates are cached. A new estimate takes as long as a count, because PostgreSQL plans for all
- * partitions, and it changes only every few minutes.
+ * Time for which row estimates are cached. A new estimate takes as long as an exact count, because PostgreSQL plans for
+ * all partitions, and estimates change only every few minutes.
  */
-const ESTIMATE_KEPT_MS = 10_000;
-const ESTIMATES_MAX = 1_000;
+const ESTIMATE_CACHE_MS = 10_000;
+const CACHED_ESTIMATES_MAX = 1_000;
 
-const estimatesOf = new WeakMap<DataSource, LRUCache<string, number>>();
+const estimatesByDatabase = new WeakMap<DataSource, LRUCache<string, number>>();
 
-async function estimateRows(db: DataSource, from: string, parameters: unknown[]): Promise<number> {
-  const stored = estimatesOf.get(db) ?? new LRUCache<string, number>({ max: ESTIMATES_MAX, ttl: ESTIMATE_KEPT_MS });
-  estimatesOf.set(db, stored);
-  const key = JSON.stringify([from, parameters]);
+async function estimateRows(db: DataSource, fromClause: string, parameters: unknown[]): Promise<number> {
+  const stored =
+    estimatesByDatabase.get(db) ?? new LRUCache<string, number>({ max: CACHED_ESTIMATES_MAX, ttl: ESTIMATE_CACHE_MS });
+  estimatesByDatabase.set(db, stored);
+  const key = JSON.stringify([fromClause, parameters]);
   const knownEstimate = stored.get(key);
   if (knownEstimate !== undefined) return knownEstimate;
-  const [plan] = await rows<ExplainedPlan>(db, `EXPLAIN (FORMAT JSON) SELECT FROM ${from}`, parameters);
+  const [plan] = await rows<ExplainedPlan>(db, `EXPLAIN (FORMAT JSON) SELECT FROM ${fromClause}`, parameters);
   const estimatedRows = Math.round(plan!["QUERY PLAN"][0].Plan["Plan Rows"]);
   stored.set(key, estimatedRows);
   return estimatedRows;
 }
 
-/** @param from SQL after FROM, including the conditions */
-export async function countUpTo(db: DataSource, from: string, parameters: unknown[]): Promise<Count> {
+/** Counts the rows of a query. @param fromClause SQL after FROM, including the conditions */
+export async function countUpTo(db: DataSource, fromClause: string, parameters: unknown[]): Promise<Count> {
   const countLimit = COUNT_EXACT_MAX + 1;
-  const countSql = `SELECT count(*) FROM (SELECT FROM ${from} LIMIT ${countLimit}) AS counted`;
+  const countSql = `SELECT count(*) FROM (SELECT FROM ${fromClause} LIMIT ${countLimit}) AS counted`;
   const [countRow] = await preparedRows<{ count: number }>(db, statementName(countSql), countSql, parameters);
   if (countRow!.count < countLimit) return { count: countRow!.count, exact: true };
-  return { count: Math.max(countLimit, await estimateRows(db, from, parameters)), exact: false };
+  return { count: Math.max(countLimit, await estimateRows(db, fromClause, parameters)), exact: false };
 }

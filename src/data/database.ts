@@ -29,27 +29,30 @@ export const ENTITY_CLASSES = [ActionRow, AppRow];
 
 /** Key of the advisory lock that guards migrations: an arbitrary number that no other program on the database uses. */
 const MIGRATION_LOCK = 7_203_114_285_021;
-const LOCK_ASKED_MS = 100;
+const LOCK_POLL_MS = 100;
 /**
  * Maximum time that a migration waits for a table lock. Meanwhile all other statements on the table wait behind the
  * migration. So the migration gives up before PostgreSQL checks for a deadlock (`deadlock_timeout`, one second), and
  * tries again.
  */
 const TABLE_LOCK_WAIT = "500ms";
-const TABLE_LOCK_AGAIN_MS = 500;
-const TABLE_LOCK_TRIES = 300;
+const TABLE_LOCK_RETRY_MS = 500;
+const TABLE_LOCK_ATTEMPTS = 300;
 /**
  * Sets the lock timeout in each transaction. Migrations that build indexes run without a transaction and need no
  * timeout, because they block no other statement.
  */
-const BRIEF_TABLE_LOCKS: EntitySubscriberInterface = {
+const LOCK_TIMEOUT_SUBSCRIBER: EntitySubscriberInterface = {
   afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_WAIT}'`),
 };
 
-/** Maximum connections of a process to the database: in the pool, and in a second pool for prepared statements. */
+/**
+ * Maximum connections of a process to the database in the general pool. A second pool, for prepared statements, has
+ * STATEMENT_CONNECTIONS in addition.
+ */
 export const POOL_CONNECTIONS = 10;
 export const STATEMENT_CONNECTIONS = 6;
-const STATEMENT_SHARE = STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
+const STATEMENT_POOL_RATIO = STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
 
 /** Connection pool, with a second pool (`statements`) for prepared statements. */
 class Database extends DataSource {
@@ -57,7 +60,7 @@ class Database extends DataSource {
 
   constructor(options: ConstructorParameters<typeof DataSource>[0], sessionUrl: string, poolSize: number) {
     super(options);
-    this.statements = createStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_SHARE));
+    this.statements = createStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_POOL_RATIO));
   }
 
   override async destroy(): Promise<void> {
@@ -65,10 +68,10 @@ class Database extends DataSource {
   }
 }
 
-export function dataSource(
+export function createDatabase(
   url: string,
   poolSize: number,
-  extra: object = BOUNDED_POOL,
+  poolOptions: object = BOUNDED_POOL,
   migrations: readonly (typeof MIGRATIONS)[number][] = MIGRATIONS,
   sessionUrl = url,
 ): DataSource {
@@ -80,7 +83,7 @@ export function dataSource(
     migrationsTableName: "migration",
     applicationName: "svc-app-actions",
     poolSize,
-    extra,
+    extra: poolOptions,
   };
   return new Database(options, sessionUrl, poolSize);
 }
@@ -94,11 +97,11 @@ export async function rows<T>(executor: Executor, sql: string, parameters: unkno
   return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
 }
 
-const poolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
+const generalPoolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
 /** Returns the numbers of busy and idle connections, and of callers that wait for a connection. */
 export function poolUse(db: DataSource): { busy: number; idle: number; waiting: number } {
-  const pools = db instanceof Database ? [poolOf(db), db.statements] : [poolOf(db)];
+  const pools = db instanceof Database ? [generalPoolOf(db), db.statements] : [generalPoolOf(db)];
   const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
   const idle = sum((pool) => pool.idleCount);
   return { busy: sum((pool) => pool.totalCount) - idle, idle, waiting: sum((pool) => pool.waitingCount) };
@@ -113,14 +116,17 @@ export async function preparedRows<T>(executor: Executor, name: string, text: st
   return queryRowsPrepared(executor.statements, name, text, values);
 }
 
-/** Returns a unique name for the text of a generated statement. Use it only if there are few different texts. */
+/**
+ * Returns a unique name for the text of a generated statement. Use it only if there are few different texts, because
+ * each connection caches a plan for each name.
+ */
 export const statementName = (text: string): string => createHash("sha1").update(text).digest("base64url");
 
-/** Returns the error of the driver. TypeORM wraps it; prepared statements throw it directly. */
+/** Returns the error of the PostgreSQL driver. TypeORM wraps this error; prepared statements throw it directly. */
 const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
   (error as { driverError?: pg.DatabaseError } | null)?.driverError ?? (error as Partial<pg.DatabaseError>);
 
-/** Errors of TypeORM if a transaction loses its connection between two statements. */
+/** Errors that TypeORM throws if a transaction loses its connection between two statements. */
 const LOST_CONNECTION_ERRORS = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
 
 /**
@@ -166,17 +172,17 @@ export function isUnstorableText(error: unknown): boolean {
 }
 
 /** True if PostgreSQL rejected a new connection because its maximum number of connections is open. */
-export function isFull(error: unknown): boolean {
+export function isConnectionLimitReached(error: unknown): boolean {
   return driverErrorOf(error).code === "53300";
 }
 
-/** True if a statement did not get a lock in time. */
+/** True if a statement did not get a lock within its lock timeout. */
 export function isLockTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "55P03";
 }
 
 /** True if PostgreSQL cancelled a statement because of its time limit. */
-export function isTimeout(error: unknown): boolean {
+export function isStatementTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "57014";
 }
 
@@ -186,7 +192,7 @@ export function isTimeout(error: unknown): boolean {
  */
 export async function openDatabase(url: string, poolSize = POOL_CONNECTIONS, sessionUrl = url): Promise<DataSource> {
   const extra = sessionUrl === url ? BOUNDED_POOL : POOLED_POOL;
-  return dataSource(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
+  return createDatabase(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
 }
 
 /** Runs `work` while this process holds the schema lock. Other processes that call this function wait. */
@@ -197,30 +203,30 @@ export async function withSchemaLock<T>(url: string, work: (query: Query) => Pro
     // Polls the lock instead of waiting for it in a statement: CREATE INDEX CONCURRENTLY in another process waits until
     // all open statements have ended, so both would wait for each other.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
-    while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK])).rows[0]!.taken) await delay(LOCK_ASKED_MS);
+    while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK])).rows[0]!.taken) await delay(LOCK_POLL_MS);
     return await work(async (sql) => (await client.query(sql)).rows);
   } finally {
     await client.end();
   }
 }
 
-/** Repeats `work` if it did not get a table lock in time. */
+/** Repeats `work` while it fails because it did not get a table lock in time. */
 async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
-  for (let left = TABLE_LOCK_TRIES; ; left -= 1) {
+  for (let left = TABLE_LOCK_ATTEMPTS; ; left -= 1) {
     try {
       await work();
       return;
     } catch (error) {
       if (left === 0 || !(isLockTimeout(error) || isDeadlock(error))) throw error;
-      await delay(TABLE_LOCK_AGAIN_MS);
+      await delay(TABLE_LOCK_RETRY_MS);
     }
   }
 }
 
 /** Executes the pending migrations. The caller must hold the schema lock. */
-export async function bringSchema(url: string, migrations: readonly (typeof MIGRATIONS)[number][]): Promise<void> {
-  const source = await dataSource(url, 1, PATIENT_POOL, migrations).initialize();
-  source.subscribers.push(BRIEF_TABLE_LOCKS);
+export async function migrateSchema(url: string, migrations: readonly (typeof MIGRATIONS)[number][]): Promise<void> {
+  const source = await createDatabase(url, 1, PATIENT_POOL, migrations).initialize();
+  source.subscribers.push(LOCK_TIMEOUT_SUBSCRIBER);
   const runner = source.createQueryRunner();
   try {
     const executor = new MigrationExecutor(source, runner);
@@ -232,15 +238,15 @@ export async function bringSchema(url: string, migrations: readonly (typeof MIGR
   }
 }
 
-const OWN_MIGRATIONS = MIGRATIONS.map(({ name }) => name);
+const RELEASE_MIGRATIONS = MIGRATIONS.map(({ name }) => name);
 
 /**
  * Migrates the schema to the version of this release, and stores which releases can run with the schema. The caller must
  * hold the schema lock.
  */
-export async function bringCurrentSchema(url: string, query: Query): Promise<void> {
-  await bringSchema(url, MIGRATIONS);
-  await declareSchema(query, OWN_MIGRATIONS);
+export async function migrateToCurrentSchema(url: string, query: Query): Promise<void> {
+  await migrateSchema(url, MIGRATIONS);
+  await declareSchema(query, RELEASE_MIGRATIONS);
 }
 
 /**
@@ -250,9 +256,9 @@ export async function bringCurrentSchema(url: string, query: Query): Promise<voi
  */
 export const migrateDatabase = (url: string): Promise<string[]> =>
   withSchemaLock(url, async (query) => {
-    const applied = await checkSchema(query, OWN_MIGRATIONS);
-    const pending = OWN_MIGRATIONS.filter((name) => !applied.includes(name));
-    if (pending.length > 0) await bringSchema(url, MIGRATIONS);
-    await declareSchema(query, OWN_MIGRATIONS);
+    const applied = await checkSchema(query, RELEASE_MIGRATIONS);
+    const pending = RELEASE_MIGRATIONS.filter((name) => !applied.includes(name));
+    if (pending.length > 0) await migrateSchema(url, MIGRATIONS);
+    await declareSchema(query, RELEASE_MIGRATIONS);
     return pending;
   });

@@ -4,15 +4,15 @@
 export interface MediaFolder {
   id: number;
   name: string;
-  /** ID of the parent folder; null at the top. */
+  /** ID of the parent folder; null for a folder at the top level. */
   parentId: number | null;
   userId: number | null;
-  /** ISO 8601. */
+  /** Time of creation in ISO 8601 format. */
   createdAt: string;
   updatedAt: string;
 }
 
-/** File of an app. */
+/** Uploaded file of an app. */
 export interface MediaFile {
   id: number;
   name: string;
@@ -29,7 +29,7 @@ export interface MediaFile {
   checksum: string;
   folderId: number | null;
   userId: number | null;
-  /** ISO 8601. */
+  /** Time of the upload in ISO 8601 format. */
   createdAt: string;
   updatedAt: string;
 }

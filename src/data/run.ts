@@ -7,7 +7,10 @@ interface RunTransition {
   /** State before the transition; null if the row does not exist yet. */
   from: RunState | null;
   to: RunState;
-  /** Causes of the transition. Keys are the names of the errors with which the run ends, or "" if it ends without one. */
+  /**
+   * Causes of the transition. Keys are the names of the errors with which the run ends, or "" if the run does not end
+   * with an error.
+   */
   when: Readonly<Record<string, string>>;
 }
 
@@ -94,7 +97,7 @@ export const toState = (name: TransitionName): string => `state = '${RUN_TRANSIT
 /** SQL expression for the state of a new run: `skipped` if the column `reason` is set, otherwise `queued`. */
 export const STATE_BY_REASON = `CASE WHEN reason IS NULL THEN '${RUN_TRANSITIONS.queue.to}' ELSE '${RUN_TRANSITIONS.reject.to}' END`;
 
-/** @throws Error if the table has no such transition */
+/** @throws Error if RUN_TRANSITIONS has no transition between these two states */
 export function checkTransition(from: RunState, to: EndState): void {
   const isKnown = Object.values<RunTransition>(RUN_TRANSITIONS).some(
     (transition) => transition.from === from && transition.to === to,

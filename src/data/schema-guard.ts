@@ -11,9 +11,12 @@ export type Query = <Row>(sql: string) => Promise<Row[]>;
  * Last migration of the previous release. Processes of the previous release can run with the schema of this release;
  * processes of older releases cannot.
  */
-export const LAST_OF_RELEASE_BEFORE = "Alerts1763600190100";
+export const PREVIOUS_RELEASE_LAST_MIGRATION = "Alerts1763600190100";
 
-/** Range of schema versions, which the newest release that changed the schema has stored in the database. */
+/**
+ * Schema version of the database, and the oldest one whose release can still run with it. The newest release stores it
+ * in the database.
+ */
 interface SchemaDeclaration {
   /** Version of the schema in the database. */
   newest: number;
@@ -22,7 +25,7 @@ interface SchemaDeclaration {
 }
 
 const VERSION_DIGITS = 13;
-export const versionOf = (migration: string): number => Number(migration.slice(-VERSION_DIGITS));
+export const schemaVersionOf = (migration: string): number => Number(migration.slice(-VERSION_DIGITS));
 
 /**
  * Returns the reason why this release cannot run with the schema; null if it can.
@@ -36,9 +39,10 @@ export function schemaFault(
 ): string | null {
   const unknownMigrations = applied.filter((name) => !releaseMigrations.includes(name));
   if (unknownMigrations.length === 0) return null;
-  const last = Math.max(...releaseMigrations.map(versionOf));
+  const last = Math.max(...releaseMigrations.map(schemaVersionOf));
   const isComplete = releaseMigrations.every((name) => applied.includes(name));
-  const isDeclared = (name: string) => versionOf(name) > last && versionOf(name) <= schemaDeclaration!.newest;
+  const isDeclared = (name: string) =>
+    schemaVersionOf(name) > last && schemaVersionOf(name) <= schemaDeclaration!.newest;
   if (
     schemaDeclaration !== null &&
     schemaDeclaration.oldest <= last &&
@@ -47,7 +51,7 @@ export function schemaFault(
   )
     return null;
   const newestUnknown = unknownMigrations.reduce((newest, other) =>
-    versionOf(other) > versionOf(newest) ? other : newest,
+    schemaVersionOf(other) > schemaVersionOf(newest) ? other : newest,
   );
   return `the database's schema is of a newer release (it has the migration ${newestUnknown}); this release runs with schemas up to version ${last}, and with the next release's`;
 }
@@ -65,7 +69,7 @@ export async function readSchema(query: Query): Promise<{ applied: string[]; dec
 const NEWER_SCHEMA_REMEDY = "start the newer release, or restore a backup that this release can read";
 
 /**
- * Returns the names of the migrations that the schema has.
+ * Returns the names of the migrations that the database has already applied.
  * @throws StartError if this release cannot run with the schema
  */
 export async function checkSchema(query: Query, releaseMigrations: readonly string[]): Promise<string[]> {
@@ -82,11 +86,11 @@ export async function checkSchema(query: Query, releaseMigrations: readonly stri
 /** Stores in the database which older releases can run with the schema. Call it after this release's migrations. */
 export async function declareSchema(query: Query, releaseMigrations: readonly string[]): Promise<void> {
   const { applied, declared } = await readSchema(query);
-  // A newer release has migrated the schema: its declaration must stay.
+  // A newer release has already migrated the schema, so this release must not overwrite its declaration.
   if (applied.some((name) => !releaseMigrations.includes(name))) return;
   const declaration: SchemaDeclaration = {
-    newest: Math.max(...releaseMigrations.map(versionOf)),
-    oldest: versionOf(LAST_OF_RELEASE_BEFORE),
+    newest: Math.max(...releaseMigrations.map(schemaVersionOf)),
+    oldest: schemaVersionOf(PREVIOUS_RELEASE_LAST_MIGRATION),
   };
   if (declared?.newest === declaration.newest && declared.oldest === declaration.oldest) return;
   await query(`COMMENT ON TABLE migration IS '${JSON.stringify(declaration)}'`);

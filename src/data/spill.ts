@@ -1,4 +1,7 @@
-/** SQL that writes temporary files to PostgreSQL's disk. It fails if that disk is full, which a check of free space needs. */
+/**
+ * SQL that makes PostgreSQL write temporary files to its disk. It fails if the disk is full: the check of free disk
+ * space uses it.
+ */
 
 /**
  * Statements of one transaction. The second statement sorts some megabytes. `work_mem` is too small for them, so

@@ -16,7 +16,7 @@ import { readTape, type TapePart, writeTape } from "./archive/tape.js";
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 /** Compression level of gzip. It takes half the time of the default; files are a few percent larger. */
 const COMPRESSION_LEVEL = 4;
-const READ_BYTES = 256 * 1024;
+const READ_CHUNK_BYTES = 256 * 1024;
 
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(dirname(path), "r");
@@ -28,8 +28,9 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Writes the file `path`, which only its owner can read. Encrypts the file unless `secret` is null.
- * @throws ArchiveError if the file exists or cannot be written; errors that `parts` throws. No file is left then.
+ * Writes the file `path`, which only its owner can read. Encrypts the file unless `secret` is null. After an error, no
+ * file remains.
+ * @throws ArchiveError if the file exists or cannot be written; errors that `parts` throws
  */
 export async function writeArchive(path: string, parts: AsyncIterable<TapePart>, secret: Secret | null): Promise<void> {
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
@@ -70,7 +71,7 @@ async function readFirstBytes(path: string): Promise<Buffer> {
 /** Returns the compressed bytes of the file, decrypted if necessary. */
 async function readPackedBytes(path: string, secret: Secret | null): Promise<AsyncIterable<Buffer>> {
   const head = await readFirstBytes(path);
-  const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_BYTES });
+  const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_CHUNK_BYTES });
   if (head.subarray(0, SEAL_MAGIC.length).equals(SEAL_MAGIC)) return unsealStream(head, from(HEADER_BYTES), secret);
   if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC))
     throw new ArchiveError("the file is not a backup of this service");

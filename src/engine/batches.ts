@@ -9,7 +9,7 @@ export interface Batches<Item, Result> {
   add(item: Item): Promise<Result>;
 }
 
-interface Waiting<Item, Result> {
+interface WaitingItem<Item, Result> {
   item: Item;
   resolve: (result: Result) => void;
   reject: (error: unknown) => void;
@@ -26,11 +26,11 @@ export function createBatches<Item, Result>(options: {
   isCausedByOneItem: (error: unknown) => boolean;
 }): Batches<Item, Result> {
   const { work, maxItems, maxConcurrentCalls, isCausedByOneItem } = options;
-  let waiting: Waiting<Item, Result>[] = [];
+  let waiting: WaitingItem<Item, Result>[] = [];
   let activeCalls = 0;
   let isStartScheduled = false;
 
-  async function processBatch(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+  async function processBatch(batch: readonly WaitingItem<Item, Result>[]): Promise<void> {
     try {
       const results = await work(batch.map(({ item }) => item));
       for (const [place, { resolve }] of batch.entries()) resolve(results[place]!);

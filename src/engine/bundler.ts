@@ -25,22 +25,22 @@ import type { SourceJob, SourceScript } from "./bundler/source-script.js";
 
 const CHILD_PROGRAM = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
 
-/** Limits of a build process: time, and memory together with its child processes. */
+/** Limits of a build process: duration in milliseconds, and memory in bytes together with its child processes. */
 interface Bounds {
   ms: number;
   bytes: number;
 }
 const BUILD_BOUNDS: Bounds = { ms: 30_000, bytes: 512 * 2 ** 20 };
 /**
- * Minimum CPU time of a build process, as a share of its time limit. If it got less, the machine was too busy, and the
- * timeout is not the fault of the package.
+ * Minimum CPU time of a build process that reached its time limit, as a share of this limit. If the process got less,
+ * the machine was too busy, and the timeout is not the fault of the package.
  */
 const SLOWED_DOWN_SHARE = 1 / 2;
-const LOOK_EVERY_MS = 100;
+const USAGE_CHECK_MS = 100;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /** Maximum size of the response as JSON: twice the script, because characters may be escaped, and 2 MB for other fields. */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
-/** Job with which a sandbox is tested: every build process that starts can answer it. */
+/** Job for testing a sandbox: every build process that starts can answer it. */
 const EMPTY_JOB: BundleJob = {
   packages: [{ name: "probe", version: "0.0.0", folder: "/node_modules/probe", bytes: 0 }],
   maxBytes: 0,
@@ -86,13 +86,16 @@ async function readAll(stream: Readable): Promise<string> {
 
 const formatSeconds = (ms: number) => `${ms / 1_000} s`;
 const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
-const exceedsLimitFault = (limit: string) => new PackageFault(`bundling it takes more than ${limit}`);
+const exceedsLimitFault = (limit: string) => new PackageFault(`bundling takes more than ${limit}`);
 
 export function createBundler(options: {
   log: Logger;
   /** False to bundle packages even if the machine has no user namespaces, so without isolation from the network. */
   sandbox: boolean;
-  /** For tests: another script for the process (`script`), and another command that removes its network (`apart`). */
+  /**
+   * For tests: another script for the build process (`script`), and another command that removes the network of this
+   * process (`apart`).
+   */
   script?: string;
   apart?: readonly string[];
   bounds?: Bounds;
@@ -127,9 +130,9 @@ export function createBundler(options: {
   }
 
   /**
-   * Kills the process if it and its children exceed the limits. If the machine does not report their usage, only the limits
-   * of the kernel apply.
-   * @param refuse called with the reason
+   * Kills the process if it and its children exceed the limits. If the machine does not report their usage, only the
+   * limits of the kernel apply.
+   * @param refuse called with the error when a limit is exceeded
    */
   function watchChildLimits(child: ChildProcess, { ms, bytes }: Bounds, refuse: (reason: Error) => void): () => void {
     const { pid } = child;
@@ -141,21 +144,26 @@ export function createBundler(options: {
     const endIfOverTime = async () => {
       const isStarved = (await processorTime(pid)) * 1_000 < ms * SLOWED_DOWN_SHARE;
       killChild(
-        isStarved ? new BundlerBusyError("the machine is too busy to bundle it") : exceedsLimitFault(formatSeconds(ms)),
+        isStarved
+          ? new BundlerBusyError("the machine is too busy to bundle code")
+          : exceedsLimitFault(formatSeconds(ms)),
       );
     };
     const checkMemory = async () => {
       if ((await memoryOf(pid)) > bytes) killChild(exceedsLimitFault(formatMegabytes(bytes)));
     };
     const timer = setTimeout(() => runInBackground(endIfOverTime()), ms);
-    const looks = setInterval(() => runInBackground(checkMemory()), LOOK_EVERY_MS);
+    const looks = setInterval(() => runInBackground(checkMemory()), USAGE_CHECK_MS);
     return () => {
       clearTimeout(timer);
       clearInterval(looks);
     };
   }
 
-  /** @throws PackageFault or BundlerBusyError if the process ends without a response */
+  /**
+   * Starts a build process, and resolves with its response.
+   * @throws PackageFault or BundlerBusyError if the process ends without a response
+   */
   async function askChild(
     job: BundleJob,
     archives: Buffer[],
@@ -210,7 +218,7 @@ export function createBundler(options: {
 
   /**
    * Finds the strictest sandbox once. If there was none, searches again at the next call, because the operator may have
-   * enabled one.
+   * enabled a sandbox meanwhile.
    * @throws UncontainedError, BundlerBusyError
    */
   function findWorkingSandbox(): Promise<BundlerSandbox> {
@@ -240,7 +248,7 @@ export function createBundler(options: {
       const archives = packages.map(({ archive }) => archive);
       const answer = await askChild(job, archives, child, bounds);
       if ("script" in answer) return answer.script;
-      if (!("fault" in answer)) throw new PackageFault("it cannot be read");
+      if (!("fault" in answer)) throw new PackageFault("the package cannot be read");
       if (answer.reason) log.warn({ package: packages[0]!.name, reason: answer.reason }, "a package could not be read");
       throw new PackageFault(answer.fault);
     },
@@ -252,7 +260,7 @@ export function createBundler(options: {
       if ("built" in answer) return answer.built;
       if ("fault" in answer && answer.reason)
         log.warn({ reason: answer.reason }, "an action's source could not be built");
-      throw new PackageFault("fault" in answer ? answer.fault : "it cannot be built");
+      throw new PackageFault("fault" in answer ? answer.fault : "the source cannot be built");
     },
 
     /**
@@ -264,7 +272,7 @@ export function createBundler(options: {
       const answer = await askChild({ packages: [], maxBytes: 0, subpath: "", repository }, [pack], child, bounds);
       if ("document" in answer) return JSON.parse(answer.document);
       if ("fault" in answer && answer.reason) log.warn({ reason: answer.reason }, "a repository could not be read");
-      throw new PackageFault("fault" in answer ? answer.fault : "it cannot be read");
+      throw new PackageFault("fault" in answer ? answer.fault : "the repository cannot be read");
     },
 
     /** Ends all build processes. */

@@ -1,17 +1,17 @@
 /**
- * Connects the service to hosts that apps name. A name is resolved once, all its addresses are checked, and only a
- * checked one is used. Errors tell whether a request certainly was not sent or may have been received.
+ * Connects the service to hosts that apps name. A host name is resolved once, all its addresses are checked, and only a
+ * checked address is used. Errors tell if a request was certainly not sent, or may have been received.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect as connectTo, isIP, type LookupFunction, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 
-const CONNECT_LIMIT_MS = 10_000;
-const ANSWER_LIMIT_MS = 20_000;
-const ANSWER_MAX_BYTES = 64 * 1024;
+const CONNECT_TIMEOUT_MS = 10_000;
+const RESPONSE_TIMEOUT_MS = 20_000;
+const BODY_MAX_BYTES = 64 * 1024;
 
-/** Error before anything was sent. `forbidden` means that the address is not allowed, so a retry is useless. */
+/** Error before any byte was sent. `forbidden` means that the address is not allowed, so that a retry is useless. */
 export class NotConnectedError extends Error {
   constructor(
     message: string,
@@ -41,10 +41,10 @@ export interface WebAnswer {
 export interface DownloadRequest {
   headers?: Record<string, string>;
   maxBytes: number;
-  limitMs: number;
+  timeoutMs: number;
   signal?: AbortSignal | undefined;
-  /** Checks each URL, including the first. @throws for a URL that is not allowed */
-  judge?: (url: URL) => void;
+  /** Checks each URL, including the first one. Throws for a URL that is not allowed. */
+  checkUrl?: (url: URL) => void;
 }
 
 export interface Download {
@@ -60,21 +60,24 @@ export class TooLargeError extends Error {}
 export class RedirectsError extends Error {}
 
 export interface CheckedConnections {
-  /** @throws NotConnectedError */
+  /** Opens a TCP connection. @throws NotConnectedError */
   connect(host: string, port: number): Promise<Socket>;
   /**
    * Sends one request. Redirects are not followed.
    * @throws NotConnectedError before a byte of the request was sent; any other error after that
    */
   request(url: URL, request: WebRequest): Promise<WebAnswer>;
-  /** @throws NotConnectedError, TooLargeError, RedirectsError; another error if the response was incomplete or late */
+  /**
+   * Downloads a file.
+   * @throws NotConnectedError, TooLargeError, RedirectsError; another error if the response was incomplete or late
+   */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 
 export interface CheckedOptions {
   /** True if connections to the address are allowed. */
   mayReach: (address: string) => boolean;
-  /** Hosts, as `host:port`, that are allowed whatever their address. */
+  /** Hosts, as `host:port`, that are allowed even if their address is private. */
   trusted?: ReadonlySet<string>;
   /** Local address of each connection; null leaves the choice to the system. */
   localAddress?: string | null;
@@ -82,8 +85,8 @@ export interface CheckedOptions {
   mayUsePort?: (port: number) => boolean;
   /** Returns all addresses of a name; trusted hosts are resolved by the machine. */
   resolve: (hostname: string) => Promise<LookupAddress[]>;
-  connectLimitMs?: number;
-  answerLimitMs?: number;
+  connectTimeoutMs?: number;
+  responseTimeoutMs?: number;
 }
 
 const resolveAsMachine: CheckedOptions["resolve"] = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
@@ -147,23 +150,23 @@ function handleProtocolSwitch(
   });
 }
 
-function answerTo(request: ReturnType<typeof httpRequest>): Promise<WebAnswer> {
+function readResponse(request: ReturnType<typeof httpRequest>): Promise<WebAnswer> {
   return new Promise((resolve, reject) => {
     handleProtocolSwitch(request, (head) => resolve({ ...head, body: "" }));
     request.on("error", reject).once("response", (response) => {
       let body = "";
       response.setEncoding("utf8").on("data", (chunk: string) => {
         body += chunk;
-        if (body.length > ANSWER_MAX_BYTES) response.destroy();
+        if (body.length > BODY_MAX_BYTES) response.destroy();
       });
-      // The status is known, so the part that has arrived is the response.
+      // The status has arrived, so the part of the body that has arrived is returned.
       response
         .on("error", () => undefined)
         .once("close", () => {
           resolve({
             status: response.statusCode ?? 0,
             headers: response.headers,
-            body: body.slice(0, ANSWER_MAX_BYTES),
+            body: body.slice(0, BODY_MAX_BYTES),
           });
         });
     });
@@ -172,7 +175,7 @@ function answerTo(request: ReturnType<typeof httpRequest>): Promise<WebAnswer> {
 
 const REDIRECTS_MAX = 3;
 
-/** Reads the whole body. */
+/** Reads the whole body of the response. @throws TooLargeError */
 function downloadWhole(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
   return new Promise((resolve, reject) => {
     handleProtocolSwitch(request, (head) => resolve({ ...head, body: Buffer.alloc(0) }));
@@ -182,7 +185,8 @@ function downloadWhole(request: ReturnType<typeof httpRequest>, maxBytes: number
       response.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
         chunks.push(chunk);
-        if (bytes > maxBytes) response.destroy(new TooLargeError(`it is larger than ${maxBytes / 2 ** 20} MB`));
+        if (bytes > maxBytes)
+          response.destroy(new TooLargeError(`the response is larger than ${maxBytes / 2 ** 20} MB`));
       });
       response.once("error", reject).once("end", () => {
         resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) });
@@ -193,7 +197,7 @@ function downloadWhole(request: ReturnType<typeof httpRequest>, maxBytes: number
 
 export function createCheckedConnections(options: CheckedOptions): CheckedConnections {
   const { mayReach, mayUsePort, resolve, trusted, localAddress = null } = options;
-  const { connectLimitMs = CONNECT_LIMIT_MS, answerLimitMs = ANSWER_LIMIT_MS } = options;
+  const { connectTimeoutMs = CONNECT_TIMEOUT_MS, responseTimeoutMs = RESPONSE_TIMEOUT_MS } = options;
 
   async function connectSocket(host: string, port: number): Promise<Socket> {
     const isTrusted = trusted?.has(`${withoutBrackets(host)}:${port}`) === true;
@@ -205,13 +209,13 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
     }
     const local = !isTrusted && localAddress !== null ? { localAddress, family: isIP(localAddress) } : {};
     const socket = connectTo({ host: withoutBrackets(host), port, lookup: pinnedLookup(addresses), ...local });
-    return waitForConnection(socket, "connect", connectLimitMs);
+    return waitForConnection(socket, "connect", connectTimeoutMs);
   }
 
   async function upgradeToTls(socket: Socket, host: string): Promise<Socket> {
     const servername = isIP(withoutBrackets(host)) === 0 ? host : undefined;
     const secure = connectTls({ socket, host: withoutBrackets(host), ...(servername && { servername }) });
-    return waitForConnection(secure, "secureConnect", connectLimitMs);
+    return waitForConnection(secure, "secureConnect", connectTimeoutMs);
   }
 
   async function openTo(url: URL): Promise<Socket> {
@@ -220,7 +224,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
     return isSecure ? upgradeToTls(plain, url.hostname) : plain;
   }
 
-  /** One response of one host. */
+  /** Requests one URL without following redirects. */
   async function get(url: URL, headers: Record<string, string>, maxBytes: number, signal: AbortSignal) {
     const socket = await openTo(url);
     const path = `${url.pathname}${url.search}`;
@@ -237,24 +241,25 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
 
   return {
     connect: connectSocket,
-    async download(firstUrl, { headers = {}, maxBytes, limitMs, signal, judge }) {
-      const limit = AbortSignal.any([AbortSignal.timeout(limitMs), ...(signal ? [signal] : [])]);
+    async download(firstUrl, { headers = {}, maxBytes, timeoutMs, signal, checkUrl }) {
+      const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
       // A DNS lookup cannot be aborted, so its result is ignored.
       const over = new Promise<never>((_resolve, reject) =>
         limit.addEventListener("abort", () => reject(limit.reason), { once: true }),
       );
-      // Prevents an unhandled rejection if the limit aborts while nothing awaits `over`.
+      // Prevents an unhandled rejection if the time limit ends while nothing awaits `over`.
       over.catch(() => undefined);
       let url = firstUrl;
       for (let redirects = 0; ; redirects += 1) {
-        judge?.(url);
+        checkUrl?.(url);
         const answer = await Promise.race([
           get(url, url.origin === firstUrl.origin ? headers : {}, maxBytes, limit),
           over,
         ]);
         const { location } = answer.headers;
         if (answer.status < 300 || answer.status > 399 || !location || !URL.canParse(location, url.href)) return answer;
-        if (redirects === REDIRECTS_MAX) throw new RedirectsError("it has too many redirects");
+        if (redirects === REDIRECTS_MAX)
+          throw new RedirectsError(`the request was redirected more than ${REDIRECTS_MAX} times`);
         url = new URL(location, url);
       }
     },
@@ -265,10 +270,10 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
         path: `${url.pathname}${url.search}`,
         headers: { host: url.host, connection: "close", "content-length": Buffer.byteLength(body), ...headers },
         createConnection: () => socket,
-        signal: AbortSignal.any([AbortSignal.timeout(answerLimitMs), ...(signal ? [signal] : [])]),
+        signal: AbortSignal.any([AbortSignal.timeout(responseTimeoutMs), ...(signal ? [signal] : [])]),
       });
       try {
-        const answer = answerTo(sent);
+        const answer = readResponse(sent);
         sent.end(body);
         return await answer;
       } finally {

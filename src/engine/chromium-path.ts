@@ -1,4 +1,4 @@
-/** Finds the Chromium of this machine. Runs on any Node version, because the set-up uses it too. */
+/** Finds the Chromium of this machine. Runs on any Node version, because the set-up script uses it too. */
 import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ const CACHED_PROGRAMS = ["chrome-headless-shell", "chrome"];
 const MAC_PROGRAMS = ["/Applications/Google Chrome.app/Contents/MacOS", "/Applications/Chromium.app/Contents/MacOS"];
 const MAC_NAMES = ["Google Chrome", "Chromium", "Google Chrome for Testing"];
 
-/** Returns the usual places. `cacheDir` is the value of PUPPETEER_CACHE_DIR. */
+/** Returns the usual folders of Chromium. `cacheDir` is the value of PUPPETEER_CACHE_DIR. */
 export function defaultChromiumPaths(cacheDir: string | null = null): ChromiumPaths {
   return {
     programs: ["/usr/local/bin", "/usr/bin", "/opt/google/chrome", "/snap/bin", ...MAC_PROGRAMS],
@@ -61,9 +61,7 @@ function programsInCache(cache: string): string[] {
   );
 }
 
-/**
- * Returns the path of Chromium, or null. If `explicit` (CHROME_PATH) is set, no other place is searched.
- */
+/** Returns the path of Chromium; null if there is none. If `explicit` (CHROME_PATH) is set, only this path is tried. */
 export function findChromium(explicit: string | null, places: ChromiumPaths = defaultChromiumPaths()): string | null {
   if (explicit !== null) return isProgram(explicit) ? explicit : null;
   const installed = [...CHROMIUM_PROGRAMS, ...MAC_NAMES].flatMap((name) =>

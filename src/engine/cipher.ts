@@ -42,11 +42,11 @@ export function keyFingerprint(masterKey: Buffer): string {
 }
 
 /** Encrypts `text`. Decryption requires the same key and the same `associatedData`. */
-export const sealText = (dataKey: KeyObject, text: string, associatedData: string): Buffer =>
+export const encryptText = (dataKey: KeyObject, text: string, associatedData: string): Buffer =>
   encryptBytes(dataKey, Buffer.from(text), associatedData);
 
-/** Decrypts. @throws if the key or `associatedData` differs from the encryption, or the bytes were changed */
-export const openText = (dataKey: KeyObject, sealed: Buffer, associatedData: string): string =>
+/** Decrypts a text. @throws if the key or `associatedData` differs from the encryption, or the bytes were changed */
+export const decryptText = (dataKey: KeyObject, sealed: Buffer, associatedData: string): string =>
   decryptBytes(dataKey, sealed, associatedData).toString();
 
 /** Encrypts a data key with a master key. The result contains the fingerprint of the master key. */
@@ -56,7 +56,8 @@ export const wrapDataKey = (masterKey: Buffer, dataKey: KeyObject, associatedDat
     encryptBytes(masterKey, dataKey.export(), associatedData),
   ]);
 
-export const wrappedUnder = (wrapped: Buffer): string => wrapped.subarray(0, FINGERPRINT_BYTES).toString("hex");
+export const masterKeyFingerprintOf = (wrapped: Buffer): string =>
+  wrapped.subarray(0, FINGERPRINT_BYTES).toString("hex");
 
 export const unwrapDataKey = (masterKey: Buffer, wrapped: Buffer, associatedData: string): KeyObject =>
   createSecretKey(decryptBytes(masterKey, wrapped.subarray(FINGERPRINT_BYTES), associatedData));

@@ -3,10 +3,10 @@ import { fileTypeFromBuffer } from "file-type";
 
 const HTML_START =
   /<(?:!doctype html|html|head|body|script|iframe|style|title|h1|div|font|table|a|b|br|p|img|object|embed|meta|link|form|svg:|base)(?:[\s/>]|$)/iy;
-const SVG = /<(?:\w+:)?svg[\s>]/iy;
+const SVG_START = /<(?:\w+:)?svg[\s>]/iy;
 const LEADING_SPACE = /\s*/y;
-const XML = /^\s*<\?xml\s/i;
-/** Matches control characters that texts do not contain. Binary files have some among their first bytes. */
+const XML_START = /^\s*<\?xml\s/i;
+/** Matches control characters that a text does not contain. A binary file has some of them among its first bytes. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it searches for control characters
 const BINARY_CHARACTER = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 
@@ -27,7 +27,7 @@ function textOf(head: Buffer): string | null {
 interface Preamble {
   open: string;
   close: string;
-  /** Offset from `open` at which the search for the end starts: `<!-->` is a complete comment. */
+  /** Offset from `open` at which the search for the end starts. It is inside `open`, because `<!-->` is a complete comment. */
   closesFrom: number;
 }
 
@@ -65,12 +65,12 @@ function beginsWith(text: string, root: RegExp, preambles: readonly Preamble[]):
 }
 
 function typeOfText(text: string): string {
-  if (beginsWith(text, SVG, BEFORE_SVG)) return "image/svg+xml";
+  if (beginsWith(text, SVG_START, BEFORE_SVG)) return "image/svg+xml";
   if (beginsWith(text, HTML_START, BEFORE_HTML)) return "text/html";
-  return XML.test(text) ? "application/xml" : "text/plain";
+  return XML_START.test(text) ? "application/xml" : "text/plain";
 }
 
-/** Types that the first bytes cannot distinguish: TIFF directories, and songs after their cover picture. */
+/** Start bytes of types that the library does not distinguish: TIFF directories, and songs after their cover picture. */
 const FURTHER_TYPE_STARTS: readonly (readonly [start: string, type: string])[] = [
   ["II*\0", "image/tiff"],
   ["MM\0*", "image/tiff"],
@@ -87,7 +87,7 @@ export async function contentTypeOf(head: Buffer): Promise<string> {
   const text = textOf(head);
   // A file that the library cannot read is of an unknown type.
   const fileType = await fileTypeFromBuffer(head).catch(() => undefined);
-  // Markup counts as markup, even if it also matches another type.
+  // Text that looks like markup counts as markup, even if it also matches another type.
   if (text !== null && (fileType === undefined || /xml|html/.test(fileType.mime))) return typeOfText(text);
   return fileType?.mime ?? typeByStart(head) ?? "application/octet-stream";
 }

@@ -1,9 +1,12 @@
-/** Periodically measures free space and rates it. */
+/** Periodically measures the free space of a disk, and rates it as enough, low or spent. */
 
 import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
 
-/** Level of free space. `low`: only necessary writes are allowed. `spent`: the rest is reserved for the outcomes of running actions. */
+/**
+ * Level of free disk space. `low`: only necessary writes are allowed. `spent`: the rest is reserved for the outcomes of
+ * running actions.
+ */
 export type DiskSpaceLevel = "enough" | "low" | "spent";
 
 export interface DiskSpace {
@@ -22,16 +25,16 @@ export const UNLIMITED_SPACE: DiskSpace = {
 };
 
 export function createDiskSpace(options: {
-  /** Name of the disk in the log. */
-  what: string;
+  /** Name of the disk in log messages. */
+  diskName: string;
   /** Returns the free bytes. */
-  free: () => Promise<number>;
-  /** Below this number of bytes the level is low, below half of it spent. */
+  readFreeBytes: () => Promise<number>;
+  /** Number of free bytes below which the level is `low`. Below half of this number, it is `spent`. */
   minimumBytes: number;
-  everyMs: number;
+  intervalMs: number;
   log: Logger;
 }): DiskSpace {
-  const { what, free, minimumBytes, everyMs, log } = options;
+  const { diskName: what, readFreeBytes: free, minimumBytes, intervalMs: everyMs, log } = options;
   let level: DiskSpaceLevel = "enough";
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -49,7 +52,7 @@ export function createDiskSpace(options: {
         log.warn({ room: now, freeMb: Math.floor(bytes / 2 ** 20) }, `the free space of ${what} has changed`);
       level = now;
     } catch (error) {
-      // The last level stays in effect.
+      // The measurement failed, so the last level stays in effect.
       log.warn({ err: error }, `the free space of ${what} could not be measured`);
     }
     if (!stopped) timer = setTimeout(() => runInBackground(measureDisk()), everyMs).unref();

@@ -1,7 +1,7 @@
 /**
- * Forward proxy through which a browser reaches the network, by default on loopback. It resolves a name once, checks
- * all its addresses, and connects only to a checked one. Each client has its own proxy port. A callback receives the
- * contacted hosts.
+ * Forward proxy through which a browser reaches the network, by default on loopback. It resolves a host name once,
+ * checks all addresses of the name, and connects only to a checked address. Each client has its own proxy port. A
+ * callback receives the contacted hosts.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP, type Socket } from "node:net";
@@ -14,15 +14,15 @@ import { peerUid } from "./egress-proxy/socket-owner.js";
 const LOOPBACK_ADDRESS = "127.0.0.1";
 const WEB_PORTS: readonly number[] = [80, 443];
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Range of global IPv6 addresses. Others are unassigned or embed an IPv4 address. */
+/** Range of global IPv6 addresses. All other addresses are unassigned or embed an IPv4 address. */
 const GLOBAL_UNICAST_V6 = ipaddr.parseCIDR("2000::/3") as [ipaddr.IPv6, number];
 
 export interface EgressOptions {
   /** True allows all addresses and ports: only for tests and local development. */
   allowPrivateNetwork: boolean;
   /**
-   * Private endpoints that are allowed: `host:port` as in the page's URL, and its address. Called for each connection, because the
-   * service learns its own port late.
+   * Private endpoints that are allowed: `host:port` as in the page's URL, and the IP address of the endpoint. Called
+   * for each connection, because the service learns its own port late.
    */
   endpoints?: () => ReadonlyMap<string, string>;
   /** Local address of each outgoing connection; null leaves the choice to the system. */
@@ -30,9 +30,12 @@ export interface EgressOptions {
   ports?: readonly number[];
   /** IP address on which proxy ports listen; default 127.0.0.1. */
   host?: string;
-  /** True if proxy ports serve clients from this IP address; called for each connection. By default all are served. */
+  /** True if proxy ports serve clients from this IP address. Called for each connection. By default, all clients are served. */
   serves?: (peer: string) => boolean;
-  /** True if proxy ports serve local processes with this user ID; by default all. Clients whose user ID is unknown are served. */
+  /**
+   * True if proxy ports serve local processes with this user ID; by default, all are served. Clients whose user ID
+   * cannot be determined are served too.
+   */
   servesUid?: (uid: number) => boolean;
   /** Time limit for a host to accept a connection; default 10 s. */
   connectTimeoutMs?: number;
@@ -44,20 +47,20 @@ export interface EgressOptions {
 export interface EgressClient {
   /** Called once for each contacted host. */
   onHost(host: string): void;
-  /** Called for a host that was refused, with the reason in words. */
-  onRefused?(host: string, reason: string): void;
-  /** Called for a host to which a connection was made. */
+  /** Called when the proxy rejects a host, with the reason in words. */
+  onRejected?(host: string, reason: string): void;
+  /** Called when the proxy has connected to a host. */
   onReached?(host: string): void;
-  /** Called before the name is resolved; default: yes. */
+  /** Called before the host name is resolved. False rejects the connection. Default: every connection is allowed. */
   mayConnect?(host: string): Promise<boolean>;
 }
 
 export interface EgressPort {
   /** `http://host:port` of this proxy port. */
   readonly proxyServer: string;
-  /** Opens the proxy port for a client. Without a client it is closed. */
+  /** Opens the proxy port for a client. Until then, the port is closed. */
   startRun(client: EgressClient): void;
-  /** Closes the proxy port: when this returns, all connections have ended and new ones are refused. */
+  /** Closes the proxy port. When this function returns, all connections have ended, and the port rejects new ones. */
   endRun(): void;
   /** True if the proxy port has received a request since `startRun`. */
   wasUsed(): boolean;
@@ -104,7 +107,10 @@ async function addressesOf(hostname: string, options: EgressOptions): Promise<Lo
   }
 }
 
-/** Returns the address to connect to. @throws RequestError 403 or 502, before any connection is made */
+/**
+ * Resolves a host name, and returns an address to which runs may connect.
+ * @throws RequestError 403 or 502, before any connection is made
+ */
 async function destinationOf(hostname: string, port: number, options: EgressOptions): Promise<Destination> {
   const endpoint = options.endpoints?.().get(`${hostname}:${port}`);
   if (endpoint !== undefined) {
@@ -123,8 +129,8 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
 }
 
 const runEndedError = () => new RequestError("the run has ended", 403);
-/** Error that all runs share, because to create one would be most of the cost of a run's end. */
-const ENDED = runEndedError();
+/** Error that all runs share, because creating the error would take most of the time at the end of a run. */
+const RUN_ENDED_ERROR = runEndedError();
 
 class ProxyPort implements EgressPort {
   private client: EgressClient | null = null;
@@ -134,7 +140,7 @@ class ProxyPort implements EgressPort {
   private readonly known = new WeakSet<Socket>();
   private closed = false;
   /** Signal that aborts the current and pending connections of the proxy port. */
-  private outgoing = new AbortController();
+  private abortController = new AbortController();
   private readonly server: Server;
 
   constructor(
@@ -183,10 +189,10 @@ class ProxyPort implements EgressPort {
     try {
       const socket = await this.reach(client, host, port);
       if (!isHttp) return { customConnectServer: tunnelTo(socket) };
-      const silence = () => client.onRefused?.(`${host}:${port}`, "the host closed the connection without an answer");
+      const silence = () => client.onRejected?.(`${host}:${port}`, "the host closed the connection without an answer");
       return { httpAgent: agentForSocket(socket, silence) };
     } catch (error) {
-      client.onRefused?.(`${host}:${port}`, (error as Error).message);
+      client.onRejected?.(`${host}:${port}`, (error as Error).message);
       throw error;
     }
   }
@@ -201,7 +207,7 @@ class ProxyPort implements EgressPort {
     if (!this.hosts.has(name)) client.onHost(name);
     this.hosts.add(name);
     const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.options;
-    const socket = await connectWithin(destination, connectTimeoutMs, this.outgoing.signal);
+    const socket = await connectWithin(destination, connectTimeoutMs, this.abortController.signal);
     if (client !== this.client) {
       socket.destroy();
       throw runEndedError();
@@ -221,8 +227,8 @@ class ProxyPort implements EgressPort {
   endRun(): void {
     this.client = null;
     if (!this.isAsked) return;
-    this.outgoing.abort(ENDED);
-    this.outgoing = new AbortController();
+    this.abortController.abort(RUN_ENDED_ERROR);
+    this.abortController = new AbortController();
     this.server.closeConnections();
   }
 
@@ -238,7 +244,7 @@ class ProxyPort implements EgressPort {
     if (this.closed) return;
     this.closed = true;
     this.endRun();
-    // It is closed already.
+    // The server is closed already.
     this.server.close(true).catch(() => {});
     this.onClose(this);
   }

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { createClient } from "../postgres.js";
-import { accountFor, grantTo } from "./embedded-postgres/account.js";
+import { accountFor, changeOwner } from "./embedded-postgres/account.js";
 import { findBinaries } from "./embedded-postgres/binaries.js";
 import {
   type ClusterContext,
@@ -21,7 +21,7 @@ const DATABASE_NAME = "svc";
 export interface EmbeddedPostgres {
   /** postgres:// URL with the password, as in the file `database-url` of the data folder (mode 0600). */
   url: string;
-  /** The same URL through the server's Unix socket, if its path is not too long. */
+  /** URL through the server's Unix socket. The same as `url` if the path of the socket is too long. */
   socketUrl: string;
   /** Resolves if the server ends unexpectedly. The service then has to be restarted. */
   failed: Promise<void>;
@@ -42,8 +42,8 @@ const lockOf = (dataDir: string) => join(dataDir, "service.lock");
 const urlFileOf = (dataDir: string) => join(dataDir, "database-url");
 
 /**
- * Maximum length of the path in bytes, on all systems. A Unix socket saves 5 % of the work of client and server per statement compared to
- * TCP.
+ * Maximum length of the path of a Unix socket in bytes, on all systems. A Unix socket saves 5 % of the work of client
+ * and server per statement compared to TCP.
  */
 const SOCKET_PATH_MAX = 103;
 
@@ -68,11 +68,14 @@ function saveUrl(dataDir: string, password: string, port: number): string {
   return url;
 }
 
-/** Returns the password of the cluster: the saved one, or a new one if there is no cluster or no file. */
+/**
+ * Creates the cluster if it is missing. Returns its password: the saved one, or a new one if there is no cluster or no
+ * password file.
+ */
 async function prepareCluster(context: ClusterContext, dataDir: string, sync: boolean): Promise<string> {
   const saved = savedUrl(dataDir)?.password;
   const exists = clusterExists(context.clusterDir);
-  if (exists) grantTo(context.account, context.clusterDir);
+  if (exists) changeOwner(context.account, context.clusterDir);
   if (exists && saved) return saved;
   const password = randomBytes(24).toString("hex");
   await (exists ? resetPassword(context, password) : createCluster(context, password, sync));

@@ -1,8 +1,11 @@
-/** Semaphore whose slots are given to keys in turn, so that a key with many requests delays only itself. */
+/** Semaphore that gives its slots to keys in turn (round-robin), so that a key with many requests delays only itself. */
 
 export type SemaphoreKey = number | string;
 
-/** True if a key that has `keyCount` units may have `more`: at most half of what other keys leave, so that the next key still gets some. */
+/**
+ * True if a key that holds `keyCount` units may get `requested` more: at most half of the units that other keys leave
+ * free, so that the next key still gets some.
+ */
 export function leavesHalfFree(total: number, taken: number, keyCount: number, requested: number): boolean {
   return keyCount + requested <= Math.ceil((total - (taken - keyCount)) / 2);
 }
@@ -74,14 +77,14 @@ export class FairSemaphore {
     });
   }
 
-  /** Takes a slot now. Returns a function that frees it; null if none is free or other callers of the key wait. */
+  /** Takes a slot now. Returns a function that frees the slot; null if no slot is free, or other callers of the key wait. */
   tryEnter(key: SemaphoreKey): (() => void) | null {
     return this.mayEnter(key) && !this.waiting.has(key) ? this.takeSlot(key) : null;
   }
 
   /**
    * Waits for a slot.
-   * @param gone makes the signal that ends the wait; it is called only if the request has to wait
+   * @param gone creates the signal that ends the wait; called only if the request has to wait
    * @returns a function that frees the slot
    * @throws the signal's reason
    */

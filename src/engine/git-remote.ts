@@ -4,7 +4,7 @@
  */
 
 const UPLOAD_PACK_TYPE = "application/x-git-upload-pack";
-const VERSION = { "git-protocol": "version=2" };
+const PROTOCOL_HEADERS = { "git-protocol": "version=2" };
 const FLUSH_PACKET = "0000";
 const DELIMITER_PACKET = "0001";
 const LENGTH_DIGITS = 4;
@@ -19,14 +19,14 @@ const REASON_MAX_CHARACTERS = 300;
 /** Channels in the packfile section of a response. */
 const [PACK_CHANNEL, ERROR_CHANNEL] = [1, 3];
 
-/** Error if the repository cannot be read. The message is for editors. */
+/** Error if the service cannot read the repository. The message is for editors of the app. */
 export class GitRemoteFault extends Error {
   override readonly name = "GitRemoteFault";
 }
 
 export interface GitRequest {
   method: "GET" | "POST";
-  /** Path that follows the address of the repository. */
+  /** Path that follows the URL of the repository. */
   path: string;
   headers: Record<string, string>;
   body: Buffer | null;
@@ -34,14 +34,14 @@ export interface GitRequest {
 
 export interface GitResponse {
   status: number;
-  /** Names in lower case. */
+  /** Header values by name in lower case. */
   headers: Readonly<Record<string, string>>;
   body: Buffer;
 }
 
 export type SendGit = (request: GitRequest) => Promise<GitResponse>;
 
-/** A branch or tag. */
+/** A branch or tag of the repository. */
 export interface GitRef {
   name: string;
   /** Hash of the commit; for a tag with a message, of the commit that it names. */
@@ -63,7 +63,7 @@ const printableText = (bytes: Buffer): string =>
     .trim()
     .slice(0, REASON_MAX_CHARACTERS);
 
-/** @throws GitRemoteFault */
+/** Splits a response into packets. @throws GitRemoteFault if the response is not that of a Git server */
 function packetsIn(body: Buffer): Packet[] {
   const packets: Packet[] = [];
   for (let at = 0; at < body.length; ) {
@@ -73,7 +73,7 @@ function packetsIn(body: Buffer): Packet[] {
       throw new GitRemoteFault("the response is not that of a git server");
     }
     if (packets.length === PACKETS_MAX)
-      throw new GitRemoteFault(`the server sent more than ${PACKETS_MAX} packets in one response`);
+      throw new GitRemoteFault(`the Git server sent more than ${PACKETS_MAX} packets in one response`);
     if (length > 3) packets.push(body.subarray(at + LENGTH_DIGITS, at + length));
     else packets.push(length === 0 ? "flush" : length === 1 ? "delimiter" : "end");
     at += Math.max(length, LENGTH_DIGITS);
@@ -81,10 +81,10 @@ function packetsIn(body: Buffer): Packet[] {
   return packets;
 }
 
-const lineOf = (received: Packet): string | null =>
+const toLine = (received: Packet): string | null =>
   typeof received === "string" ? null : received.toString("utf8").replace(/\n$/, "");
 
-/** @throws GitRemoteFault for an error that the server reports */
+/** Rejects a response in which the server reports an error. @throws GitRemoteFault */
 function checkError(packets: readonly Packet[]): void {
   const stated = packets.find(
     (received): received is Buffer => typeof received !== "string" && received.toString("latin1", 0, 4) === "ERR ",
@@ -92,34 +92,37 @@ function checkError(packets: readonly Packet[]): void {
   if (stated) throw new GitRemoteFault(`the server rejects the request: ${printableText(stated.subarray(4))}`);
 }
 
-/** @throws GitRemoteFault */
+/** Rejects a response with an unexpected status or content type. @throws GitRemoteFault */
 function checkStatus({ status, headers }: GitResponse, type: string): void {
   if (status === 401 || status === 403) {
-    throw new GitRemoteFault(`the server does not accept the token, or there is none (${status})`);
+    throw new GitRemoteFault(`the Git server does not accept the token, or no token is set (${status})`);
   }
   if (status === 404)
-    throw new GitRemoteFault("there is no repository at this URL, or the token may not read it (404)");
-  if (status !== 200) throw new GitRemoteFault(`the server answered with the status ${status}`);
+    throw new GitRemoteFault("there is no repository at this URL, or the token is not allowed to read it (404)");
+  if (status !== 200) throw new GitRemoteFault(`the Git server answered with the status ${status}`);
   const [media = ""] = (headers["content-type"] ?? "").split(";");
   if (media.trim().toLowerCase() !== type) throw new GitRemoteFault("the response is not that of a git server");
 }
 
-/** @throws GitRemoteFault */
+/** Rejects a list of refs or capabilities that is too large. @throws GitRemoteFault */
 function checkListSize({ body }: GitResponse): void {
   if (body.length > LIST_MAX_BYTES)
-    throw new GitRemoteFault(`the server's list of refs or capabilities is larger than ${LIST_MAX_BYTES / 1024} KB`);
+    throw new GitRemoteFault(
+      `the Git server's list of refs or capabilities is larger than ${LIST_MAX_BYTES / 1024} KB`,
+    );
 }
 
 /** Returns the capabilities of the server by name. */
 async function capabilitiesOf(send: SendGit): Promise<Map<string, string>> {
   const path = "/info/refs?service=git-upload-pack";
-  const response = await send({ method: "GET", path, headers: VERSION, body: null });
+  const response = await send({ method: "GET", path, headers: PROTOCOL_HEADERS, body: null });
   checkStatus(response, `${UPLOAD_PACK_TYPE}-advertisement`);
   checkListSize(response);
   const packets = packetsIn(response.body);
   checkError(packets);
-  const lines = packets.map(lineOf).filter((line) => line !== null);
-  if (!lines.includes("version 2")) throw new GitRemoteFault("the server does not support version 2 of git's protocol");
+  const lines = packets.map(toLine).filter((line) => line !== null);
+  if (!lines.includes("version 2"))
+    throw new GitRemoteFault("the Git server does not support version 2 of Git's protocol");
   return new Map(
     lines.map((line) => {
       const [name = "", ...rest] = line.split("=");
@@ -136,7 +139,11 @@ async function requestPackets(
 ): Promise<Packet[]> {
   const text = (packetLines: readonly string[]) => packetLines.map((line) => encodePacket(`${line}\n`)).join("");
   const body = Buffer.from(text(head) + DELIMITER_PACKET + text(lines) + FLUSH_PACKET);
-  const headers = { ...VERSION, "content-type": `${UPLOAD_PACK_TYPE}-request`, accept: `${UPLOAD_PACK_TYPE}-result` };
+  const headers = {
+    ...PROTOCOL_HEADERS,
+    "content-type": `${UPLOAD_PACK_TYPE}-request`,
+    accept: `${UPLOAD_PACK_TYPE}-result`,
+  };
   const response = await send({ method: "POST", path: "/git-upload-pack", headers, body });
   checkStatus(response, `${UPLOAD_PACK_TYPE}-result`);
   checkResponse?.(response);
@@ -154,8 +161,8 @@ function refOf(line: string): GitRef | null {
 
 /** Returns the bytes of the packfile section. @throws GitRemoteFault */
 function packIn(packets: readonly Packet[]): Buffer {
-  const start = packets.findIndex((received) => lineOf(received) === "packfile");
-  if (start < 0) throw new GitRemoteFault("the server sent no files");
+  const start = packets.findIndex((received) => toLine(received) === "packfile");
+  if (start < 0) throw new GitRemoteFault("the Git server sent no files");
   const parts: Buffer[] = [];
   for (const received of packets.slice(start + 1)) {
     if (typeof received === "string") continue;
@@ -174,12 +181,12 @@ export interface GitRemote {
   fetch(ref: GitRef): Promise<Buffer>;
 }
 
-/** @throws GitRemoteFault, and errors of `send` */
+/** Connects to a repository. @throws GitRemoteFault, and errors of `send` */
 export async function openGitRemote(send: SendGit): Promise<GitRemote> {
   const capabilities = await capabilitiesOf(send);
   const features = (capabilities.get("fetch") ?? "").split(" ");
   if (!capabilities.has("ls-refs") || !features.includes("shallow")) {
-    throw new GitRemoteFault("the server cannot send one commit without its history");
+    throw new GitRemoteFault("the Git server cannot send one commit without its history");
   }
   const format = capabilities.get("object-format");
   if (format !== undefined && format !== "sha1") {
@@ -189,7 +196,7 @@ export async function openGitRemote(send: SendGit): Promise<GitRemote> {
   return {
     async find(name) {
       const packets = await requestPackets(send, headOf("ls-refs"), ["peel", `ref-prefix ${name}`], checkListSize);
-      const refs = packets.slice(0, REFS_MAX).map((received) => refOf(lineOf(received) ?? ""));
+      const refs = packets.slice(0, REFS_MAX).map((received) => refOf(toLine(received) ?? ""));
       const matchingRef = refs.find((ref) => ref?.name === name);
       if (!matchingRef) throw new GitRemoteFault(`the repository has no ${name}`);
       return matchingRef;

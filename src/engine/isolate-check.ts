@@ -4,7 +4,10 @@ import { ActionError } from "../errors.js";
 import { CODE_CHECK_MEMORY_MB, CODE_CHECK_TIMEOUT_MS } from "../limits.js";
 
 export interface IsolateCheck {
-  /** @throws ActionError CODE_VALIDATION_FAILED with V8's message, line and column, or the exceeded limit */
+  /**
+   * Checks that V8 can compile `source`.
+   * @throws ActionError CODE_VALIDATION_FAILED with V8's message, line and column, or the exceeded limit
+   */
   check(source: string): Promise<void>;
 }
 
@@ -21,8 +24,8 @@ const CODE_POSITION = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
 
 /**
- * Creates a check with at most `concurrency` isolates at a time. Each source gets a new isolate, which costs a
- * millisecond, so that sources of different actions never share one.
+ * Creates a check that uses at most `concurrency` isolates at a time. Each source gets a new isolate, which costs a
+ * millisecond, so that sources of different actions never share an isolate.
  */
 export function createIsolateCheck({
   concurrency = 2,
@@ -46,7 +49,7 @@ export function createIsolateCheck({
   async function check(source: string): Promise<void> {
     await acquire();
     const compiled = compileInIsolate(source, memoryMb);
-    // A compilation cannot be interrupted, only abandoned: its slot stays taken until V8 has finished.
+    // V8 cannot interrupt a compilation, so after the time limit the slot stays taken until V8 has finished.
     const ended = compiled.catch(() => {}).finally(release);
     await waitWithLimit(timeoutMs, ended);
     await compiled;
@@ -55,7 +58,7 @@ export function createIsolateCheck({
   return { check };
 }
 
-/** @throws ActionError CODE_VALIDATION_FAILED if `ended` takes longer */
+/** Waits until `ended` resolves. @throws ActionError CODE_VALIDATION_FAILED if that takes longer than `timeoutMs` */
 async function waitWithLimit(timeoutMs: number, ended: Promise<void>): Promise<void> {
   const deadline = Promise.withResolvers<never>();
   const timer = setTimeout(

@@ -1,4 +1,4 @@
-/** Master keys of this process, from the environment or a file. The file is created if it is missing. */
+/** Holds the master keys of this process, from the environment or a key file. Creates the key file if it is missing. */
 
 import { randomBytes } from "node:crypto";
 import {
@@ -21,22 +21,25 @@ import { StartError } from "../errors.js";
 const KEY_BYTES = 32;
 
 export interface KeyRing {
-  /** Where the keys come from, in words for people. */
+  /** Source of the keys (environment or file), as text for people. */
   source: string;
-  /** Returns the key for new data keys. Creates the file with a key if it is missing. */
+  /** Returns the master key that encrypts new data keys. Creates the key file if it is missing. */
   current(): Buffer;
-  /** Returns the key for which `fits` is true. If none is, the file is read again, so that a rotation needs no restart. */
+  /**
+   * Returns the key for which `fits` is true. If there is none, reads the key file again, so that a rotation needs no
+   * restart.
+   */
   find(fits: (key: Buffer) => boolean): Buffer | null;
 }
 
-/** Reads one key per line, in base64, the current one first. */
+/** Reads the key file: one key per line in base64, the current key first. */
 export function readKeyFile(path: string): Buffer[] {
   const keys = readFileSync(path, "utf8")
     .split("\n")
     .filter(Boolean)
     .map((line) => Buffer.from(line, "base64"));
   if (keys.length === 0 || keys.some((key) => key.length !== KEY_BYTES)) {
-    throw new StartError(`${path} must hold keys of ${KEY_BYTES} bytes in base64, one a line`);
+    throw new StartError(`${path} must contain keys of ${KEY_BYTES} bytes in base64, one key per line`);
   }
   return keys;
 }
@@ -56,7 +59,10 @@ function writeDraft(path: string, keys: readonly Buffer[]): string {
   return draft;
 }
 
-/** Replaces the file atomically, so that a reader sees the old or the new keys. If root replaces it, it keeps its owner. */
+/**
+ * Replaces the key file atomically, so that a reader gets either the old or the new keys. If root replaces the file,
+ * its owner stays the same.
+ */
 export function writeKeyFile(path: string, keys: readonly Buffer[]): void {
   const draft = writeDraft(path, keys);
   const owner = statSync(path, { throwIfNoEntry: false });
@@ -65,14 +71,14 @@ export function writeKeyFile(path: string, keys: readonly Buffer[]): void {
   syncFolder(path);
 }
 
-function readOrMake(path: string): Buffer[] {
+function readOrCreateKeys(path: string): Buffer[] {
   try {
     return readKeyFile(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   const draft = writeDraft(path, [randomBytes(KEY_BYTES)]);
-  // A link does not replace a file. Of two processes that find no file, one creates it and the other reads it.
+  // A link does not replace a file. If two processes find no file, one of them creates it, and the other reads it.
   try {
     linkSync(draft, path);
     syncFolder(path);
@@ -84,13 +90,16 @@ function readOrMake(path: string): Buffer[] {
   return readKeyFile(path);
 }
 
-/** Uses `keys` of the environment, otherwise those of the file at `path`. The process remembers all keys that it has read. */
+/**
+ * Uses the keys of the environment (`keys`) if there are any, otherwise those of the file at `path`. Keeps all keys
+ * that were read in memory.
+ */
 export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; path: string }): KeyRing {
   let knownKeys: readonly Buffer[] = keys ?? (existsSync(path) ? readKeyFile(path) : []);
   return {
     source: keys ? "SETTINGS_KEY" : path,
     current() {
-      if (knownKeys.length === 0) knownKeys = readOrMake(path);
+      if (knownKeys.length === 0) knownKeys = readOrCreateKeys(path);
       return knownKeys[0]!;
     },
     find(fits) {

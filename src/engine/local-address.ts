@@ -1,4 +1,4 @@
-/** Finds out whether an IP address belongs to this machine. */
+/** Checks if an IP address belongs to this machine. */
 import { createServer } from "node:net";
 
 /** True if a socket can be bound to the address. */

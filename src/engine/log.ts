@@ -2,13 +2,13 @@
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from "pino";
 
 /** Fields of a database error that are logged. */
-const NAMES = ["code", "constraint", "table", "column", "routine", "syscall"] as const;
+const LOGGED_FIELDS = ["code", "constraint", "table", "column", "routine", "syscall"] as const;
 
 /** Replaces the message of a JSON.parse error, because it quotes the text. */
 const withoutParsedText = (error: Error): string =>
   error instanceof SyntaxError ? "a text did not parse" : error.message;
 
-/** Returns type, message, stack and names of an error. Its other properties may contain values. */
+/** Returns the type, message and stack of an error, and the fields in LOGGED_FIELDS. Its other properties may contain values. */
 function loggableFields(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
   const source = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;
@@ -17,14 +17,17 @@ function loggableFields(error: unknown): object {
     type: error.constructor.name,
     message,
     stack: error.stack?.replace(error.message, message),
-    ...Object.fromEntries(NAMES.flatMap((name) => (typeof source[name] === "string" ? [[name, source[name]]] : []))),
+    ...Object.fromEntries(
+      LOGGED_FIELDS.flatMap((name) => (typeof source[name] === "string" ? [[name, source[name]]] : [])),
+    ),
     ...(error.cause !== undefined && { cause: loggableFields(error.cause) }),
   };
 }
 
 /**
- * Writes lines of JSON to `destination`, by default standard output. Errors go under `err`.
- * @param absorb returns true for the arguments of a line that is not written
+ * Creates a log that writes lines of JSON to `destination`, by default standard output. Errors are logged in the field
+ * `err`.
+ * @param absorb returns true for the arguments of a line that must not be written
  */
 export function createLog(
   level: string,
@@ -46,7 +49,7 @@ export function createLog(
 
 const CONSOLE_METHODS = ["trace", "error", "warn", "info", "log", "debug"] as const;
 
-/** Logs the console output of libraries as warnings instead of writing it to standard error, which is for people. */
+/** Logs the console output of libraries as warnings. Otherwise it would go to standard error, which is for messages to people. */
 export function captureConsole(log: Logger, target: Pick<Console, (typeof CONSOLE_METHODS)[number]> = console): void {
   for (const voice of CONSOLE_METHODS) {
     target[voice] = (...parts: unknown[]) => {

@@ -1,6 +1,6 @@
 /**
- * Notifications between the processes on one database, by LISTEN and NOTIFY: short texts, usually IDs. After a lost connection, listeners
- * read again what they may have missed.
+ * Notifications between the processes that use one database, by LISTEN and NOTIFY: short texts, usually IDs. After a
+ * lost connection, listeners read again what they may have missed.
  */
 
 import pg from "pg";
@@ -8,43 +8,52 @@ import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
 import { createClient } from "../postgres.js";
 
-const CHECK_MS = 10_000;
+const CONNECTION_CHECK_MS = 10_000;
 const RECONNECT_MS = 500;
-/** Milliseconds for which the process listens to a channel after its last follower has left, so that the next follower need not wait. */
+/**
+ * Milliseconds for which the process still listens to a channel after its last follower has left. So a follower that
+ * arrives soon afterwards need not wait.
+ */
 const LINGER_MS = 30_000;
 
 export type NotificationHandler = (payload: string) => void;
 
 export interface Notifications {
   start(): Promise<void>;
-  /** Calls `listener` for each notification on `channel`, which is one of `channels`. Returns a function that unsubscribes. */
+  /**
+   * Calls `listener` for each notification on `channel`, which must be one of `channels`. Returns a function that
+   * unsubscribes.
+   */
   listen(channel: string, listener: NotificationHandler): () => void;
   /**
-   * Like `listen`, for a channel to which the process listens only while it has followers. `onGap` is called whenever
-   * notifications may have been missed: when listening starts, and after a lost connection.
+   * Like `listen`, for a channel to which the process listens only while the channel has followers. `onGap` is called
+   * whenever notifications may have been missed: when listening starts, and after a lost connection.
    */
   follow(channel: string, listener: NotificationHandler, onGap: () => void): () => void;
   /** Calls `listener` after a lost connection, because notifications may have been missed. */
   onGap(listener: () => void): () => void;
-  /** False while notifications may be missed. */
+  /** False while the connection is lost, so that notifications may be missed. */
   healthy(): boolean;
   stop(): Promise<void>;
 }
 
 interface Follower {
-  hear: NotificationHandler;
+  listener: NotificationHandler;
   onGap: () => void;
 }
 
-/** A channel with followers. */
-interface Followed {
+/** State of a channel that has or had followers. */
+interface ChannelState {
   followers: Set<Follower>;
-  /** Connection that listens to the channel or is about to; null if there is none. */
-  askedOf: pg.Client | null;
-  leaving: NodeJS.Timeout | undefined;
+  /** Connection that listens to the channel or is about to; null if no connection does. */
+  connection: pg.Client | null;
+  leaveTimer: NodeJS.Timeout | undefined;
 }
 
-/** `channels` and `followed` list all channels that can be used. Each is a plain identifier. */
+/**
+ * Creates the notifications. Only the channels in `channels` (for `listen`) and `followed` (for `follow`) can be used.
+ * Each name is a plain identifier.
+ */
 export function createNotifications(options: {
   url: string;
   channels: readonly string[];
@@ -54,12 +63,12 @@ export function createNotifications(options: {
 }): Notifications {
   const { url, channels, followed = [], lingerMs = LINGER_MS, log } = options;
   const listeners = new Map<string, Set<NotificationHandler>>(channels.map((channel) => [channel, new Set()]));
-  const follows = new Map<string, Followed>(
-    followed.map((channel) => [channel, { followers: new Set(), askedOf: null, leaving: undefined }]),
+  const follows = new Map<string, ChannelState>(
+    followed.map((channel) => [channel, { followers: new Set(), connection: null, leaveTimer: undefined }]),
   );
   const gapListeners = new Set<() => void>();
   let client: pg.Client | null = null;
-  /** Last command on the connection. The next one waits for it. */
+  /** Last LISTEN or UNLISTEN on the connection. The next command waits for its end. */
   let asking: Promise<unknown> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -68,7 +77,7 @@ export function createNotifications(options: {
     const next = createClient(url, "svc-app-actions notices");
     next.on("notification", ({ channel, payload = "" }) => {
       for (const listener of listeners.get(channel) ?? []) listener(payload);
-      for (const { hear } of follows.get(channel)?.followers ?? []) hear(payload);
+      for (const { listener } of follows.get(channel)?.followers ?? []) listener(payload);
     });
     next.on("error", (error) => handleLostConnection(next, error));
     next.on("end", () => handleLostConnection(next, new Error("the connection ended")));
@@ -76,12 +85,12 @@ export function createNotifications(options: {
       await next.connect();
       await next.query(channels.map((channel) => `LISTEN ${pg.escapeIdentifier(channel)}`).join("; "));
     } catch (error) {
-      // A half-open client must not outlive the attempt.
+      // If the attempt fails, closes the client, because it may be half-open.
       next.end().catch(() => undefined);
       throw error;
     }
     client = next;
-    timer = setTimeout(() => runInBackground(checkConnection()), CHECK_MS);
+    timer = setTimeout(() => runInBackground(checkConnection()), CONNECTION_CHECK_MS);
     for (const [channel, channelState] of follows)
       if (channelState.followers.size > 0) runInBackground(notifyListeners(channel, channelState));
   }
@@ -92,19 +101,20 @@ export function createNotifications(options: {
   }
 
   /**
-   * Starts to listen to the channel. Its followers then read what they missed. Without a connection, the next connection starts to listen.
+   * Starts to listen to the channel, and then lets its followers read what they may have missed. If there is no
+   * connection, the next connection listens to the channel.
    */
-  async function notifyListeners(channel: string, channelState: Followed): Promise<void> {
+  async function notifyListeners(channel: string, channelState: ChannelState): Promise<void> {
     const requested = client;
-    if (!requested || channelState.askedOf === requested) return;
-    channelState.askedOf = requested;
+    if (!requested || channelState.connection === requested) return;
+    channelState.connection = requested;
     await runStatement(requested, `LISTEN ${pg.escapeIdentifier(channel)}`);
     if (requested === client) for (const { onGap } of channelState.followers) onGap();
   }
 
-  function removeListener(channel: string, channelState: Followed): void {
-    const requested = channelState.askedOf;
-    channelState.askedOf = null;
+  function removeListener(channel: string, channelState: ChannelState): void {
+    const requested = channelState.connection;
+    channelState.connection = null;
     if (requested === null || requested !== client) return;
     runInBackground(runStatement(requested, `UNLISTEN ${pg.escapeIdentifier(channel)}`));
   }
@@ -131,14 +141,17 @@ export function createNotifications(options: {
     }
   }
 
-  // A dead peer is only noticed by a query without a response.
+  // Sends a query, because only a query without a response reveals that the database is unreachable.
   async function checkConnection(): Promise<void> {
     const requested = client;
     if (!requested) return;
-    const silence = setTimeout(() => handleLostConnection(requested, new Error("no answer in time")), CHECK_MS);
+    const silence = setTimeout(
+      () => handleLostConnection(requested, new Error("no answer in time")),
+      CONNECTION_CHECK_MS,
+    );
     try {
       await runStatement(requested, "SELECT 1");
-      if (client === requested) timer = setTimeout(() => runInBackground(checkConnection()), CHECK_MS);
+      if (client === requested) timer = setTimeout(() => runInBackground(checkConnection()), CONNECTION_CHECK_MS);
     } finally {
       clearTimeout(silence);
     }
@@ -147,7 +160,7 @@ export function createNotifications(options: {
   async function stop(): Promise<void> {
     stopped = true;
     clearTimeout(timer);
-    for (const { leaving } of follows.values()) clearTimeout(leaving);
+    for (const { leaveTimer } of follows.values()) clearTimeout(leaveTimer);
     const last = client;
     client = null;
     await last?.end();
@@ -164,13 +177,13 @@ export function createNotifications(options: {
     follow(channel, onNotice, onGap) {
       const channelState = follows.get(channel);
       if (!channelState) throw new Error(`the channel ${channel} does not support subscriptions`);
-      const follower = { hear: onNotice, onGap };
+      const follower = { listener: onNotice, onGap };
       channelState.followers.add(follower);
-      clearTimeout(channelState.leaving);
+      clearTimeout(channelState.leaveTimer);
       runInBackground(notifyListeners(channel, channelState));
       return () => {
         if (!channelState.followers.delete(follower) || channelState.followers.size > 0 || stopped) return;
-        channelState.leaving = setTimeout(removeListener, lingerMs, channel, channelState).unref();
+        channelState.leaveTimer = setTimeout(removeListener, lingerMs, channel, channelState).unref();
       };
     },
     onGap(listener) {

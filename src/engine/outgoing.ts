@@ -29,7 +29,10 @@ export interface OutgoingRequest {
   body: Uint8Array | null;
   /** Limit of the whole call, including redirects and retries; waiting for a slot does not count. */
   timeoutMs: number;
-  /** Receives each decoded part of a response with a status from 200 to 299. The next part is read when its promise resolves. */
+  /**
+   * Receives each decoded part of a response with a status from 200 to 299. The service reads the next part when the
+   * returned promise resolves.
+   */
   onPart?: ((chunk: Buffer) => Promise<void>) | undefined;
   /** Statuses on which the request is repeated, up to `attempts` requests in total. */
   retry?: { attempts: number; on: readonly number[] } | undefined;
@@ -47,11 +50,11 @@ export interface OutgoingHop {
 export interface ExchangeFacts {
   origin: string;
   method: string;
-  /** null without a response. */
+  /** HTTP status; null without a response. */
   status: number | null;
   durationMs: number;
   sentBytes: number;
-  /** Decoded. */
+  /** Size of the decoded body. */
   receivedBytes: number;
   code: string | null;
 }
@@ -60,17 +63,17 @@ export interface OutgoingScope {
   /** Key of the connection pool. Only requests with the same key share connections. */
   pool: string;
   budget: RunBudget;
-  /** True if requests may go to that origin, in normal form. */
+  /** True if requests may go to `origin`, which is in normal form. */
   mayUse(origin: string): boolean;
   /** Returns the normal form of a URL's origin; null if its host name is invalid. */
   originOf(url: URL): string | null;
   /** Called with each redirect target before it is followed. @throws OutgoingError POLICY */
   checkRedirect?(url: URL): Promise<void>;
-  /** Adds the credential to a hop. Called again for each hop to the first origin. */
+  /** Adds the credential to a hop. Called for each hop to the first origin, including retries. */
   authorize?(hop: OutgoingHop): Promise<OutgoingHop>;
-  /** True if the request has a credential. It is then not redirected to another origin. */
+  /** True if the request has a credential. Such a request is not redirected to another origin. */
   hasCredential: boolean;
-  /** Ends the request. */
+  /** Signal that aborts the request. */
   signal: AbortSignal;
   /** Called when a hop begins; the function that it returns is called when the hop has ended. */
   onHop?(origin: string, method: string): (facts: ExchangeFacts) => void;
@@ -80,18 +83,18 @@ export interface OutgoingResponse {
   status: number;
   /** Names in lower case, repeated headers joined by ", "; without Set-Cookie. */
   headers: Record<string, string>;
-  /** Decoded. */
+  /** Decoded body. */
   body: Buffer;
-  /** Origin that sent it. */
+  /** Origin that sent the response: after redirects, the last one. */
   origin: string;
 }
 
 const REDIRECT_STATUSES: readonly number[] = [301, 302, 303, 307, 308];
-const FOLLOWED_METHODS: readonly string[] = ["GET", "HEAD"];
-/** Headers that other origins may receive after a redirect. */
+const REDIRECTED_METHODS: readonly string[] = ["GET", "HEAD"];
+/** Headers that are also sent to another origin after a redirect. */
 const HARMLESS_HEADERS: readonly string[] = ["accept", "accept-encoding", "accept-language", "range", "user-agent"];
 const DROPPED_HEADERS: readonly string[] = ["set-cookie", "set-cookie2"];
-const RETRY_FIRST_MS = 200;
+const RETRY_MIN_MS = 200;
 const RETRY_MAX_MS = 5_000;
 
 const policyError = (message: string, origin: string | null) => new OutgoingError("POLICY", message, origin);
@@ -106,7 +109,7 @@ function headersOf(received: Record<string, string | string[] | undefined>): Rec
 /** Returns the milliseconds before the next attempt: the server's Retry-After, otherwise twice the last delay. */
 function retryDelayOf({ headers }: OutgoingResponse, attempt: number): number {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
-  const requested = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_FIRST_MS * 2 ** (attempt - 1);
+  const requested = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_MIN_MS * 2 ** (attempt - 1);
   return Math.min(requested, RETRY_MAX_MS);
 }
 
@@ -134,7 +137,7 @@ async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promi
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason as Error);
   signal.addEventListener("abort", stop, { once: true });
-  // After an abort nothing awaits it.
+  // After an abort, no code awaits the promise.
   promise.catch(() => undefined);
   if (signal.aborted) stop();
   try {
@@ -144,18 +147,21 @@ async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-/** Reason of all signals whose time is over. One shared object, because creating an error takes longer than starting the timer. */
-const TIMED_OUT = new DOMException("the time limit of the request is over", "TimeoutError");
+/**
+ * Abort reason of all requests that exceed their time limit. One shared object, because creating an error takes longer
+ * than starting the timer.
+ */
+const TIMEOUT_REASON = new DOMException("the request exceeded its time limit", "TimeoutError");
 
 /**
- * Returns a signal that aborts with `outer`, or with TIMED_OUT after a time. Call `clear` at the end of the request. A timer and a listener cost
+ * Returns a signal that aborts with `outer`, or with TIMEOUT_REASON after a time. Call `clear` at the end of the request. A timer and a listener cost
  * less than `AbortSignal.timeout` and `AbortSignal.any`, whose signals also stay in memory until the time is over.
  */
 function limitTime(outer: AbortSignal, timeoutMs: number): { signal: AbortSignal; clear: () => void } {
   const controller = new AbortController();
   const stop = () => controller.abort(outer.reason);
   outer.addEventListener("abort", stop, { once: true });
-  const timer = setTimeout(() => controller.abort(TIMED_OUT), timeoutMs);
+  const timer = setTimeout(() => controller.abort(TIMEOUT_REASON), timeoutMs);
   const clear = () => {
     clearTimeout(timer);
     outer.removeEventListener("abort", stop);
@@ -178,13 +184,13 @@ export class OutgoingSender {
     const { signal, clear } = limitTime(scope.signal, timeoutMs);
     try {
       for (let attempt = 1; ; attempt += 1) {
-        const response = await this.follow(request, { ...scope, signal });
+        const response = await this.sendWithRedirects(request, { ...scope, signal });
         if (!retry || attempt >= retry.attempts || !retry.on.includes(response.status)) return response;
         await delay(retryDelayOf(response, attempt), undefined, { signal });
       }
     } catch (error) {
       scope.signal.throwIfAborted();
-      if (signal.reason !== TIMED_OUT) throw error;
+      if (signal.reason !== TIMEOUT_REASON) throw error;
       const origin = scope.originOf(request.url);
       throw new OutgoingError("TIMEOUT", `the request to ${origin} took longer than ${timeoutMs} ms`, origin);
     } finally {
@@ -193,11 +199,11 @@ export class OutgoingSender {
     }
   }
 
-  private async follow(request: OutgoingRequest, scope: OutgoingScope): Promise<OutgoingResponse> {
-    const first = this.allowed(request.url, scope);
+  private async sendWithRedirects(request: OutgoingRequest, scope: OutgoingScope): Promise<OutgoingResponse> {
+    const first = this.requireAllowedOrigin(request.url, scope);
     let { url, headers } = request;
     for (let redirects = 0; ; redirects += 1) {
-      const origin = this.allowed(url, scope);
+      const origin = this.requireAllowedOrigin(url, scope);
       const { method, body, onPart } = request;
       const hop: OutgoingHop = { url, method, headers, body };
       const response = await this.exchange(
@@ -208,7 +214,7 @@ export class OutgoingSender {
       );
       const { location } = response.headers;
       if (!REDIRECT_STATUSES.includes(response.status) || location === undefined) return response;
-      url = await this.redirected(request, { from: url, location, redirects, first }, scope);
+      url = await this.followRedirect(request, { from: url, location, redirects, first }, scope);
       if (scope.originOf(url) !== first) {
         headers = Object.fromEntries(Object.entries(headers).filter(([name]) => HARMLESS_HEADERS.includes(name)));
       }
@@ -216,7 +222,7 @@ export class OutgoingSender {
   }
 
   /** Returns the origin of a URL. @throws OutgoingError POLICY if requests may not go there */
-  private allowed(url: URL, { mayUse, originOf }: OutgoingScope): string {
+  private requireAllowedOrigin(url: URL, { mayUse, originOf }: OutgoingScope): string {
     const origin = originOf(url);
     if (origin === null || url.username !== "" || url.password !== "") {
       throw policyError("the URL must be an https URL without credentials", origin);
@@ -225,14 +231,14 @@ export class OutgoingSender {
     throw policyError(`${origin} is not allowed for this action: add it to the action's integrationOrigins`, origin);
   }
 
-  /** @throws OutgoingError POLICY for a redirect that is not followed */
-  private async redirected(
+  /** Returns the request to the target of a redirect. @throws OutgoingError POLICY if the redirect is not allowed */
+  private async followRedirect(
     { method }: OutgoingRequest,
     { from, location, redirects, first }: { from: URL; location: string; redirects: number; first: string },
     scope: OutgoingScope,
   ): Promise<URL> {
     const refuse = (reason: string) => policyError(`a redirect of ${first} was not followed: ${reason}`, first);
-    if (!FOLLOWED_METHODS.includes(method)) throw refuse("only GET and HEAD follow redirects");
+    if (!REDIRECTED_METHODS.includes(method)) throw refuse("only GET and HEAD follow redirects");
     if (redirects >= REQUEST_REDIRECTS_MAX) throw refuse(`a request follows at most ${REQUEST_REDIRECTS_MAX}`);
     const next = URL.parse(location, from.href);
     const origin = next && scope.originOf(next);

@@ -10,49 +10,49 @@ import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 
-const CHILD = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
+const CHILD_PROGRAM = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
 
-/** Limits of a picture: decoded pixels, time, and memory of its process. */
+/** Maximum number of decoded pixels of a picture. The constants below limit the time and memory of its process. */
 export const PICTURE_MAX_PIXELS = 50_000_000;
 const TIME_LIMIT_MS = 60_000;
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
-const LIMIT_REASON = "it needs more time, memory or pixels than are allowed";
-/** Niceness of the process, so that runs have priority. */
-const PRIORITY = 10;
+const LIMIT_REASON = "the picture needs more time, memory or pixels than are allowed";
+/** Niceness of the process, so that runs of actions have priority. */
+const CHILD_NICENESS = 10;
 /** Unprivileged user ID of the process if the service is root. Browsers have other user IDs. */
 const UNPRIVILEGED_UID = 64_050;
 /** Shell command that sets limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
-const LIMITED = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
+const LIMITED_COMMAND = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 const NODE_FLAGS = ["--max-old-space-size=64", "--no-warnings"];
 
 export const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type PictureFormat = (typeof PICTURE_FORMATS)[number];
 
 export interface Resizing {
-  /** null: the original width. */
+  /** Width in pixels; null for the original width. */
   width: number | null;
   format: PictureFormat;
-  /** 1 to 100. */
+  /** Quality of the encoder, 1 to 100. */
   quality: number;
 }
 
-/** Request to the process. */
+/** Job for a picture process, passed as its argument. */
 export interface Job {
   contentType: string;
   maxPixels: number;
-  /** `edge`: the longer edge of the thumbnail in pixels. */
+  /** `edge`: length of the thumbnail's longer edge in pixels. */
   thumbnail?: { edge: number; quality: number };
   resize?: Resizing;
 }
 
-/** Header of each part of the response; its bytes follow. */
+/** Header of each part of the response. The bytes of the part follow the header. */
 export interface FrameHeader {
   bytes?: number;
   /** Size of a decoded picture in its displayed orientation. */
   size?: [width: number, height: number];
-  /** Why there is no picture. */
+  /** Reason why the picture could not be decoded. */
   fault?: string;
 }
 
@@ -70,8 +70,8 @@ export interface Inspection {
 
 export type Pictures = ReturnType<typeof createPictures>;
 
-/** Reads the parts of a stream one after the other. */
-class Frames {
+/** Reads the response of a picture process from a stream, part by part. */
+class FrameReader {
   private rest: Buffer = Buffer.alloc(0);
   private readonly chunks: AsyncIterator<Buffer>;
 
@@ -79,8 +79,8 @@ class Frames {
     this.chunks = stream[Symbol.asyncIterator]();
   }
 
-  /** Yields the next bytes when they arrive. @throws PictureFault if the process ended before */
-  async *stream(bytes: number): AsyncGenerator<Buffer> {
+  /** Yields the next `bytes` bytes as they arrive. @throws PictureFault if the process ended before */
+  async *streamBytes(bytes: number): AsyncGenerator<Buffer> {
     for (let missing = bytes; missing > 0; ) {
       const chunk = this.rest.length > 0 ? this.rest : ((await this.chunks.next()).value as Buffer | undefined);
       if (!chunk) throw new PictureFault(LIMIT_REASON);
@@ -91,21 +91,21 @@ class Frames {
     }
   }
 
-  /** Returns the next bytes together. @throws PictureFault if they exceed the limit */
-  async whole(bytes: number, maxBytes: number): Promise<Buffer> {
-    if (bytes > maxBytes) throw new PictureFault("it came to more bytes than it may");
+  /** Returns the next `bytes` bytes in one buffer. @throws PictureFault if they exceed `maxBytes` */
+  async readBytes(bytes: number, maxBytes: number): Promise<Buffer> {
+    if (bytes > maxBytes) throw new PictureFault("the result is larger than allowed");
     const chunks: Buffer[] = [];
-    for await (const chunk of this.stream(bytes)) chunks.push(chunk);
+    for await (const chunk of this.streamBytes(bytes)) chunks.push(chunk);
     return Buffer.concat(chunks);
   }
 
-  async header(): Promise<FrameHeader & { bytes: number }> {
-    const length = (await this.whole(4, 4)).readUInt32BE();
-    return JSON.parse(String(await this.whole(length, HEADER_MAX_BYTES)));
+  async readHeader(): Promise<FrameHeader & { bytes: number }> {
+    const length = (await this.readBytes(4, 4)).readUInt32BE();
+    return JSON.parse(String(await this.readBytes(length, HEADER_MAX_BYTES)));
   }
 }
 
-/** Returns null for the error of a picture that was not decoded; rethrows other errors. */
+/** Converts the error of a picture that could not be decoded to null. Rethrows other errors. */
 const nullIfUndecodable = (error: unknown): null => {
   if (error instanceof PictureFault) return null;
   throw error;
@@ -118,33 +118,34 @@ export function createPictures({ log }: { log: Logger }) {
   let probed: Promise<void> | null = null;
 
   function startChild(job: Job): ChildProcess {
-    const args = ["-c", LIMITED, process.execPath, ...NODE_FLAGS, CHILD, JSON.stringify(job)];
+    const args = ["-c", LIMITED_COMMAND, process.execPath, ...NODE_FLAGS, CHILD_PROGRAM, JSON.stringify(job)];
     const stdio = ["pipe", "ignore", "ignore", "pipe"] as const;
     const child = spawn("/bin/sh", args, { cwd: "/", env: {}, stdio: [...stdio], ...account });
     running.add(child);
     child.once("close", () => running.delete(child));
     child.on("error", () => undefined);
     try {
-      if (child.pid !== undefined) setPriority(child.pid, PRIORITY);
+      if (child.pid !== undefined) setPriority(child.pid, CHILD_NICENESS);
     } catch {
-      // The process has ended, or this process may not change priorities: then both have the same.
+      // Setting the priority fails if the process has ended, or if this process may not change priorities. The picture
+      // process then has the same priority.
     }
     return child;
   }
 
   /** Sends the picture to the process and passes the frames of the response to `readFrames`. @throws PictureFault */
-  async function runJob<T>(source: Readable, job: Job, readFrames: (frames: Frames) => Promise<T>): Promise<T> {
+  async function runJob<T>(source: Readable, job: Job, readFrames: (frames: FrameReader) => Promise<T>): Promise<T> {
     const child = startChild(job);
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
-    // A process that did not start gives no answer, which is reported below.
+    // If the process could not start, there is no response, which is reported below.
     const closed = once(child, "close").catch(() => undefined);
-    // Read at once: unread output is lost when a process ends.
+    // Reads the response at once, because unread output is lost when a process ends.
     const answer = (child.stdio[3] as Readable).pipe(new PassThrough());
     try {
-      // If the process ends before it has read everything, its response has the reason.
+      // If the process ends before it has read everything, its response contains the reason.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
-      const result = await readFrames(new Frames(answer));
+      const result = await readFrames(new FrameReader(answer));
       await sent;
       return result;
     } finally {
@@ -155,11 +156,11 @@ export function createPictures({ log }: { log: Logger }) {
     }
   }
 
-  /** Checks once whether the unprivileged account can read the program of the process. */
+  /** Checks once if the unprivileged account can read the program of the picture process. */
   async function probeSandbox(): Promise<void> {
     if (account === null) return;
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
-    const answers = await runJob(Readable.from([Buffer.from("GIF")]), job, (frames) => frames.header()).catch(
+    const answers = await runJob(Readable.from([Buffer.from("GIF")]), job, (frames) => frames.readHeader()).catch(
       nullIfUndecodable,
     );
     if (answers !== null) return;
@@ -187,11 +188,13 @@ export function createPictures({ log }: { log: Logger }) {
       await prepareSandbox();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail };
       return runJob(source, job, async (frames) => {
-        const clean = await frames.header();
+        const clean = await frames.readHeader();
         if (clean.fault !== undefined) throw new PictureFault(clean.fault);
-        const stored = await keep(frames.stream(clean.bytes));
-        const small = await frames.header().catch(nullIfUndecodable);
-        const bytes = small?.size ? await frames.whole(small.bytes, thumbnail.maxBytes).catch(nullIfUndecodable) : null;
+        const stored = await keep(frames.streamBytes(clean.bytes));
+        const small = await frames.readHeader().catch(nullIfUndecodable);
+        const bytes = small?.size
+          ? await frames.readBytes(small.bytes, thumbnail.maxBytes).catch(nullIfUndecodable)
+          : null;
         return { size: bytes && small!.size!, thumbnail: bytes, storedCopy: stored };
       });
     },
@@ -201,9 +204,9 @@ export function createPictures({ log }: { log: Logger }) {
       await prepareSandbox();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing };
       return runJob(source, job, async (frames) => {
-        const { fault, bytes } = await frames.header();
+        const { fault, bytes } = await frames.readHeader();
         if (fault !== undefined) throw new PictureFault(fault);
-        return frames.whole(bytes, maxBytes);
+        return frames.readBytes(bytes, maxBytes);
       });
     },
 

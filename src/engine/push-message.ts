@@ -2,7 +2,7 @@
 import webPush from "web-push";
 
 export interface VapidKeys {
-  /** base64url. */
+  /** Public key in base64url. */
   publicKey: string;
   privateKey: string;
 }
@@ -14,22 +14,23 @@ export interface PushRequest {
 }
 
 /** Seconds for which a push service stores a message for a device that is offline. */
-const KEPT_SECONDS = 24 * 60 * 60;
+const STORED_SECONDS = 24 * 60 * 60;
 
 export const newVapidKeys = (): VapidKeys => webPush.generateVAPIDKeys();
 
 /**
+ * Builds the request.
  * @param topic a later message with the same topic replaces this one while the push service stores it (RFC 8030, 5.4)
  * @param subject contact for the push service, `mailto:` or `https:`
  */
-export function pushRequest(
+export function createPushRequest(
   target: { endpoint: string; p256dh: string; auth: string },
   payload: string,
   { publicKey, privateKey, subject, topic }: VapidKeys & { subject: string; topic: string },
 ): PushRequest {
   const { endpoint, p256dh, auth } = target;
   const details = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, payload, {
-    TTL: KEPT_SECONDS,
+    TTL: STORED_SECONDS,
     topic,
     contentEncoding: "aes128gcm",
     vapidDetails: { subject, publicKey, privateKey },

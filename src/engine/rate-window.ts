@@ -1,10 +1,13 @@
-/** Counts accepted calls in a sliding window in the database: exact over any span and any number of processes. */
+/**
+ * Rate limit that counts accepted calls in a sliding window. The counts are in the database, so they are exact for any
+ * number of processes.
+ */
 import type { DataSource } from "typeorm";
 
 export interface RateAnswer {
   accepted: boolean;
   remaining: number;
-  /** Time at which a full window accepts the next call: when the oldest counted call leaves it. */
+  /** Time at which a full window accepts the next call: when the oldest counted call is no longer in the window. */
   freesAt: Date;
 }
 
@@ -33,13 +36,13 @@ const SELECT_CALL_COUNT = `
    WHERE app_id = $1 AND class = $2 AND hit > clock_timestamp() - $3::int * interval '1 millisecond'`;
 
 export interface RateWindow {
-  /** Counts one call for this app and class, or rejects it. Each class has its own window. */
+  /** Counts one call for this app and rate class, or rejects the call. Each class has its own window. */
   takeTokens(
     appId: number,
     rateClass: string,
     { limit, windowMs }: { limit: number; windowMs: number },
   ): Promise<RateAnswer>;
-  /** Returns the number of calls that count at this moment, at most their limit. */
+  /** Returns the number of calls that the window counts now. It never exceeds the limit of the window. */
   count(appId: number, rateClass: string, windowMs: number): Promise<number>;
 }
 

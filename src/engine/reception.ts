@@ -1,6 +1,6 @@
 /**
- * Writes a stream to a new file and returns its size, SHA-256 and first bytes. An interrupted stream leaves no file.
- * Many concurrent streams take turns, so that other work of the process does not wait.
+ * Writes an uploaded stream to a new file, and returns its size, SHA-256 and first bytes. An interrupted stream leaves
+ * no file. Many concurrent streams take turns, so that other work of the process does not wait.
  */
 import { createHash } from "node:crypto";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
@@ -8,19 +8,19 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { collectYoungGarbage } from "../young-garbage.js";
 
-/** Number of first bytes that the detection of media types reads. */
+/** Number of first bytes that are returned for the detection of the media type. */
 const HEAD_BYTES = 4_100;
-/** Maximum reading speed of all streams together, which costs a tenth of a core. */
+/** Maximum reading speed of all streams together. Reading at this speed takes a tenth of a core. */
 const BYTES_PER_MS = 32 * 1024;
-/** Bytes of all streams after which garbage is collected, which frees their buffers. */
+/** Number of bytes of all streams after which a garbage collection frees their buffers. */
 const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
-/** Bytes after which data is flushed to disk. One large flush at the end would delay other writers. */
+/** Number of bytes after which the data of a file is flushed to disk. One large flush at the end would delay other writers. */
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
 
 /**
- * Bytes that are read of one source before the next one gets its turn, and the time for which a source may pause during its turn. Buffers
- * that wait for long enter the old generation, which only a full garbage collection frees. That would be the cost of reading a little of
- * hundreds of sources each.
+ * Bytes that are read of one source before the next source gets its turn, and the time (TURN_WAIT_MS) for which a
+ * source may pause during its turn. If many sources were read a little at a time, their buffers would become old, and
+ * only a full garbage collection frees old buffers.
  */
 const TURN_BYTES = 4 * 1024 * 1024;
 const TURN_WAIT_MS = 100;
@@ -38,13 +38,13 @@ export interface ReceivedUpload {
   head: Buffer;
 }
 
-/** Slots that keys get in turn. */
+/** Queue for reading slots, in which keys take turns. */
 export interface UploadTurns {
-  /** @returns a function that frees the slot */
+  /** Waits for a slot. @returns a function that frees the slot */
   enter(key: number | string): Promise<() => void>;
 }
 
-/** True if the promise settles within that time. */
+/** Resolves with true if the promise settles within `limitMs`. */
 function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), limitMs);
@@ -64,10 +64,10 @@ export function createReception(folder: string, turns: UploadTurns) {
   let uncollected = 0;
   let flushed: Promise<void> = Promise.resolve();
 
-  /** Flushes one file at a time, so that the database, which writes to the same disk, never waits for hundreds of files. */
+  /** Flushes only one file at a time, so that the database, which writes to the same disk, never waits for hundreds of files. */
   function flushBytes(put: () => Promise<void>): Promise<void> {
     const done = flushed.then(put);
-    // The caller receives the failure from `done`.
+    // The caller gets the error from `done`, so this copy of the promise ignores it.
     flushed = done.catch(() => undefined);
     return done;
   }
@@ -84,7 +84,7 @@ export function createReception(folder: string, turns: UploadTurns) {
     const now = performance.now();
     freeAt = Math.max(now, freeAt) + bytes / BYTES_PER_MS;
     const wait = freeAt - now;
-    // Timers have whole milliseconds: shorter waits are added up.
+    // Timers have whole milliseconds, so shorter waits are added up until they reach 2 ms.
     if (wait >= 2) await delay(wait);
   }
 
@@ -125,7 +125,7 @@ export function createReception(folder: string, turns: UploadTurns) {
     const file = await open(path, "wx", 0o600);
     try {
       for await (const chunk of source) {
-        if (bytes + chunk.length > maxBytes) throw new TooManyBytes(`more than ${maxBytes} bytes`);
+        if (bytes + chunk.length > maxBytes) throw new TooManyBytes(`the upload has more than ${maxBytes} bytes`);
         if (bytes < HEAD_BYTES) heads.push(chunk.subarray(0, HEAD_BYTES - bytes));
         await waitForTurn(chunk.length);
         hash.update(chunk);
@@ -151,7 +151,7 @@ export function createReception(folder: string, turns: UploadTurns) {
     /**
      * Writes the source to a new file, which the caller moves or removes. `name` must be unique.
      * @param key owner of the stream: owners take turns
-     * @throws TooManyBytes, and errors of the source and the disk; then there is no file
+     * @throws TooManyBytes, and errors of the source and the disk; in these cases no file remains
      */
     async receive(
       name: string,
@@ -168,11 +168,11 @@ export function createReception(folder: string, turns: UploadTurns) {
 
     discard: (name: string) => rm(join(folder, name), { force: true }),
 
-    /** Removes files that have not been written to for this time. */
+    /** Removes files that have not been written to for `olderThanMs`. Returns their number. */
     async sweep(olderThanMs: number): Promise<number> {
       let removed = 0;
       for (const name of await readdir(folder).catch(() => [])) {
-        // Removed since the folder was read.
+        // The file may have been removed since the folder was read.
         const stats = await stat(join(folder, name)).catch(() => null);
         if (!stats || Date.now() - stats.mtimeMs < olderThanMs) continue;
         await rm(join(folder, name), { force: true });

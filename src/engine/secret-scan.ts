@@ -1,8 +1,8 @@
 /**
- * Searches texts for sets of secrets. A set is prepared once. Short texts are searched at once, long ones in another
- * thread, so that they do not block the process.
+ * Searches texts for sets of secrets. A set is prepared once. Short texts are searched at once on the main thread, long
+ * ones in another thread, so that they do not block the process.
  */
-import { createKeptScans } from "./secret-scan/kept-scans.js";
+import { createScanCache } from "./secret-scan/kept-scans.js";
 import type { MaskedBeginning, TextBeginning } from "./secret-scan/partial-text.js";
 import type { ScannedText, Secret } from "./secret-scan/scan.js";
 import { performScanTask, sizeOfTask, type Task } from "./secret-scan/task.js";
@@ -11,15 +11,15 @@ import { createThreadQueue } from "./secret-scan/thread-queue.js";
 export type { ScannedText, Secret } from "./secret-scan/scan.js";
 
 /**
- * Maximum length of a text that is scanned on the main thread. Measured: such a scan takes at most 4 ms, its preparation 6 ms, and the
- * transfer to a thread about 0.2 ms.
+ * Maximum length of a text that is scanned on the main thread. Measured: the scan takes at most 4 ms, the preparation
+ * of the secrets 6 ms. The transfer to a thread takes about 0.2 ms.
  */
 const INLINE_TEXT_CHARACTERS = 24 * 1024;
 const INLINE_SECRET_CHARACTERS = 8 * 1024;
 const INLINE_SECRETS = 100;
 const INLINE_SCANS_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Functions that search for one set of secrets, as in createSecretScan. */
+/** Functions that search for one set of secrets. See createSecretScan. */
 export interface Scan {
   find(texts: readonly ScannedText[]): Promise<string | null>;
   findInUrl(url: string): Promise<string | null>;
@@ -27,7 +27,7 @@ export interface Scan {
   maskJson(json: string): Promise<string>;
   /** Masks a text that is still being received, up to the first place where a secret may have begun. */
   maskBeginning(part: TextBeginning): Promise<MaskedBeginning>;
-  /** @param json as text or UTF-8 */
+  /** Returns the name of a secret in JSON text, or null. @param json text, or its UTF-8 bytes */
   findInJson(json: string | Uint8Array): Promise<string | null>;
 }
 
@@ -35,12 +35,12 @@ export interface SecretScans {
   /**
    * Returns the scan of a set of secrets.
    * @param asker owner of the work: owners take turns
-   * @param key text that is equal only for equal sets
+   * @param key text that is equal only for equal sets of secrets
    */
   of(asker: string, key: string, secrets: readonly Secret[]): Scan;
 }
 
-/** The scan without secrets, which finds nothing. */
+/** Scan of an empty set of secrets, which finds nothing. */
 const NO_SECRETS: Scan = {
   find: async () => null,
   findInUrl: async () => null,
@@ -55,7 +55,7 @@ const NO_SECRETS: Scan = {
 };
 
 export function createSecretScans(): SecretScans {
-  const inline = createKeptScans(INLINE_SCANS_MAX_BYTES);
+  const inline = createScanCache(INLINE_SCANS_MAX_BYTES);
   const thread = createThreadQueue();
 
   return {
@@ -63,10 +63,10 @@ export function createSecretScans(): SecretScans {
       if (secrets.length === 0) return NO_SECRETS;
       const characters = secrets.reduce((sum, { value }) => sum + value.length, 0);
       const isSmall = secrets.length <= INLINE_SECRETS && characters <= INLINE_SECRET_CHARACTERS;
-      // biome-ignore lint/suspicious/noExplicitAny: what a task answers is its kind's
+      // biome-ignore lint/suspicious/noExplicitAny: the type of the result depends on the kind of the task
       async function runTask(task: Task): Promise<any> {
         if (!isSmall || sizeOfTask(task) > INLINE_TEXT_CHARACTERS) return thread.runTask(asker, key, secrets, task);
-        return performScanTask(inline.find(key) ?? inline.make(key, secrets), task);
+        return performScanTask(inline.find(key) ?? inline.create(key, secrets), task);
       }
       return {
         find: (texts) => runTask({ kind: "find", texts }),

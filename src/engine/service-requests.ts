@@ -1,37 +1,45 @@
 /**
- * Sends requests of pages to the service's own API over keep-alive connections, instead of the browser. A request contains only what the
- * page's `fetch` could send, and the response only what the page could read.
+ * Sends requests of pages to the service's own API over keep-alive connections, so that the browser does not have to. A
+ * request contains only what the page's `fetch` could send, and the response only what the page could read.
  */
 import { Agent, type IncomingMessage, type RequestOptions, request as send } from "node:http";
 
-/** Methods that the API allows for pages of other origins (src/api/cors.ts), without those for files. */
+/** Methods that the API allows for pages of other origins (src/api/cors.ts), without the methods of routes for files. */
 const ALLOWED_METHODS = ["GET", "POST", "PUT", "DELETE"];
-const HEADERS = ["auth-token", "content-type", "idempotency-key", "idempotency-retry", "if-match", "traceparent"];
+const ALLOWED_HEADERS = [
+  "auth-token",
+  "content-type",
+  "idempotency-key",
+  "idempotency-retry",
+  "if-match",
+  "traceparent",
+];
 /** HTTP statuses of redirects that a browser would follow. */
-const REDIRECTS = [301, 302, 303, 307, 308];
+const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
 /** Matches header values that HTTP and `fetch` allow: without line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PART_CHARACTERS = 256 * 1024;
-/** Content type of answers whose lines are sent one by one. */
+/** Content type of responses whose lines are passed on one by one. */
 const NDJSON_TYPE = "application/x-ndjson";
 
-interface Sent {
+interface SentRequest {
   method: string;
   url: string;
   headers: Readonly<Record<string, string>>;
   body: string | null;
 }
 
-/** @throws Error for headers that a page of another origin could not send */
-function headersOf({ headers }: Sent, origin: string): Record<string, string> {
+/** Returns the headers to send. @throws Error for headers that a page of another origin could not send */
+function headersOf({ headers }: SentRequest, origin: string): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
-    if (!HEADERS.includes(name.toLowerCase())) throw new Error("the request has a header that pages may not send");
+    if (!ALLOWED_HEADERS.includes(name.toLowerCase()))
+      throw new Error("the request has a header that pages may not send");
     if (!HEADER_VALUE.test(value)) throw new Error("the request has an invalid header");
   }
   return { accept: "*/*", ...headers, origin };
 }
 
-/** Returns the headers that a page of that origin may read. @throws Error if it may not read the response */
+/** Returns the headers that a page of that origin may read. @throws Error if the page may not read the response */
 function readableHeaders(response: IncomingMessage, origin: string): Record<string, string> {
   const { "access-control-allow-origin": allowed, "access-control-expose-headers": exposed = "" } = response.headers;
   if (allowed !== "*" && allowed !== origin) {
@@ -67,8 +75,8 @@ export type ServiceRequests = ReturnType<typeof createServiceRequests>;
 
 /**
  * Creates the sender.
- * @param apiUrl address of the API: an origin with an optional path
- * @returns null for an https address, because the browser decides which certificates it trusts
+ * @param apiUrl URL of the API: an origin with an optional path
+ * @returns null for an https URL, because the browser decides which certificates it trusts
  */
 export function createServiceRequests(apiUrl: string) {
   const { protocol, origin: apiOrigin, pathname } = new URL(apiUrl);
@@ -80,7 +88,7 @@ export function createServiceRequests(apiUrl: string) {
   const agent = new Agent({ keepAlive: true });
 
   /** Repeats the request, as browsers do, if an idle connection was closed meanwhile. */
-  function respond(sent: Sent, options: RequestOptions): Promise<IncomingMessage> {
+  function respond(sent: SentRequest, options: RequestOptions): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = send(sent.url, options);
       request.once("response", resolve).once("error", (error: NodeJS.ErrnoException) => {
@@ -94,8 +102,12 @@ export function createServiceRequests(apiUrl: string) {
 
   return {
     base,
-    /** @param origin origin of the page @throws Error with the reason if there is no response, or none that the page may read */
-    async send(sent: Sent, origin: string, signal: AbortSignal) {
+    /**
+     * Sends a request.
+     * @param origin origin of the page
+     * @throws Error with the reason if there is no response, or none that the page may read
+     */
+    async send(sent: SentRequest, origin: string, signal: AbortSignal) {
       if (!ALLOWED_METHODS.includes(sent.method))
         throw new Error(`pages cannot send requests with the method ${sent.method.slice(0, 20)}`);
       const { href } = new URL(sent.url);
@@ -105,7 +117,7 @@ export function createServiceRequests(apiUrl: string) {
       const response = await respond({ ...sent, url: href }, { agent, method, headers, signal });
       try {
         const status = response.statusCode!;
-        if (REDIRECTS.includes(status)) throw new Error("the service redirected to another URL");
+        if (REDIRECT_STATUSES.includes(status)) throw new Error("the service redirected to another URL");
         const headers = readableHeaders(response, origin);
         const isLive = headers["content-type"]?.startsWith(NDJSON_TYPE) === true;
         return { status, headers, isLive, text: readTextParts(response.setEncoding("utf8"), isLive) };

@@ -1,10 +1,10 @@
 /**
- * Shares one read among all equal reads in one turn of the event loop. It starts after the last of them, so that none
- * gets a state older than its call.
+ * Shares one read among all calls with the same key in one turn of the event loop. The read starts after the last of
+ * these calls, so that no caller gets a state older than its call.
  */
 
 /** Returns a version of `read` whose results are shared. Callers must not change a result. */
-export function sharedReads<Key, Result>(read: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
+export function shareReads<Key, Result>(read: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
   const requested = new Map<Key, Promise<Result>>();
 
   async function startRead(key: Key): Promise<Result> {

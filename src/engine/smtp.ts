@@ -1,6 +1,7 @@
 /**
- * Sends messages to SMTP servers over a few keep-alive connections each, and reports the outcome of each attempt: accepted, refused or
- * unknown. nodemailer implements the protocol. Its pool is not used, because it sends a message again when a connection is lost.
+ * Sends messages to SMTP servers over a few keep-alive connections to each server. Reports the outcome of each attempt:
+ * accepted, refused or unknown. nodemailer implements the protocol. Its pool is not used, because it sends a message
+ * again when a connection is lost.
  */
 import { isIPv4, type Socket } from "node:net";
 import { Readable } from "node:stream";
@@ -19,7 +20,7 @@ export interface SmtpServer {
   password: string | null;
   /** Owner of the message. Connections are not shared between owners. */
   owner: string;
-  /** Opens a connection. A rejection means that nothing was sent; `forbidden` means that a retry is useless. */
+  /** Opens a connection. If it rejects, nothing was sent. An error with `forbidden` means that a retry is useless. */
   connect: (host: string, port: number) => Promise<Socket>;
 }
 
@@ -36,20 +37,20 @@ export interface MailHandover {
 export interface SmtpTimes {
   greetingMs: number;
   /** Maximum milliseconds that the server may take to respond. */
-  answerMs: number;
-  /** Time limit of an attempt. */
-  tryMs: number;
+  responseMs: number;
+  /** Time limit of an attempt in milliseconds. */
+  attemptMs: number;
 }
 
-const SMTP_TIMES: SmtpTimes = { greetingMs: 20_000, answerMs: 60_000, tryMs: 300_000 };
+const SMTP_TIMES: SmtpTimes = { greetingMs: 20_000, responseMs: 60_000, attemptMs: 300_000 };
 
 export interface Smtp {
-  /** Never throws. */
+  /** Sends a message. Reports errors as an outcome, and never throws. */
   deliver(server: SmtpServer, handover: MailHandover): Promise<Delivery>;
   stop(): void;
 }
 
-/** Yields the content when nodemailer requests it, which is when the server waits for it. */
+/** Yields the content of the message when nodemailer requests it, which is when the server is ready for it. */
 async function* yieldMailContent(
   { content, mayBegin }: MailHandover,
   started: { value: boolean },
@@ -61,7 +62,10 @@ async function* yieldMailContent(
 
 class FencedError extends Error {}
 
-/** True for an address of this machine, to which TLS adds nothing. Only an IP address counts, because `127.example.com` can be any host. */
+/**
+ * True for an address of this machine: such a connection needs no TLS. Only an IP address counts, because
+ * `127.example.com` can be any host.
+ */
 const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 
@@ -72,11 +76,11 @@ async function openConnection(server: SmtpServer, times: SmtpTimes): Promise<SMT
     port,
     secure,
     connection: await server.connect(host, port),
-    // A password must not be sent without encryption, even if no mail can be sent then.
+    // The password must not be sent without encryption, even if this means that no mail can be sent.
     requireTLS: !secure && user !== null && !isLoopback(host),
     ignoreTLS: !secure && isLoopback(host),
     greetingTimeout: times.greetingMs,
-    socketTimeout: times.answerMs,
+    socketTimeout: times.responseMs,
     maxResponseSize: 64 * 1024,
     logger: false,
   });
@@ -137,7 +141,7 @@ export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): 
       return await Promise.race([work, promise]);
     } finally {
       signal.removeEventListener("abort", onTimeout);
-      // After an abort nothing awaits it.
+      // After an abort, no code awaits this promise.
       work.catch(() => undefined);
     }
   }
@@ -153,11 +157,11 @@ export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): 
       session = await pool.takeSession(server, signal);
       return await rejectOnAbort(signal, attemptDelivery(session, handover, started));
     } catch (error) {
-      // An envelope may be open on the connection: the next message must not use it.
+      // The connection may still have an open envelope, so the next message must not use it.
       if (session) session.broken = true;
       if (error instanceof FencedError) return { kind: "fenced" };
       const delivery = outcomeOfError(error as Error, started.value);
-      // A connection that the server had closed meanwhile says nothing about the message.
+      // The server had closed this idle connection meanwhile, so the failure says nothing about the message.
       const isStale = session?.reused && !started.value && delivery.kind === "refused" && delivery.code === null;
       return isStale && !signal.aborted ? "stale" : delivery;
     } finally {
@@ -167,7 +171,7 @@ export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): 
 
   return {
     async deliver(server, handover) {
-      const signal = AbortSignal.any([handover.signal, AbortSignal.timeout(times.tryMs)]);
+      const signal = AbortSignal.any([handover.signal, AbortSignal.timeout(times.attemptMs)]);
       for (;;) {
         const delivery = await sendOnce(server, handover, signal);
         if (delivery !== "stale") return delivery;

@@ -1,4 +1,4 @@
-/** Calls a pure function in another thread, with limits for time and memory. */
+/** Calls a pure function in another thread, with limits for its time and memory. */
 
 import { Worker } from "node:worker_threads";
 import { runInBackground } from "../background.js";
@@ -15,11 +15,11 @@ export interface ThreadsOptions {
 }
 
 export interface Threads<I, O> {
-  /** Calls the function; calls run concurrently. Rejects with the error of the function. */
+  /** Calls the function in a thread. Calls run concurrently. Rejects with the error of the function. */
   call(input: I): Promise<ThreadOutcome<O>>;
 }
 
-/** Milliseconds after which an idle thread is ended. */
+/** Milliseconds after which the service ends an idle thread. */
 const IDLE_MS = 10_000;
 const ENTRY = new URL("./threads/entry.js", import.meta.url);
 
@@ -31,15 +31,15 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
     const worker = new Worker(ENTRY, {
       workerData: { module: module.href, name },
       resourceLimits: { maxOldGenerationSizeMb: memoryMb },
-      // The thread cannot see the variables of the process, which may hold secrets.
+      // The thread must not see the environment variables of the process, which may contain secrets.
       env: {},
     });
     worker.unref();
-    // Errors of an idle thread affect no call.
+    // Ignores errors of an idle thread, because no call depends on it.
     return worker.on("error", () => {});
   }
 
-  /** Takes an idle thread, or starts one. Threads that ended while idle are skipped. */
+  /** Returns an idle thread, or starts one. Skips threads that ended while they were idle. */
   function takeWorker(): Worker {
     for (const [worker, timer] of idle) {
       clearTimeout(timer);

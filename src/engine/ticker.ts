@@ -1,4 +1,4 @@
-/** Calls a function whenever its work is due and sleeps in between. The function returns the next due time. */
+/** Calls a function whenever its work is due, and sleeps in between. The function returns the time at which work is due next. */
 import type { Logger } from "pino";
 
 /**
@@ -13,7 +13,7 @@ const STALE_MS = 10_000;
 export interface Ticker {
   /** Resolves after the first call of the work. */
   start(): Promise<void>;
-  /** Calls the work now, because something may be due earlier than expected. */
+  /** Calls the work now, because some of it may be due earlier than expected. */
   wake(): void;
   /** True if the work has succeeded recently. */
   healthy(): boolean;
@@ -22,8 +22,8 @@ export interface Ticker {
 }
 
 /**
- * Creates a ticker. `work` does what is due and returns the Unix time in milliseconds at which it is due again, or
- * null. `msUntil` converts such a time to a delay.
+ * Creates a ticker. `work` performs what is due, and returns the Unix time in milliseconds at which work is due next,
+ * or null. `msUntil` converts such a time to a delay.
  */
 export function createTicker(options: {
   work: () => Promise<number | null>;

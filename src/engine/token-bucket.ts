@@ -1,44 +1,50 @@
-/** Rate limits by key, in the memory of this process. */
+/** Rate limits by key (token buckets), in the memory of this process. */
 
 const KEYS_MAX = 50_000;
 /** Key of the bucket that new keys share while KEYS_MAX buckets exist. */
-const OTHERS = Symbol("others");
+const SHARED_KEY = Symbol("others");
 
 export interface TokenBucket {
-  /** Counts a call of `cost` for `key`. Returns 0 if it is allowed, otherwise the seconds after which a retry would be. */
+  /**
+   * Takes `cost` tokens of `key`. Returns 0 if the call is allowed, otherwise the seconds after which a retry would be
+   * allowed.
+   */
   takeTokens(key: string, cost?: number): number;
-  /** Adds cost that has already arisen. Further calls wait until it is compensated, for at most one window. */
+  /**
+   * Takes tokens for a cost that has already arisen, even if the bucket has too few. Further calls are rejected until
+   * the bucket has refilled, for at most one window.
+   */
   charge(key: string, cost: number): void;
 }
 
 /**
- * Creates buckets that allow `limit` calls at once, and as many again evenly over each `windowMs`. `keysMax` is the number of keys with a
- * separate bucket.
+ * Creates buckets that allow `limit` calls at once, and then `limit` more calls evenly over each `windowMs`. `keysMax`
+ * is the number of keys with a separate bucket.
  */
 export function createTokenBucket(options: { limit: number; windowMs: number; keysMax?: number }): TokenBucket {
   const { limit, windowMs, keysMax = KEYS_MAX } = options;
-  const buckets = new Map<string | typeof OTHERS, { left: number; at: number }>();
+  const buckets = new Map<string | typeof SHARED_KEY, { left: number; at: number }>();
   const perMs = limit / windowMs;
   let sweptAt = Number.NEGATIVE_INFINITY;
 
-  /** Removes full buckets, because a new bucket would be equal. */
+  /** Removes full buckets, because a new bucket would be equal to them. */
   function removeFullBuckets(now: number): void {
     sweptAt = now;
     for (const [key, { left, at }] of buckets) if (left + (now - at) * perMs >= limit) buckets.delete(key);
   }
 
   /**
-   * Returns the bucket of a key. A key that has used its bucket is never forgotten; otherwise a client with ever new
-   * addresses could reset the buckets of others.
+   * Returns the bucket of a key. The bucket of a key with used tokens is never removed. Otherwise a client that uses
+   * ever new addresses could reset the buckets of others.
    */
-  function bucketOf(key: string, now: number): string | typeof OTHERS {
+  function bucketOf(key: string, now: number): string | typeof SHARED_KEY {
     if (buckets.has(key) || buckets.size < keysMax) return key;
-    // Sweeping takes time in proportion to the keys, so once in a hundredth of the window is enough.
+    // The time that this takes grows with the number of keys, so once in a hundredth of the window is enough.
     if (now - sweptAt > windowMs / 100) removeFullBuckets(now);
-    return buckets.size < keysMax ? key : OTHERS;
+    return buckets.size < keysMax ? key : SHARED_KEY;
   }
 
-  function remainingTokens(key: string | typeof OTHERS, now: number): number {
+  function remainingTokens(key: string | typeof SHARED_KEY, now: number): number {
     const { left, at } = buckets.get(key) ?? { left: limit, at: now };
     return Math.min(limit, left + (now - at) * perMs);
   }
@@ -48,7 +54,7 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
       const now = performance.now();
       const bucket = bucketOf(key, now);
       const left = remainingTokens(bucket, now);
-      // A call that costs more than a whole window needs a full bucket.
+      // A call that costs more than a full bucket is allowed if the bucket is full.
       const needed = Math.min(cost, limit);
       const passes = left >= needed;
       buckets.set(bucket, { left: passes ? left - needed : left, at: now });

@@ -3,8 +3,8 @@ import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { BrowserSource } from "../engine/browser/browser-source.js";
 import { isBrowsersUid } from "../engine/browser/processes/chromium.js";
-import { localBrowser } from "../engine/browser/processes/local-browser.js";
-import { remoteBrowser } from "../engine/browser/remote/remote-browser.js";
+import { createLocalBrowserSource } from "../engine/browser/processes/local-browser.js";
+import { createRemoteBrowserSource } from "../engine/browser/remote/remote-browser.js";
 import { defaultChromiumPaths, findChromium } from "../engine/chromium-path.js";
 import type { EgressOptions } from "../engine/egress-proxy.js";
 import { lookupFor } from "../engine/public-lookup.js";
@@ -26,7 +26,7 @@ export function browserSources(config: Config, log: Logger): BrowserSources {
   const { allowPrivateNetwork, egressAddress: localAddress, egressProxyHost: host, chromeSandbox: sandbox } = config;
   const egressOptions = { allowPrivateNetwork, localAddress, resolve: lookupFor(allowPrivateNetwork) };
   if (config.browserWsEndpoints.length === 0) {
-    const sources = [localBrowser({ chromePath: pathToChromium(config), sandbox, log })];
+    const sources = [createLocalBrowserSource({ chromePath: pathToChromium(config), sandbox, log })];
     if (process.getuid?.() !== 0) {
       log.warn(
         "Chromium runs as the user that owns this service's data: only its sandbox protects the data; see SECURITY.md",
@@ -36,7 +36,7 @@ export function browserSources(config: Config, log: Logger): BrowserSources {
     return { sources, egressOptions: { ...egressOptions, servesUid: isBrowsersUid } };
   }
   const sources = config.browserWsEndpoints.map((endpoint) =>
-    remoteBrowser({ endpoint, egressHost: host, sandbox, log }),
+    createRemoteBrowserSource({ endpoint, egressHost: host, sandbox, log }),
   );
   // A proxy port that other machines can reach serves only the browsers.
   const serves = (peer: string) => sources.some((browser) => browser.isAt(peer));

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
-import { isDatabaseAway, isFull, migrateDatabase, openDatabase, rows } from "../data/database.js";
+import { isConnectionLimitReached, isDatabaseAway, migrateDatabase, openDatabase, rows } from "../data/database.js";
 import { createNotifications, type Notifications } from "../engine/notifications.js";
 import { StartError } from "../errors.js";
 import { DATABASE_CHANNELS, FOLLOWED_CHANNELS } from "../operations/channels.js";
@@ -16,7 +16,7 @@ const LOG_EVERY_MS = 60_000;
 
 /** Describes an error of the database for the operator, without the URL, because it contains a password. */
 export function databaseFault(error: unknown, config: Pick<Config, "roles" | "runnerConcurrency">): string {
-  if (isFull(error)) return tooFewConnections(connectionsOf(config));
+  if (isConnectionLimitReached(error)) return tooFewConnections(connectionsOf(config));
   const { message, code } = error as NodeJS.ErrnoException;
   return (message || code || String(error)).replaceAll("\n", " ");
 }

@@ -33,10 +33,10 @@ export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, lo
   if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_SPACE;
   const minimumBytes = diskFreeMinMb * MB;
   return createDiskSpace({
-    what: "DATA_DIR",
-    free: () => freeBytesUnder(dataDir),
+    diskName: "DATA_DIR",
+    readFreeBytes: () => freeBytesUnder(dataDir),
     minimumBytes,
-    everyMs: DATABASE_EVERY_MS,
+    intervalMs: DATABASE_EVERY_MS,
     log,
   });
 }
@@ -52,11 +52,17 @@ export function diskRoom(config: Config, db: DataSource, log: Logger): DiskSpace
   };
   return databaseUrl === null
     ? createDiskSpace({
-        what: "the database",
-        free: () => freeBytesUnder(dataDir),
+        diskName: "the database",
+        readFreeBytes: () => freeBytesUnder(dataDir),
         minimumBytes,
-        everyMs: DISK_EVERY_MS,
+        intervalMs: DISK_EVERY_MS,
         log,
       })
-    : createDiskSpace({ what: "the database", free: databaseSpace, minimumBytes, everyMs: DATABASE_EVERY_MS, log });
+    : createDiskSpace({
+        diskName: "the database",
+        readFreeBytes: databaseSpace,
+        minimumBytes,
+        intervalMs: DATABASE_EVERY_MS,
+        log,
+      });
 }

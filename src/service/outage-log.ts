@@ -4,7 +4,7 @@
  * log.
  */
 import type { DestinationStream, Logger } from "pino";
-import { isDatabaseAway, isFull, isTimeout } from "../data/database.js";
+import { isConnectionLimitReached, isDatabaseAway, isStatementTimeout } from "../data/database.js";
 import { createLog } from "../engine/log.js";
 import { isDiskFull } from "../postgres.js";
 
@@ -31,8 +31,8 @@ interface DatabaseOutage {
 /** Returns the problem of the database that caused an error; null for other errors. */
 export function databaseProblem(error: unknown): string | null {
   // A slow statement is a separate fault with its own line.
-  if (!isDatabaseAway(error) || isTimeout(error)) return null;
-  if (isFull(error)) return "the database has no free connection";
+  if (!isDatabaseAway(error) || isStatementTimeout(error)) return null;
+  if (isConnectionLimitReached(error)) return "the database has no free connection";
   return isDiskFull() ? "the database's disk is full" : "the database is away";
 }
 

@@ -48,7 +48,7 @@ async function startHost(text: string, thenEnds: boolean) {
 
 describe("hosts that respond with anything to the service", () => {
   const connectionsOf = (answerLimitMs: number) =>
-    createCheckedConnections({ mayReach: () => true, resolve: systemLookup, answerLimitMs });
+    createCheckedConnections({ mayReach: () => true, resolve: systemLookup, responseTimeoutMs: answerLimitMs });
 
   for (const [name, [text, status]] of Object.entries(HOSTILE_RESPONSES)) {
     for (const hostEnds of [false, true]) {
@@ -63,7 +63,7 @@ describe("hosts that respond with anything to the service", () => {
         const limitMs = status === null ? LIMIT_MS : 60_000;
         const connections = connectionsOf(limitMs);
         const sent = connections.request(host.url, { method: "POST", headers: {}, body: "{}" });
-        const fetched = connections.download(host.url, { maxBytes: 1_000, limitMs });
+        const fetched = connections.download(host.url, { maxBytes: 1_000, timeoutMs: limitMs });
         expect(await Promise.all([received(sent), received(fetched)])).to.deep.equal([status, status]);
         host.stop();
       });

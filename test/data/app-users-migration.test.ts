@@ -1,7 +1,7 @@
 /** Tests the migration that adds `isUsers` to data sources: which data sources it marks, and where it records that. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { bringSchema, migrateDatabase, openDatabase } from "../../src/data/database.js";
+import { migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 
@@ -17,7 +17,7 @@ describe("the upgrade of app users", () => {
 
   beforeEach(async () => {
     database = await emptyDatabase();
-    await bringSchema(database.url, before);
+    await migrateSchema(database.url, before);
     db = await openDatabase(database.url, 2);
   });
   afterEach(async () => {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { bringSchema, migrateDatabase, openDatabase } from "../../src/data/database.js";
+import { migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { emptyDatabase } from "../harness/postgres.js";
 
@@ -37,7 +37,7 @@ it("the upgrade that indexes the credentials of people replaces the index of an 
   const database = await emptyDatabase();
   try {
     const upgrade = MIGRATIONS.findIndex(({ name }) => name === "CredentialsOfPeople1764000410000");
-    await bringSchema(database.url, MIGRATIONS.slice(0, upgrade));
+    await migrateSchema(database.url, MIGRATIONS.slice(0, upgrade));
     const db = await openDatabase(database.url, 1);
     try {
       await db.query("CREATE INDEX credential_person ON credential (id)");

@@ -1,9 +1,9 @@
 /** Tests upgrades without downtime: the new schema works with processes of the previous release, which run until they are replaced. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { bringSchema, migrateDatabase, openDatabase } from "../../src/data/database.js";
+import { migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
-import { LAST_OF_RELEASE_BEFORE, versionOf } from "../../src/data/schema-guard.js";
+import { PREVIOUS_RELEASE_LAST_MIGRATION, schemaVersionOf } from "../../src/data/schema-guard.js";
 import { BROWSER_HOLDER } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
@@ -24,7 +24,9 @@ const STATEMENTS = [
   "SELECT id, app_id, task_id, run_id, type, data, created_at FROM execution_log WHERE app_id = 1 ORDER BY id DESC LIMIT 50",
 ];
 
-const released = MIGRATIONS.filter(({ name }) => versionOf(name) <= versionOf(LAST_OF_RELEASE_BEFORE));
+const released = MIGRATIONS.filter(
+  ({ name }) => schemaVersionOf(name) <= schemaVersionOf(PREVIOUS_RELEASE_LAST_MIGRATION),
+);
 
 describe("the schema with the previous release", () => {
   let database: FreshDatabase;
@@ -33,7 +35,7 @@ describe("the schema with the previous release", () => {
 
   beforeEach(async () => {
     database = await emptyDatabase();
-    await bringSchema(database.url, released);
+    await migrateSchema(database.url, released);
     db = await openDatabase(database.url, 2);
     before = await catalogueOf(db);
   });
@@ -43,7 +45,7 @@ describe("the schema with the previous release", () => {
   });
 
   it("has everything that its statements name, and requires nothing that they do not write", async () => {
-    expect(released.at(-1)!.name).to.equal(LAST_OF_RELEASE_BEFORE);
+    expect(released.at(-1)!.name).to.equal(PREVIOUS_RELEASE_LAST_MIGRATION);
     await migrateDatabase(database.url);
     expect(removedParts(before, await catalogueOf(db))).to.deep.equal([]);
   });

@@ -7,10 +7,10 @@ import { stop } from "esbuild";
 import pino from "pino";
 import { BundlerBusyError, PackageFault } from "../../src/engine/bundler/fault.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
-import { nameInBuild, nameInCamelCase, nameInReadme } from "../../src/engine/bundler/global-name.js";
+import { findNameInBuild, findNameInReadme, toCamelCaseName } from "../../src/engine/bundler/global-name.js";
 import { makeScript } from "../../src/engine/bundler/make-script.js";
 import { memoryOf, processorTimeOf } from "../../src/engine/bundler/process-tree.js";
-import { neededModules, parsedScript, usedNames } from "../../src/engine/bundler/used-names.js";
+import { neededModules, parseScript, usedNames } from "../../src/engine/bundler/used-names.js";
 import { createBundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 
@@ -38,15 +38,18 @@ describe("the global name of a package", () => {
   ];
   for (const [what, source, name, namespace] of LIBRARY_BUILDS) {
     it(`is what a browser build sets: ${what}`, () => {
-      expect(nameInBuild(source, name)).to.deep.equal({ name, namespace });
+      expect(findNameInBuild(source, name)).to.deep.equal({ name, namespace });
     });
   }
 
   it("is none of a build that sets several, except the package's own", () => {
     const part = (name: string) => `(function (root, factory) { root.${name} = factory() })(this, function () {});`;
-    expect(nameInBuild(part("cptable") + part("JSZip"), "xlsx")).to.equal(null);
-    expect(nameInBuild(`${part("cptable")} var XLSX = {};`, "xlsx")).to.deep.equal({ name: "XLSX", namespace: false });
-    expect(nameInBuild("this is no JavaScript", "xlsx")).to.equal(null);
+    expect(findNameInBuild(part("cptable") + part("JSZip"), "xlsx")).to.equal(null);
+    expect(findNameInBuild(`${part("cptable")} var XLSX = {};`, "xlsx")).to.deep.equal({
+      name: "XLSX",
+      namespace: false,
+    });
+    expect(findNameInBuild("this is no JavaScript", "xlsx")).to.equal(null);
   });
 
   const README_SAMPLES: [readme: string, name: string, expected: object | null][] = [
@@ -70,20 +73,20 @@ describe("the global name of a package", () => {
   ];
   for (const [readme, name, expected] of README_SAMPLES) {
     it(`is the name in its README, if it is free: ${readme.slice(0, 40)}`, () => {
-      expect(nameInReadme(readme, name)).to.deep.equal(expected);
+      expect(findNameInReadme(readme, name)).to.deep.equal(expected);
     });
   }
 
   it("is otherwise its name in camel case, never a name of the language or the browser", () => {
     const names = ["date-fns", "@scope/some-name", "7zip", "crypto", "@scope/crypto", "console", "a.b_c"].map(
-      nameInCamelCase,
+      toCamelCaseName,
     );
     expect(names).to.deep.equal(["dateFns", "someName", "_7zip", "npmCrypto", "scopeCrypto", "npmConsole", "aB_c"]);
   });
 });
 
 describe("globals that a script uses", () => {
-  const used = (source: string) => usedNames(parsedScript(source));
+  const used = (source: string) => usedNames(parseScript(source));
 
   it("are all names that it does not declare, except those that it only checks", () => {
     expect(used("(() => { const a = fetch; return a + document.title })()")).to.deep.equal(["document", "fetch"]);
@@ -116,7 +119,7 @@ describe("globals that a script uses", () => {
   });
 
   it("of Node are those that it loads at its start, not those that it can do without", () => {
-    const needed = (source: string) => neededModules(parsedScript(source));
+    const needed = (source: string) => neededModules(parseScript(source));
     const wrapInModule = (body: string) => `var x = __commonJS({ "a.js"(exports, module) { ${body} } }); x();`;
     expect(needed(wrapInModule("var fs = __require('fs')"))).to.deep.equal(["fs"]);
     expect(needed("var fs = __toESM(__require('fs'))")).to.deep.equal(["fs"]);
@@ -142,7 +145,7 @@ describe("a package that is bundled", () => {
     expect(await faultAfter(0)).to.be.instanceOf(BundlerBusyError);
     const fault = await faultAfter(0.001);
     expect(fault).to.be.instanceOf(PackageFault);
-    expect((fault as Error).message).to.equal("bundling it takes more than 0.001 s");
+    expect((fault as Error).message).to.equal("bundling takes more than 0.001 s");
   });
 
   it("uses the processor time of its process and of the child processes", async () => {

@@ -2,7 +2,7 @@
 import { createECDH, createPublicKey, createVerify } from "node:crypto";
 import { createRequire } from "node:module";
 import { expect } from "chai";
-import { newVapidKeys, pushRequest } from "../../src/engine/push-message.js";
+import { createPushRequest, newVapidKeys } from "../../src/engine/push-message.js";
 
 const ece = createRequire(createRequire(import.meta.url).resolve("web-push"))("http_ece") as {
   decrypt(body: Buffer, how: object): Buffer;
@@ -52,7 +52,7 @@ describe("push messages", () => {
       p256dh: receiverPublic,
       auth,
     };
-    const { url, headers, body } = pushRequest(target, '{"title":"x"}', {
+    const { url, headers, body } = createPushRequest(target, '{"title":"x"}', {
       ...vapid,
       subject: "mailto:push@example.com",
       topic: "svc-7",

@@ -1,12 +1,12 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { sharedReads } from "../../src/engine/shared-reads.js";
+import { shareReads } from "../../src/engine/shared-reads.js";
 
 describe("shared reads", () => {
   let stands = 0;
   const started: string[] = [];
   /** Read that returns `stands` as it was when the read started. A key that begins with - makes it fail. */
-  const read = sharedReads(async (key: string) => {
+  const read = shareReads(async (key: string) => {
     started.push(key);
     const found = stands;
     await turn();

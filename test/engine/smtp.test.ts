@@ -42,8 +42,8 @@ describe("smtp", () => {
   });
   after(() => server.stop());
   beforeEach(() => {
-    smtp = createSmtp({ times: { greetingMs: 60_000, answerMs: 60_000, tryMs: 60_000 } });
-    hasty = createSmtp({ times: { greetingMs: 300, answerMs: 300, tryMs: 1_000 } });
+    smtp = createSmtp({ times: { greetingMs: 60_000, responseMs: 60_000, attemptMs: 60_000 } });
+    hasty = createSmtp({ times: { greetingMs: 300, responseMs: 300, attemptMs: 1_000 } });
     server.taken.length = 0;
     server.manners = {};
   });

@@ -212,8 +212,8 @@ describe("git repositories", () => {
       async ({ method }) =>
         method === "GET" ? response("advertisement", list) : response("result", result);
     const long = packet("x".repeat(60_000)).repeat(5);
-    const tooLarge = "the server's list of refs or capabilities is larger than 256 KB";
-    const tooMany = "the server sent more than 20000 packets in one response";
+    const tooLarge = "the Git server's list of refs or capabilities is larger than 256 KB";
+    const tooMany = "the Git server sent more than 20000 packets in one response";
     expect(await faultOf(openGitRemote(server(capabilities + long)))).to.equal(tooLarge);
     expect(await faultOf(openGitRemote(server(capabilities + packet("x").repeat(20_000))))).to.equal(tooMany);
     const remote = await openGitRemote(server(capabilities, long));

@@ -72,7 +72,7 @@ describe("rights and input of git connections", () => {
   it("explains a repository that cannot be read, and keeps what the app has", async () => {
     await connect({ ...fields(), token: null });
     server.token = TOKEN;
-    expect((await pull()).body.error).to.equal("the server does not accept the token, or there is none (401)");
+    expect((await pull()).body.error).to.equal("the Git server does not accept the token, or no token is set (401)");
     server.token = null;
     await connect({ ...fields(), url: `${server.url}/none`, token: null });
     expect((await pull()).body).to.deep.include({ status: "GIT_PULL_FAILED" });

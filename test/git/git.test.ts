@@ -133,7 +133,7 @@ describe("git connections", () => {
     }
     expect(JSON.stringify(await actions())).to.equal(before);
     server.commit({ "README.md": "no project" });
-    expect((await pull()).body.error).to.match(/^the root of the repository holds no project/);
+    expect((await pull()).body.error).to.match(/^the root of the repository contains no project/);
   });
 
   longTest("takes a folder of the repository, and prunes only if asked", async () => {

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Client } from "pg";
 import { readConfig } from "../../src/config.js";
-import { bringSchema } from "../../src/data/database.js";
+import { migrateSchema } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { startService } from "../../src/service.js";
 import { allAnswers, backUp, fillService, KEY, restoreTo } from "../backup/support.js";
@@ -208,7 +208,7 @@ describe("a backup of other kinds", function () {
       const [old, place] = [await emptyDatabase(), await emptyDatabase()];
       try {
         const time = (name: string) => Number(name.slice(-13));
-        await bringSchema(
+        await migrateSchema(
           old.url,
           MIGRATIONS.filter(({ name }) => time(name) <= time(last)),
         );

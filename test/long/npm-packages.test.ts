@@ -96,7 +96,7 @@ const UNSUPPORTED: readonly (readonly [dependency: string, reason: RegExp])[] = 
   ["nodemailer", /needs Node's .*\bnode:net\b/],
   ["better-sqlite3", /needs Node's .*\bfs\b/],
   ["chokidar", /needs Node's .*\bnode:fs\/promises\b/],
-  ["typescript@5", /bundling it takes more than 512 MB$/],
+  ["typescript@5", /bundling takes more than 512 MB$/],
   ["mongodb", /needs Node's .*\bhttp\b/],
 ];
 

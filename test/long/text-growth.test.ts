@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { HARNESS_NAME, readAnswer, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
 import { isDeclaration } from "../../src/engine/bundler/declarations.js";
-import { nameInReadme } from "../../src/engine/bundler/global-name.js";
+import { findNameInReadme } from "../../src/engine/bundler/global-name.js";
 import { contentTypeOf } from "../../src/engine/content-type.js";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
 import { filledTests } from "../../src/rules/caller-rules.js";
@@ -27,7 +27,7 @@ const READERS: Record<string, (text: string) => unknown> = {
   parseSender,
   isEmailAddress,
   isDeclaration,
-  nameInReadme: (text) => nameInReadme(text, "some-package"),
+  nameInReadme: (text) => findNameInReadme(text, "some-package"),
   filledTests: (text) => filledTests({ a: { equals: text } }, { Email: "x" }),
   findInJson: (text) => scan.findInJson(JSON.stringify({ a: text, abcdefgh1: 1 })),
 };

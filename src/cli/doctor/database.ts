@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Client } from "pg";
 import type { Config, Role } from "../../config.js";
-import { isFull } from "../../data/database.js";
+import { isConnectionLimitReached } from "../../data/database.js";
 import { MIGRATIONS } from "../../data/migrations.js";
 import { readSchema, schemaFault } from "../../data/schema-guard.js";
 import { SPILL_SETTINGS } from "../../data/spill.js";
@@ -255,7 +255,8 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
     return await examineDatabase(client, config);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (isFull(error)) return [createDiagnostic("connections", message, tooFewConnections(connectionsOf(config)))];
+    if (isConnectionLimitReached(error))
+      return [createDiagnostic("connections", message, tooFewConnections(connectionsOf(config)))];
     // The URL contains a password, so it is not printed.
     const advice =
       "check DATABASE_URL: host, port, user, password, name of the database; and that the server takes connections from here";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import type { Config } from "../../config.js";
 import { Browsers } from "../../engine/browser/browsers.js";
-import { localBrowser } from "../../engine/browser/processes/local-browser.js";
+import { createLocalBrowserSource } from "../../engine/browser/processes/local-browser.js";
 import { createBundler } from "../../engine/bundler.js";
 import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.js";
 import { createIsolateCheck } from "../../engine/isolate-check.js";
@@ -146,7 +146,7 @@ export async function checkBrowser({
     ];
   const log = pino({ level: "silent" });
   const browsers = new Browsers({
-    sources: [localBrowser({ chromePath: path, sandbox: chromeSandbox, log })],
+    sources: [createLocalBrowserSource({ chromePath: path, sandbox: chromeSandbox, log })],
     log,
     openProxyPort: null,
     spares: 0,

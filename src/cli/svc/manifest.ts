@@ -1,7 +1,7 @@
 /** Reads a manifest as items by kind and name, and computes the difference between two manifests. */
 import { createTwoFilesPatch } from "diff";
 import type { Item } from "../../engine/bundler/project/action-config.js";
-import { bodyOf } from "../../engine/bundler/project/action-file.js";
+import { codeWithoutConfig } from "../../engine/bundler/project/action-file.js";
 
 export type { Item };
 
@@ -61,7 +61,9 @@ export const sourceOf = ({ source }: Item): Source | null => (source as Source |
 function filesText({ files }: Source): string {
   const names = Object.keys(files).sort();
   return names
-    .map((name) => `// ${name}\n${(name.startsWith("action.") ? bodyOf(files[name]!) : files[name]!).trim()}\n`)
+    .map(
+      (name) => `// ${name}\n${(name.startsWith("action.") ? codeWithoutConfig(files[name]!) : files[name]!).trim()}\n`,
+    )
     .join("\n");
 }
 

@@ -13,8 +13,8 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { bodyOf, joinFile, linesOfBody } from "../../engine/bundler/project/action-file.js";
-import { projectPaths, type ReadFile, testFiles } from "../../engine/bundler/project/action-modules.js";
+import { codeWithoutConfig, joinFile, lineNumbersOfCode } from "../../engine/bundler/project/action-file.js";
+import { type ReadFile, readTestFiles, toProjectPaths } from "../../engine/bundler/project/action-modules.js";
 import { nameOfFile, ProjectReader, readConfigOf } from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
 import type { Target } from "./config.js";
@@ -188,7 +188,7 @@ export class Project {
   readTest(folder: string): { test: string; files: Record<string, string> } | null {
     const names = ["action.test.ts", "action.test.js"].map((file) => `actions/${folder}/${file}`);
     const test = names.find((file) => existsSync(this.#path(file)));
-    return test === undefined ? null : { test, files: testFiles(`actions/${folder}`, test, this.#read) };
+    return test === undefined ? null : { test, files: readTestFiles(`actions/${folder}`, test, this.#read) };
   }
 
   /** Reads the `config` of the action in a folder. */
@@ -210,8 +210,8 @@ export class Project {
     const file = this.actionFile(folder);
     if (file === null) return stack;
     const text = this.readText(file);
-    if (bodyOf(text) !== code) return stack;
-    const lines = linesOfBody(text);
+    if (codeWithoutConfig(text) !== code) return stack;
+    const lines = lineNumbersOfCode(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {
       // The name may also be the end of another file's name.
@@ -256,7 +256,7 @@ export class Project {
     const unwritable = process.platform === "win32" ? Object.keys(files).find(isInvalidOnWindows) : undefined;
     if (unwritable !== undefined)
       throw new CliError(`Windows cannot store the file ${unwritable}; rename it on the server`);
-    const paths = projectPaths(folder, files, this.#read);
+    const paths = toProjectPaths(folder, files, this.#read);
     for (const [name, path] of paths) {
       const text = files[name]!;
       if (!ENTRIES.includes(name)) {
@@ -270,7 +270,7 @@ export class Project {
       // If the configuration of a file cannot be read, a new one is written at its top.
       const written = await readConfigOf(folder, path, texts).catch(() => null);
       const isWritten = written && Object.keys(written).length > 0 && isPartOfItem(written, config);
-      this.#writeIfChanged(isWritten ? text : joinFile(config, bodyOf(text)), path);
+      this.#writeIfChanged(isWritten ? text : joinFile(config, codeWithoutConfig(text)), path);
       for (const other of ENTRIES) if (other !== name) rmSync(this.#path(folder, other), { force: true });
     }
   }

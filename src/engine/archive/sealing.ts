@@ -20,15 +20,15 @@ export type Secret = { kind: "passphrase"; text: string } | { kind: "key"; bytes
 /** First bytes of every encrypted file. The digit is the version of the format. */
 export const SEAL_MAGIC = Buffer.from("svc-backup-seal1");
 const SALT_BYTES = 32;
-const CHECK_BYTES = 16;
-export const HEADER_BYTES = SEAL_MAGIC.length + 1 + SALT_BYTES + CHECK_BYTES;
+const HEADER_CHECKSUM_BYTES = 16;
+export const HEADER_BYTES = SEAL_MAGIC.length + 1 + SALT_BYTES + HEADER_CHECKSUM_BYTES;
 
-const KIND = { passphrase: 1, key: 2 } as const;
-const SECRET_WORDS = { passphrase: "a passphrase", key: "a key file" } as const;
+const KIND_CODES = { passphrase: 1, key: 2 } as const;
+const SECRET_DESCRIPTIONS = { passphrase: "a passphrase", key: "a key file" } as const;
 
 const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
-const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES;
+const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
 
 /**
  * Parameters of scrypt. Each guess of a passphrase takes 128 MB and a third of a second. They are not read from the file,
@@ -36,18 +36,18 @@ const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES;
  */
 const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 
-interface Keys {
-  chunks: Buffer;
-  check: Buffer;
+interface DerivedKeys {
+  chunkKey: Buffer;
+  headerKey: Buffer;
 }
 
-async function deriveKeys(secret: Secret, salt: Buffer): Promise<Keys> {
+async function deriveKeys(secret: Secret, salt: Buffer): Promise<DerivedKeys> {
   const stretch = promisify<string, Buffer, number, typeof SCRYPT_PARAMETERS, Buffer>(scrypt);
   const keyBytes =
     secret.kind === "passphrase"
       ? await stretch(secret.text.normalize("NFKC"), salt, 64, SCRYPT_PARAMETERS)
       : Buffer.from(hkdfSync("sha256", secret.bytes, salt, "svc-app-actions backup", 64));
-  return { chunks: keyBytes.subarray(0, 32), check: keyBytes.subarray(32) };
+  return { chunkKey: keyBytes.subarray(0, 32), headerKey: keyBytes.subarray(32) };
 }
 
 /** Returns the nonce of a chunk. A nonce is never used twice with a key: each file has its own key, each chunk its number. */
@@ -58,8 +58,8 @@ function chunkNonce(number: number, last: boolean): Buffer {
   return iv;
 }
 
-const headerChecksum = ({ check }: Keys, head: Buffer): Buffer =>
-  createHmac("sha256", check).update(head).digest().subarray(0, CHECK_BYTES);
+const headerChecksum = ({ headerKey: check }: DerivedKeys, head: Buffer): Buffer =>
+  createHmac("sha256", check).update(head).digest().subarray(0, HEADER_CHECKSUM_BYTES);
 
 /** Splits a stream into pieces of `size` bytes. The last piece may be shorter or empty, and has `last: true`. */
 async function* splitIntoPieces(
@@ -74,7 +74,7 @@ async function* splitIntoPieces(
     if (heldBytes <= size) continue;
     const all = Buffer.concat(rest);
     let at = 0;
-    // Keeps at least one byte, because a piece before the last one must be followed by another.
+    // Keeps at least one byte for the last piece, because a piece with `last: false` must be followed by another one.
     for (; all.length - at > size; at += size) yield { piece: all.subarray(at, at + size), last: false };
     rest = [all.subarray(at)];
     heldBytes = all.length - at;
@@ -84,25 +84,27 @@ async function* splitIntoPieces(
 
 /** Encrypts a stream: yields the header of the file, then the encrypted chunks. */
 export async function* sealStream(plain: AsyncIterable<Buffer>, secret: Secret): AsyncGenerator<Buffer> {
-  const head = Buffer.concat([SEAL_MAGIC, Buffer.from([KIND[secret.kind]]), randomBytes(SALT_BYTES)]);
+  const head = Buffer.concat([SEAL_MAGIC, Buffer.from([KIND_CODES[secret.kind]]), randomBytes(SALT_BYTES)]);
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
   yield Buffer.concat([head, headerChecksum(keys, head)]);
   let number = 0;
   for await (const { piece, last } of splitIntoPieces(plain, CHUNK_BYTES)) {
-    const cipher = createCipheriv("aes-256-gcm", keys.chunks, chunkNonce(number, last)).setAAD(head);
+    const cipher = createCipheriv("aes-256-gcm", keys.chunkKey, chunkNonce(number, last)).setAAD(head);
     yield Buffer.concat([cipher.update(piece), cipher.final(), cipher.getAuthTag()]);
     number += 1;
   }
 }
 
-async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys: Keys; head: Buffer }> {
-  const head = header.subarray(0, HEADER_BYTES - CHECK_BYTES);
-  const kind = (["passphrase", "key"] as const).find((kindName) => KIND[kindName] === head[SEAL_MAGIC.length]);
+async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys: DerivedKeys; head: Buffer }> {
+  const head = header.subarray(0, HEADER_BYTES - HEADER_CHECKSUM_BYTES);
+  const kind = (["passphrase", "key"] as const).find((kindName) => KIND_CODES[kindName] === head[SEAL_MAGIC.length]);
   if (header.length < HEADER_BYTES || !kind) throw damagedArchive("its header is incomplete");
   if (secret?.kind !== kind)
-    throw new ArchiveError(`the file is encrypted with ${SECRET_WORDS[kind]}; pass ${SECRET_WORDS[kind]}`);
+    throw new ArchiveError(
+      `the file is encrypted with ${SECRET_DESCRIPTIONS[kind]}; pass ${SECRET_DESCRIPTIONS[kind]}`,
+    );
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
-  if (!timingSafeEqual(headerChecksum(keys, head), header.subarray(HEADER_BYTES - CHECK_BYTES))) {
+  if (!timingSafeEqual(headerChecksum(keys, head), header.subarray(HEADER_BYTES - HEADER_CHECKSUM_BYTES))) {
     const which = kind === "passphrase" ? "passphrase" : "key";
     throw new ArchiveError(`the ${which} is wrong: the file was encrypted with another ${which}`);
   }
@@ -112,7 +114,7 @@ async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys
 /**
  * Decrypts a stream. Verifies each chunk before its bytes are yielded.
  * @param sealed bytes of the file after the header
- * @throws ArchiveError
+ * @throws ArchiveError if the file is damaged or truncated
  */
 export async function* unsealStream(
   header: Buffer,
@@ -121,17 +123,17 @@ export async function* unsealStream(
 ): AsyncGenerator<Buffer> {
   const { keys, head } = await openHeader(header, secret);
   let number = 0;
-  for await (const { piece, last } of splitIntoPieces(sealed, SEALED_BYTES)) {
+  for await (const { piece, last } of splitIntoPieces(sealed, SEALED_CHUNK_BYTES)) {
     if (piece.length < TAG_BYTES) throw damagedArchive("it is incomplete");
     const body = piece.subarray(0, -TAG_BYTES);
-    const decipher = createDecipheriv("aes-256-gcm", keys.chunks, chunkNonce(number, last)).setAAD(head);
+    const decipher = createDecipheriv("aes-256-gcm", keys.chunkKey, chunkNonce(number, last)).setAAD(head);
     decipher.setAuthTag(piece.subarray(-TAG_BYTES));
     let plain: Buffer;
     try {
       plain = Buffer.concat([decipher.update(body), decipher.final()]);
     } catch {
       throw damagedArchive(
-        last ? "its end is missing or was changed" : `it was changed near byte ${number * SEALED_BYTES}`,
+        last ? "its end is missing or was changed" : `it was changed near byte ${number * SEALED_CHUNK_BYTES}`,
       );
     }
     yield plain;

@@ -15,19 +15,20 @@ export interface TapePart {
 /** Maximum size of a part, because readers hold a part in memory. */
 export const PART_MAX_BYTES = 8 * 2 ** 20;
 const BLOCK_BYTES = 512;
-const END = "end.json";
+const END_PART_NAME = "end.json";
 /** Matches plain names between slashes, without `..`. */
-const NAME = /^[a-z0-9_]+(?:\/[a-z0-9_]+)*(?:\.json)?$/;
-const NAME_MAX = 99;
+const NAME_PATTERN = /^[a-z0-9_]+(?:\/[a-z0-9_]+)*(?:\.json)?$/;
+const NAME_MAX_LENGTH = 99;
 
-const isName = (name: string): boolean => name.length <= NAME_MAX && NAME.test(name);
+const isValidName = (name: string): boolean => name.length <= NAME_MAX_LENGTH && NAME_PATTERN.test(name);
 
 function addToDigest(hash: Hash, { name, content }: TapePart): void {
   hash.update(`${name}\n${content.length}\n`).update(content);
 }
 
 function* blocksOf({ name, content }: TapePart): Generator<Buffer> {
-  if (!isName(name) || content.length > PART_MAX_BYTES) throw new Error(`${name} is not a valid name in an archive`);
+  if (!isValidName(name) || content.length > PART_MAX_BYTES)
+    throw new Error(`${name} is not a valid name in an archive`);
   const header = Buffer.alloc(BLOCK_BYTES);
   const fields = {
     path: name,
@@ -54,12 +55,12 @@ export async function* writeTape(parts: AsyncIterable<TapePart>): AsyncGenerator
     yield* blocksOf(part);
   }
   const trailer = { parts: count, sha256: hash.digest("hex") };
-  yield* blocksOf({ name: END, content: Buffer.from(`${JSON.stringify(trailer)}\n`) });
+  yield* blocksOf({ name: END_PART_NAME, content: Buffer.from(`${JSON.stringify(trailer)}\n`) });
   yield Buffer.alloc(2 * BLOCK_BYTES);
 }
 
 /** Reads a stream in pieces of requested sizes. */
-class Bytes {
+class ByteReader {
   private buffered: Buffer[] = [];
   private size = 0;
   private readonly source: AsyncIterator<Buffer>;
@@ -89,14 +90,15 @@ class Bytes {
 }
 
 /** Returns the next part; null at an empty block, which marks the end of a tar file. */
-async function nextPart(bytes: Bytes): Promise<TapePart | null> {
+async function readNextPart(bytes: ByteReader): Promise<TapePart | null> {
   const block = await bytes.readBytes(BLOCK_BYTES);
   if (block.length < BLOCK_BYTES) throw damagedArchive("it is incomplete");
   const header = new Header(block, 0);
   if (header.nullBlock) return null;
   const { path = "", size = -1, type, cksumValid, linkpath } = header;
   if (!cksumValid) throw damagedArchive("the header of a part cannot be read");
-  if (type !== "File" || linkpath || !isName(path)) throw damagedArchive("it contains a part that no backup contains");
+  if (type !== "File" || linkpath || !isValidName(path))
+    throw damagedArchive("it contains a part that no backup contains");
   if (!Number.isSafeInteger(size) || size < 0 || size > PART_MAX_BYTES)
     throw damagedArchive(`the size of its part ${path} is not valid`);
   const padded = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
@@ -106,7 +108,7 @@ async function nextPart(bytes: Bytes): Promise<TapePart | null> {
 }
 
 function isEndOfTape({ name, content }: TapePart, count: number, sha256: string): boolean {
-  if (name !== END) return false;
+  if (name !== END_PART_NAME) return false;
   const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
   if (content.toString() !== expected) throw damagedArchive("its parts differ from those that were written");
   return true;
@@ -118,17 +120,17 @@ function isEndOfTape({ name, content }: TapePart, count: number, sha256: string)
  * @throws ArchiveError
  */
 export async function* readTape(stream: AsyncIterable<Buffer>): AsyncGenerator<TapePart> {
-  const bytes = new Bytes(stream);
+  const bytes = new ByteReader(stream);
   const hash = createHash("sha256");
   try {
     for (let count = 0; ; count += 1) {
-      const part = await nextPart(bytes);
+      const part = await readNextPart(bytes);
       if (part === null) throw damagedArchive("it is incomplete");
       if (isEndOfTape(part, count, hash.copy().digest("hex"))) break;
       addToDigest(hash, part);
       yield part;
     }
-    if ((await nextPart(bytes)) !== null || (await bytes.readBytes(2 * BLOCK_BYTES)).length !== BLOCK_BYTES) {
+    if ((await readNextPart(bytes)) !== null || (await bytes.readBytes(2 * BLOCK_BYTES)).length !== BLOCK_BYTES) {
       throw damagedArchive("there are bytes after its end");
     }
   } finally {

@@ -25,7 +25,7 @@ export interface BlobStore {
   list(): AsyncIterable<BlobEntry>;
   /** Checks the store by writing and removing a blob. @throws the error of the store */
   check(): Promise<void>;
-  /** Returns a text that identifies the store in all processes. The first call creates it. */
+  /** Returns the ID of the store, which is the same in all processes. The first call creates the ID. */
   identity(): Promise<string>;
   stop(): void;
 }
@@ -47,9 +47,9 @@ export const bucketIdentity = ({ bucket, prefix, endpoint, region }: Bucket): st
 /** Returns a random key for a new blob. */
 export const newBlobKey = (): string => randomBytes(16).toString("hex");
 
-const KEY = /^[0-9a-f]{32}$/;
+const KEY_PATTERN = /^[0-9a-f]{32}$/;
 
-export const isBlobKey = (name: string): boolean => KEY.test(name);
+export const isBlobKey = (name: string): boolean => KEY_PATTERN.test(name);
 
 /** Returns the key if it is valid. Throws otherwise, because keys become parts of file paths. */
 export function checkBlobKey(key: string): string {

@@ -22,29 +22,29 @@ import {
   isBlobKey,
 } from "./blob.js";
 
-const CONNECT_LIMIT_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 /** Time without any data after which a connection counts as lost. */
-const SILENCE_LIMIT_MS = 30_000;
+const IDLE_TIMEOUT_MS = 30_000;
 
-function isAbsent(error: unknown): boolean {
+function isNotFound(error: unknown): boolean {
   return error instanceof S3ServiceException && (error.name === "NoSuchKey" || error.$metadata.httpStatusCode === 404);
 }
 
-function clientOf({ endpoint, region }: Bucket): S3Client {
+function createClient({ endpoint, region }: Bucket): S3Client {
   return new S3Client({
     region,
     ...(endpoint !== null && { endpoint, forcePathStyle: true }),
-    // Only Amazon supports checksums in trailers; most other servers refuse them.
+    // By default, the client sends checksums in trailers, which most servers other than Amazon's reject.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
-    requestHandler: { connectionTimeout: CONNECT_LIMIT_MS, socketTimeout: SILENCE_LIMIT_MS },
+    requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: IDLE_TIMEOUT_MS },
   });
 }
 
-export function createBucketStore(where: Bucket, space: string): BlobStore {
-  const client = clientOf(where);
-  const { bucket: Bucket } = where;
-  const prefix = [where.prefix, space, ""].filter((part, index) => part !== "" || index === 2).join("/");
+export function createBucketStore(bucket: Bucket, space: string): BlobStore {
+  const client = createClient(bucket);
+  const { bucket: Bucket } = bucket;
+  const prefix = [bucket.prefix, space, ""].filter((part, index) => part !== "" || index === 2).join("/");
   const nameOf = (key: string) => ({ Bucket, Key: prefix + checkBlobKey(key) });
 
   return {
@@ -62,14 +62,14 @@ export function createBucketStore(where: Bucket, space: string): BlobStore {
     async read(key: string, range?: ByteRange): Promise<Readable> {
       const Range = range && `bytes=${range.start}-${range.end}`;
       const answer = await client.send(new GetObjectCommand({ ...nameOf(key), Range })).catch((error: unknown) => {
-        throw isAbsent(error) ? new BlobMissing("the object is not in the bucket") : error;
+        throw isNotFound(error) ? new BlobMissing("the object is not in the bucket") : error;
       });
       return answer.Body as Readable;
     },
 
     async remove(key) {
       await client.send(new DeleteObjectCommand(nameOf(key))).catch((error: unknown) => {
-        if (!isAbsent(error)) throw error;
+        if (!isNotFound(error)) throw error;
       });
     },
 
@@ -89,7 +89,7 @@ export function createBucketStore(where: Bucket, space: string): BlobStore {
       await client.send(new HeadBucketCommand({ Bucket }));
     },
 
-    identity: async () => bucketIdentity(where),
+    identity: async () => bucketIdentity(bucket),
 
     stop: () => client.destroy(),
   };

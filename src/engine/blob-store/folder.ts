@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { type BlobEntry, BlobMissing, type BlobStore, type ByteRange, checkBlobKey, isBlobKey } from "./blob.js";
 
-const isAbsent = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
+const isNotFound = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 
 /** Flushes a folder to disk. Without this, a new file could be missing after a power failure. */
 async function syncFolder(path: string): Promise<void> {
@@ -20,7 +20,7 @@ async function syncFolder(path: string): Promise<void> {
 /** Returns the path of the file that contains the store's identity. */
 export const identityFile = (root: string, space: string): string => join(root, space, "store-id");
 
-/** @param root absolute path */
+/** Opens the store in the subfolder `space` of `root`. @param root absolute path */
 export function createFolderStore(root: string, space: string): BlobStore {
   const home = join(root, space);
   /** Returns the path of a blob. Blobs are spread over 256 folders, because large folders are slow. */
@@ -38,7 +38,7 @@ export function createFolderStore(root: string, space: string): BlobStore {
 
     async read(key: string, range?: ByteRange): Promise<Readable> {
       const file = await open(pathOf(key), "r").catch((error: unknown) => {
-        throw isAbsent(error) ? new BlobMissing("the file is not in the folder") : error;
+        throw isNotFound(error) ? new BlobMissing("the file is not in the folder") : error;
       });
       return file.createReadStream(range ?? {});
     },
@@ -67,7 +67,8 @@ export function createFolderStore(root: string, space: string): BlobStore {
     async identity() {
       await mkdir(home, { recursive: true, mode: 0o700 });
       const path = identityFile(root, space);
-      // If several processes start at once, only the first creates the file.
+      // If several processes start at once, only the first creates the file; the others ignore the error that it
+      // exists.
       await writeFile(path, randomUUID(), { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== "EEXIST") throw error;
       });

@@ -13,19 +13,19 @@ export interface Chromium {
   readonly ended: Promise<void>;
   /** False as soon as the connection has closed or `stop` was called, before `ended` resolves. */
   isAlive(): boolean;
-  /** Time at which V8 last reported that its heap is full; Unix time in milliseconds, 0 for never. */
-  exhaustedAt(): number;
+  /** Time at which V8 last reported that its heap is full, in Unix milliseconds; 0 if it never did. */
+  heapFullAt(): number;
   /** Ends the process group or closes the connection. Resolves together with `ended`. */
   stop(): Promise<void>;
 }
 
 export interface BrowserSource {
-  /** Name in logs. */
+  /** Name of the source in log lines. */
   readonly name: string;
   /** Starts a browser, or connects to a remote one. @param stopped signal that aborts the attempt */
   open(stopped?: AbortSignal): Promise<Chromium>;
   /** Checks the sandbox of a browser after it has opened pages. @returns fields for the log @throws StartError if it is not safe */
-  inspect(chromium: Chromium): Promise<object>;
+  checkSandbox(chromium: Chromium): Promise<object>;
   /** Converts an error of `open` to an error whose message contains no secrets. */
   describeFailure(error: Error): Error;
 }

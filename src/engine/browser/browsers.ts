@@ -1,6 +1,6 @@
 /**
- * Runs untrusted scripts in Chromium. Chooses the mode and the browser for each run. If a run turns out to need another
- * mode, and has had no effect yet, repeats it in that mode.
+ * Runs untrusted scripts in Chromium. Chooses the sandbox mode (isolate, network isolate or document) and the browser
+ * for each run. If a run turns out to need another mode, and has had no effect yet, repeats it in that mode.
  */
 
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
@@ -25,21 +25,21 @@ import { type BrowserGeneration, Supervisor, type SupervisorOptions } from "./su
 import { RememberedCode, type TrialOf, Trials } from "./trials.js";
 
 export interface BrowsersOptions extends SupervisorOptions {
-  /** Sources of browsers. One browser is kept running from each source. */
+  /** Sources of browsers. The service keeps one browser of each source running. */
   sources: readonly BrowserSource[];
 }
 
-const ATTEMPTS_BEFORE_START = 3;
+const MAX_START_ATTEMPTS = 3;
 const BROWSER_POLL_MS = 20;
 
 /**
  * Chooses the supervisor for a run: prefers one that this run has not tried, then the fewest active runs, then the fewest
  * past runs of its browser. Returns null if no supervisor has a browser.
  */
-function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Supervisor>): Supervisor | null {
+function chooseSupervisor(supervisors: readonly Supervisor[], tried: ReadonlySet<Supervisor>): Supervisor | null {
   const rank = (supervisor: Supervisor) => [
     Number(tried.has(supervisor)),
-    supervisor.busy(),
+    supervisor.countActiveRuns(),
     supervisor.current?.runs ?? 0,
   ];
   const ranked = supervisors
@@ -61,10 +61,10 @@ async function waitForBrowser(supervisors: readonly Supervisor[]): Promise<boole
 
 const needsOfCode = createNeedsOfCode();
 const documentTrials = new Trials();
-/** Code that recently crashed a network isolate or overflowed its stack. From then on it runs in a document. */
-const needDocument = new RememberedCode();
+/** Code that recently crashed a network isolate or overflowed its stack. It runs in a document until its entry expires. */
+const codeThatNeedsDocument = new RememberedCode();
 
-/** Mode of a run. If `trialOf` is set, the run is first tried in the mode `isolate`. */
+/** Sandbox mode for a run. If `trialOf` is set, the run is first tried in the mode `isolate`. */
 interface Placement {
   mode: Mode;
   trialOf: TrialOf | null;
@@ -83,7 +83,7 @@ function placementOf(request: PageRun): Placement {
   const needs = [sourceNeeds, ...packages.map(needsOfPackage)];
   const strictestIndex = Math.max(...needs.map(({ mode }) => SANDBOX_MODES.indexOf(mode)));
   const mode = SANDBOX_MODES[strictestIndex]!;
-  const isTooLarge = mode === "network-isolate" && needDocument.has(request);
+  const isTooLarge = mode === "network-isolate" && codeThatNeedsDocument.has(request);
   return {
     mode: isTooLarge ? "document" : mode,
     trialOf: documentTrials.modeToTry(request, mode, sourceNeeds.mode),
@@ -101,13 +101,12 @@ function needsOfPackage(script: PageScript): Pick<Placement, "mode" | "network">
 const REUSABLE_AFTER: readonly FailureCause[] = ["script", "result", "retry"];
 
 /** Causes of a failure after which the code no longer runs in a network isolate, but in a document. */
-const ENDED_WITH_PAGE: readonly FailureCause[] = ["retry", "browser", "memory"];
+const DOCUMENT_NEXT_AFTER: readonly FailureCause[] = ["retry", "browser", "memory"];
 
-const cancelledBeforeStart = () =>
-  failedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");
+const cancelledOutcome = () => failedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
 /** Runs the request in one mode. @returns null if no code of the run was evaluated, so that another attempt is safe */
-async function runIn(
+async function runWithSupervisor(
   supervisor: Supervisor,
   generation: BrowserGeneration,
   request: PageRun,
@@ -121,13 +120,13 @@ async function runIn(
     // If the browser ended or opened no page, null lets the caller repeat the run in another browser.
     const page = await pool.acquire(slot).catch(() => null);
     if (page === null) return null;
-    if (!page.ready) {
+    if (!page.isReady) {
       pool.release(page, slot, false);
       return null;
     }
     if (request.signal?.aborted) {
       pool.release(page, slot, true);
-      return cancelledBeforeStart();
+      return cancelledOutcome();
     }
     supervisor.countRun(generation);
     const outcome = await page.run(request);
@@ -146,7 +145,7 @@ async function runIn(
   }
 }
 
-async function start(supervisors: readonly Supervisor[]): Promise<void> {
+async function startSupervisors(supervisors: readonly Supervisor[]): Promise<void> {
   const down: { supervisor: Supervisor; fault: Error }[] = [];
   const open = (supervisor: Supervisor) =>
     supervisor.replace().catch((fault: Error) => {
@@ -178,7 +177,7 @@ export class Browsers {
 
   /** Resolves when at least one browser is running. @throws StartError with instructions if none starts */
   start(): Promise<void> {
-    return start(this.supervisors);
+    return startSupervisors(this.supervisors);
   }
 
   /** Runs a script, and resolves with its outcome. Repeats a run only if its code has had no effect. Never rejects. */
@@ -198,8 +197,8 @@ export class Browsers {
     const startedAt = performance.now();
     const outcome = await this.runInMode(placed, mode);
     if (mode !== "network-isolate" || outcome.ok) return outcome;
-    if (!ENDED_WITH_PAGE.includes(outcome.cause) && !hasOverflowed(outcome)) return outcome;
-    needDocument.add(placed);
+    if (!DOCUMENT_NEXT_AFTER.includes(outcome.cause) && !hasOverflowed(outcome)) return outcome;
+    codeThatNeedsDocument.add(placed);
     if (outcome.cause !== "retry") return outcome;
     // The isolate ended before the run had made a request or printed a line, so it can be repeated.
     const timeoutMs = Math.max(1, placed.timeoutMs - (performance.now() - startedAt));
@@ -213,7 +212,7 @@ export class Browsers {
 
   /** Returns the number of active runs. */
   activeRuns(): number {
-    return this.supervisors.reduce((sum, supervisor) => sum + supervisor.busy(), 0);
+    return this.supervisors.reduce((sum, supervisor) => sum + supervisor.countActiveRuns(), 0);
   }
 
   /**
@@ -221,7 +220,7 @@ export class Browsers {
    * reserved for an app (`warm`), and unused (`spare`).
    */
   readonly countBrowsers = (): { up: number; serving: number; warm: number; spare: number } => {
-    const contexts = this.supervisors.flatMap((supervisor) => supervisor.contexts());
+    const contexts = this.supervisors.flatMap((supervisor) => supervisor.countContexts());
     const sum = (kind: "serving" | "warm" | "spare") => contexts.reduce((total, counts) => total + counts[kind], 0);
     const up = this.supervisors.filter(({ current }) => current !== null).length;
     return { up, serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
@@ -251,14 +250,14 @@ export class Browsers {
   private async runInMode(request: PageRun, mode: Mode): Promise<PageOutcome> {
     const { supervisors } = this;
     const tried = new Set<Supervisor>();
-    for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
-      if (request.signal?.aborted) return cancelledBeforeStart();
+    for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {
+      if (request.signal?.aborted) return cancelledOutcome();
       if (!(await waitForBrowser(supervisors))) break;
       // No await between choosing the supervisor and counting the run: otherwise concurrent runs would all choose the
       // same supervisor.
-      const supervisor = leastBusy(supervisors, tried);
+      const supervisor = chooseSupervisor(supervisors, tried);
       if (!supervisor?.current) continue;
-      const outcome = await runIn(supervisor, supervisor.current, request, mode);
+      const outcome = await runWithSupervisor(supervisor, supervisor.current, request, mode);
       if (outcome !== null) return outcome;
       tried.add(supervisor);
     }

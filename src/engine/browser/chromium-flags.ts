@@ -8,14 +8,14 @@ const HEAP_MAX_MB = 384;
  * Flags that make V8 optimize code later. Each run has new function objects, so only this run benefits from optimized
  * code. Optimization is worth its cost only after a few thousand calls within a run.
  */
-const OPTIMIZED_LATER =
+const LATE_OPTIMIZATION_FLAGS =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
 
 /**
  * Features that are switched off, because with them a page stays alive or sends requests after the next navigation, or
  * preloads the next page.
  */
-const FEATURES_OFF = [
+const DISABLED_FEATURES = [
   "BackForwardCache",
   "FetchLaterAPI",
   "FetchRetry",
@@ -35,13 +35,13 @@ const FEATURES_OFF = [
  * Features that are switched on. `AudioServiceSandbox` puts the audio process into a sandbox.
  * `HstsTopLevelNavigationsOnly` prevents that HSTS of one run changes the requests of the next one.
  */
-const FEATURES_ON = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
+const ENABLED_FEATURES = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 
 /**
  * Features of Blink that are switched off. The check for stored data (traces.ts) cannot see storage buckets. WebGPU
  * would give code access to the graphics hardware.
  */
-const BLINK_FEATURES_OFF = ["StorageBuckets", "WebGPU"];
+const DISABLED_BLINK_FEATURES = ["StorageBuckets", "WebGPU"];
 
 /** Enables ShadowRealm, which gives each run new globals at a fifth of the cost of all other ways. */
 const REALM_FLAG = "--harmony-shadow-realm";
@@ -56,17 +56,17 @@ const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweepin
  * Features that are switched off because they are slow. `RenderDocument` creates a new frame host at each navigation,
  * which takes a third of the navigation's time. The document and its global object are new without it too.
  */
-const COSTLY_FEATURES = ["RenderDocument"];
+const DISABLED_SLOW_FEATURES = ["RenderDocument"];
 
-const HOST_RULES = "--host-resolver-rules";
+const HOST_RULES_FLAG = "--host-resolver-rules";
 const DISABLED_FEATURES_FLAG = "--disable-features";
-const MORE_FEATURES = "--enable-features";
-const BLINK_FEATURES = "--disable-blink-features";
-const SCRIPT_FLAGS = "--js-flags";
-const RESOLVE_NO_HOST = "MAP * ~NOTFOUND";
-const HEAP_LIMIT = "--max-old-space-size=";
+const ENABLED_FEATURES_FLAG = "--enable-features";
+const DISABLED_BLINK_FEATURES_FLAG = "--disable-blink-features";
+const V8_OPTIONS_FLAG = "--js-flags";
+const BLOCK_ALL_HOSTS_RULE = "MAP * ~NOTFOUND";
+const HEAP_LIMIT_FLAG = "--max-old-space-size=";
 
-const WITHOUT_SANDBOX = [
+const SANDBOX_DISABLING_FLAGS = [
   "--no-sandbox",
   "--disable-namespace-sandbox",
   "--disable-seccomp-filter-sandbox",
@@ -81,7 +81,7 @@ const CONTAINMENT_FLAGS = [
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--disable-quic",
-  // With HTTP/2, a WebSocket would use an existing tunnel without the check in request-guard.ts.
+  // With HTTP/2, a WebSocket would use an existing tunnel, and so bypass the check in request-guard.ts.
   "--disable-http2",
   "--disable-background-networking",
   "--disable-component-update",
@@ -94,7 +94,8 @@ const CONTAINMENT_FLAGS = [
   "--disable-shared-workers",
   "--block-new-web-contents",
   "--disable-extensions",
-  // Both flags are needed: without the first, the GPU process has no sandbox; without it, offscreen canvases have 3D.
+  // Both flags are needed. Without `--disable-software-rasterizer`, the GPU process has no sandbox. Without
+  // `--disable-3d-apis`, offscreen canvases can draw in 3D.
   "--disable-software-rasterizer",
   "--disable-3d-apis",
   // No private key exists for this public key, so no page can enable an origin trial with a token.
@@ -126,31 +127,31 @@ const CONVENIENCE_FLAGS = [
 export function browserFlags(egressHost: string): string[] {
   return [
     ...CONTAINMENT_FLAGS,
-    `${HOST_RULES}=${RESOLVE_NO_HOST} , EXCLUDE ${egressHost}`,
-    `${DISABLED_FEATURES_FLAG}=${[...FEATURES_OFF, ...COSTLY_FEATURES].join(",")}`,
-    `${MORE_FEATURES}=${FEATURES_ON.join(",")}`,
-    `${BLINK_FEATURES}=${BLINK_FEATURES_OFF.join(",")}`,
-    `${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB} ${OPTIMIZED_LATER} ${REALM_FLAG} ${REALM_SAFETY_FLAGS.join(" ")}`,
+    `${HOST_RULES_FLAG}=${BLOCK_ALL_HOSTS_RULE} , EXCLUDE ${egressHost}`,
+    `${DISABLED_FEATURES_FLAG}=${[...DISABLED_FEATURES, ...DISABLED_SLOW_FEATURES].join(",")}`,
+    `${ENABLED_FEATURES_FLAG}=${ENABLED_FEATURES.join(",")}`,
+    `${DISABLED_BLINK_FEATURES_FLAG}=${DISABLED_BLINK_FEATURES.join(",")}`,
+    `${V8_OPTIONS_FLAG}=${HEAP_LIMIT_FLAG}${HEAP_MAX_MB} ${LATE_OPTIMIZATION_FLAGS} ${REALM_FLAG} ${REALM_SAFETY_FLAGS.join(" ")}`,
     ...CONVENIENCE_FLAGS,
   ];
 }
 
-const nameOf = (flag: string): string => flag.split("=", 1)[0]!;
+const flagName = (flag: string): string => flag.split("=", 1)[0]!;
 
 /** Parses a command line as Chromium does: the last flag of a name counts. Removes quotes, which only Windows has. */
 function readSwitches(commandLine: string): Map<string, string> {
   const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);
-  return new Map(parts.map((part) => [nameOf(part).trim(), part.trim()]));
+  return new Map(parts.map((part) => [flagName(part).trim(), part.trim()]));
 }
 
 const listedValues = (value: string | undefined) => (value ?? "").replace(/^[^=]*=?/, "").split(",");
 
 function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
   const rules = listedValues(value).map((rule) => rule.trim());
-  const otherRules = rules.filter((rule) => rule !== RESOLVE_NO_HOST);
+  const otherRules = rules.filter((rule) => rule !== BLOCK_ALL_HOSTS_RULE);
   // Other runners may have their proxy ports at other addresses. Host names must not be allowed.
   const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
-  return !(rules.includes(RESOLVE_NO_HOST) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
+  return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }
 
 /**
@@ -159,22 +160,25 @@ function allowsOtherHosts(value: string | undefined, egressHost: string): boolea
  */
 export function containmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);
-  const missing = CONTAINMENT_FLAGS.filter((flag) => switches.get(nameOf(flag)) !== flag);
-  if (allowsOtherHosts(switches.get(HOST_RULES), egressHost)) {
-    missing.push(`${HOST_RULES}=${RESOLVE_NO_HOST} , EXCLUDE ${egressHost}`);
+  const missing = CONTAINMENT_FLAGS.filter((flag) => switches.get(flagName(flag)) !== flag);
+  if (allowsOtherHosts(switches.get(HOST_RULES_FLAG), egressHost)) {
+    missing.push(`${HOST_RULES_FLAG}=${BLOCK_ALL_HOSTS_RULE} , EXCLUDE ${egressHost}`);
   }
   for (const [flag, features] of [
-    [DISABLED_FEATURES_FLAG, FEATURES_OFF],
-    [MORE_FEATURES, FEATURES_ON],
-    [BLINK_FEATURES, BLINK_FEATURES_OFF],
+    [DISABLED_FEATURES_FLAG, DISABLED_FEATURES],
+    [ENABLED_FEATURES_FLAG, ENABLED_FEATURES],
+    [DISABLED_BLINK_FEATURES_FLAG, DISABLED_BLINK_FEATURES],
   ] as const) {
     const named = listedValues(switches.get(flag));
     const lacking = features.filter((feature) => !named.includes(feature));
     if (lacking.length > 0) missing.push(`${flag}=${lacking.join(",")}`);
   }
-  if (!switches.get(SCRIPT_FLAGS)?.includes(HEAP_LIMIT)) missing.push(`${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB}`);
+  if (!switches.get(V8_OPTIONS_FLAG)?.includes(HEAP_LIMIT_FLAG))
+    missing.push(`${V8_OPTIONS_FLAG}=${HEAP_LIMIT_FLAG}${HEAP_MAX_MB}`);
   const unsafe = REALM_SAFETY_FLAGS.filter((flag) => commandLine.includes(REALM_FLAG) && !commandLine.includes(flag));
-  missing.push(...unsafe.map((flag) => `${SCRIPT_FLAGS}=${flag}`));
-  const harmful = ["--disable-web-security", ...(sandbox ? WITHOUT_SANDBOX : [])].filter((flag) => switches.has(flag));
+  missing.push(...unsafe.map((flag) => `${V8_OPTIONS_FLAG}=${flag}`));
+  const harmful = ["--disable-web-security", ...(sandbox ? SANDBOX_DISABLING_FLAGS : [])].filter((flag) =>
+    switches.has(flag),
+  );
   return [...missing.map((flag) => `lacks ${flag}`), ...harmful.map((flag) => `has ${flag}`)];
 }

@@ -1,4 +1,4 @@
-/** Lists the globals of each mode. Code that uses a global that no isolate has runs in a document. */
+/** Lists the JavaScript globals of each sandbox mode. Code that uses a global that no isolate has runs in a document. */
 
 const LANGUAGE_GLOBALS =
   "Object Function Array Number Infinity NaN undefined Boolean String Symbol Date Promise RegExp Error AggregateError " +
@@ -20,9 +20,9 @@ const PLATFORM_GLOBALS =
   "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
 /** Globals that only a document has, and that many libraries use. */
-const OFTEN_NAMED_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performance";
+const COMMON_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performance";
 
-/** Members of `navigator` that code can read in a trial. */
+/** Members of `navigator` that code can read in a trial (trials.ts), which is a first attempt in an isolate. */
 export const NAVIGATOR_MEMBERS: readonly string[] =
   "appCodeName appName appVersion deviceMemory hardwareConcurrency language languages onLine platform product userAgent".split(
     " ",
@@ -54,22 +54,22 @@ export type StandIn = readonly [
   kind: "object" | "function" | "inert" | "clock" | "scope" | "navigator" | "refused",
 ];
 
-function kindOfPlatform(name: string): StandIn[1] {
+function platformStandInKind(name: string): StandIn[1] {
   if (name === "crypto") return "object";
   if (name === "performance") return "clock";
   return INERT_GLOBALS.includes(name) ? "inert" : "function";
 }
 
 const standInsFor = (names: readonly string[]): StandIn[] =>
-  names.filter((name) => !ISOLATE_GLOBALS.includes(name)).map((name) => [name, kindOfPlatform(name)]);
+  names.filter((name) => !ISOLATE_GLOBALS.includes(name)).map((name) => [name, platformStandInKind(name)]);
 
-/** Replaced globals in a trial of code for a network isolate. */
+/** Globals that stand-ins replace in a trial of code for a network isolate. */
 export const NETWORK_ISOLATE_STAND_INS: readonly StandIn[] = standInsFor(NETWORK_ISOLATE_GLOBALS);
 
-const ALWAYS_REPLACED_GLOBALS = [...NETWORK_ISOLATE_GLOBALS, ...OFTEN_NAMED_DOCUMENT_GLOBALS.split(" ")];
+const ALWAYS_REPLACED_GLOBALS = [...NETWORK_ISOLATE_GLOBALS, ...COMMON_DOCUMENT_GLOBALS.split(" ")];
 
 /** Names by which a document's global object can be reached. */
-const SCOPES = "window self frames parent top".split(" ");
+const GLOBAL_OBJECT_NAMES = "window self frames parent top".split(" ");
 /** Other globals of a document that libraries often store or test without using them. */
 const DOCUMENT_OBJECTS =
   "document location history screen localStorage sessionStorage indexedDB caches WebAssembly".split(" ");
@@ -81,19 +81,19 @@ const DOCUMENT_FUNCTIONS = (
   "removeEventListener dispatchEvent alert"
 ).split(" ");
 
-const DOCUMENT_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[1]>([
+const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[1]>([
   ...standInsFor(ALWAYS_REPLACED_GLOBALS),
-  ...SCOPES.map((name) => [name, "scope"] as const),
+  ...GLOBAL_OBJECT_NAMES.map((name) => [name, "scope"] as const),
   ...DOCUMENT_OBJECTS.map((name) => [name, "object"] as const),
   ...DOCUMENT_FUNCTIONS.map((name) => [name, "function"] as const),
   ["navigator", "navigator"],
 ]);
 
 /**
- * Returns the replaced globals in a trial of code for a document: the globals that are always replaced, and `names`. A
- * document has too many globals to replace all of them in every run.
+ * Returns the globals that stand-ins replace in a trial of code for a document: the globals that are always replaced,
+ * and `names`. A document has too many globals to replace all of them in every run.
  */
 export const documentStandIns = (names: readonly string[]): StandIn[] =>
   [...new Set([...ALWAYS_REPLACED_GLOBALS, "navigator", ...names])]
     .filter((name) => !ISOLATE_GLOBALS.includes(name))
-    .map((name) => [name, DOCUMENT_KINDS.get(name) ?? "refused"]);
+    .map((name) => [name, DOCUMENT_STAND_IN_KINDS.get(name) ?? "refused"]);

@@ -42,13 +42,13 @@ export type Mode = (typeof SANDBOX_MODES)[number];
 /** True if code in this mode can send requests. */
 export const hasNetwork = (mode: Mode): boolean => mode !== "isolate";
 
-/** Request of code in a page. */
+/** Request that code in a page sends. */
 export interface PageRequest {
   method: string;
   url: string;
 }
 
-/** Request of the client library in a run to the service. */
+/** Request that the client library in a run sends to this service. */
 export interface ServiceRequest extends PageRequest {
   headers: Readonly<Record<string, string>>;
   body: string | null;
@@ -93,13 +93,13 @@ export interface ServiceClient {
 
 export const DEFAULT_SOURCE_NAME = "action.js";
 
-/** Request for a run. */
+/** Request to run an action's code in a browser. */
 export interface PageRun {
   /** Mode of the run; by default the cheapest mode that has all globals which the source and the packages use. */
   mode?: Mode;
   /**
-   * Set if this is a trial in `isolate`: the mode whose additional globals are replaced by stand-ins. If the run uses a
-   * stand-in, it ends with the cause `retry`.
+   * Set if this is a trial in `isolate`: the mode whose additional globals are replaced by stand-ins. If the code uses
+   * a stand-in in a way that it does not support, the trial ends with the cause `retry`.
    */
   trialOf?: Mode;
   /** False if the run sends no requests. Default true. The mode `isolate` never has a network. */
@@ -122,7 +122,10 @@ export interface PageRun {
   timeoutMs: number;
   /** Cancels the run, even while it waits for a page. */
   signal?: AbortSignal;
-  /** Called with the mode before code is evaluated; after the end of a successful trial; again if the run is repeated. */
+  /**
+   * Called with the mode before code is evaluated, or after the end of a successful trial. Called again if the run is
+   * repeated.
+   */
   onMode?(mode: Mode): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, with its port. */
@@ -148,7 +151,8 @@ export interface PageRun {
 
 /**
  * Cause of a failure. `retry`: the isolate does not have something that the run needs, and the run can be repeated in
- * another mode. `unready`: no code of the run was evaluated. `Browsers.run` never returns these two.
+ * another mode. `unready`: no code of the run was evaluated. `Browsers.run` repeats such runs and never returns `retry`
+ * or `unready`.
  */
 export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "retry" | "unready";
 

@@ -16,7 +16,7 @@ export interface SupervisorOptions {
   openings?: PageOpenings;
   /** Number of contexts that are opened in advance; default 2. */
   spares?: number;
-  /** Maximum number of idle pages of all keys, which need 20 to 45 MB each; default 48. */
+  /** Maximum number of idle pages in total, which need 20 to 45 MB each; default 48. */
   warmPages?: number;
   /** Number of runs after which a browser is replaced; default {@link RUNS_PER_BROWSER}. Active runs end first. */
   runsPerBrowser?: number;
@@ -42,7 +42,10 @@ export interface BrowserGeneration {
  * growth. The number is high, because each app then needs a new context, which takes up to half a second.
  */
 const RUNS_PER_BROWSER = 50_000;
-/** Delay after the first failed start. It doubles with each failure. A failed start takes 0.2 s of processor time. */
+/**
+ * Delay after the first failed start of a browser. The delay doubles with each failure. A failed start takes 0.2 s of
+ * CPU time.
+ */
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
 const WITHOUT_QUEUE: PageOpenings = { enter: async () => () => undefined };
@@ -104,7 +107,7 @@ export class Supervisor {
     const generation = this.createGeneration(chromium);
     try {
       await generation.pool.fill();
-      this.options.log.info(await source.inspect(chromium), "the browser is up");
+      this.options.log.info(await source.checkSandbox(chromium), "the browser is up");
       if (!chromium.isAlive()) throw new Error("the browser ended during its start");
     } catch (error) {
       await chromium.stop();
@@ -179,13 +182,13 @@ export class Supervisor {
   }
 
   /** Returns the number of active runs, including those in browsers that are being replaced. */
-  busy(): number {
+  countActiveRuns(): number {
     return [...this.generations].reduce((sum, { active }) => sum + active, 0);
   }
 
   /** Returns the numbers of contexts of each browser, including browsers that are being replaced. */
-  contexts(): { serving: number; warm: number; spare: number }[] {
-    return [...this.generations].map(({ active, pool }) => ({ serving: active, ...pool.idleCounts() }));
+  countContexts(): { serving: number; warm: number; spare: number }[] {
+    return [...this.generations].map(({ active, pool }) => ({ serving: active, ...pool.countIdlePages() }));
   }
 
   /** Reports that a run lost its page. */
@@ -198,7 +201,7 @@ export class Supervisor {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runs += 1;
     this.backoff = 0;
-    const old = generation.runs >= runsPerBrowser || generation.watch.overgrown();
+    const old = generation.runs >= runsPerBrowser || generation.watch.usesTooMuchMemory();
     if (!old || generation !== this.newest || this.starting !== null) return;
     log.info({ runs: generation.runs }, "replacing the browser");
     this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));

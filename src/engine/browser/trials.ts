@@ -8,14 +8,14 @@ import { LRUCache } from "lru-cache";
 import { type ConsoleLine, hasOverflowed, type Mode, type PageOutcome, type PageRun, type PageScript } from "./run.js";
 
 /**
- * Maximum number of apps whose failed trials are remembered. Entries expire after REMEMBERED_MS, because a trial may also
+ * Maximum number of apps whose failed trials are stored. Entries expire after REMEMBERED_MS, because a trial may also
  * fail if the machine is busy.
  */
 const REMEMBERED_APPS = 1_000;
 const REMEMBERED_PER_APP = 100;
 const REMEMBERED_MS = 600_000;
-/** Outcomes of a trial after which the run is repeated. */
-const NEEDS_MORE: readonly string[] = ["retry", "memory", "timeout"];
+/** Causes of a failed trial after which the run is repeated in the mode that its code needs. */
+const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 
 /** Time limit of a trial, absolute and as a share of the run's time limit. A long trial would only delay the run. */
 const TRIAL_MAX_MS = 1_000;
@@ -24,7 +24,7 @@ const TRIAL_MAX_SHARE = 1 / 4;
  * Maximum number of console lines that are held back during a trial. A run that prints more is repeated without a trial,
  * so that people can follow its lines live.
  */
-const LINES_MAX = 500;
+const TRIAL_LINES_MAX = 500;
 
 export type TrialOf = NonNullable<PageRun["trialOf"]>;
 
@@ -37,19 +37,25 @@ function keyOf({ packages, source }: PageRun): string {
 const isTriable = (script: PageScript): boolean =>
   "source" in script && (script.mode === "isolate" || script.canBeTried === true);
 
-/** Maximum length of all scripts of a run that is tried instead of a document. Searching them for names blocks the process. */
-const LOOKED_THROUGH_CHARACTERS = 512 * 1024;
+/**
+ * Maximum total length of the scripts of a run that needs a document and is tried in an isolate first. The process is
+ * blocked while it searches the scripts for names.
+ */
+const SEARCHED_MAX_CHARACTERS = 512 * 1024;
 
 function areSearchable(packages: readonly PageScript[]): boolean {
   const lengths = packages.map((script) => ("source" in script ? script.source.length : 0));
-  return lengths.reduce((sum, length) => sum + length, 0) <= LOOKED_THROUGH_CHARACTERS;
+  return lengths.reduce((sum, length) => sum + length, 0) <= SEARCHED_MAX_CHARACTERS;
 }
 
-/** True for an error that may not occur in a document: globals whose names the code builds at run time have no stand-in. */
+/**
+ * True if a trial failed with an error that may not occur in a document: globals whose names the code builds at run
+ * time have no stand-in.
+ */
 const failedInDocumentTrial = (ended: PageOutcome, trialOf: TrialOf): boolean =>
   trialOf === "document" && !ended.ok && ended.cause === "script";
 
-/** Set of code, by app. Entries expire. */
+/** Set of code that failed in a trial, by app. Entries expire. */
 export class RememberedCode {
   private readonly byApp = new LRUCache<string, LRUCache<string, true>>({ max: REMEMBERED_APPS });
 
@@ -95,14 +101,14 @@ export class Trials {
     const lines: ConsoleLine[] = [];
     const tooManyLines = new AbortController();
     const onConsole = (line: ConsoleLine) => {
-      if (lines.length < LINES_MAX) lines.push(line);
+      if (lines.length < TRIAL_LINES_MAX) lines.push(line);
       else tooManyLines.abort();
     };
     const signal = AbortSignal.any([tooManyLines.signal, ...(request.signal ? [request.signal] : [])]);
     const timeoutMs = Math.min(TRIAL_MAX_MS, request.timeoutMs * TRIAL_MAX_SHARE);
     const outcome = await run({ ...request, onConsole, signal, timeoutMs, trialOf });
     const needsMore =
-      tooManyLines.signal.aborted || hasOverflowed(outcome) || (!outcome.ok && NEEDS_MORE.includes(outcome.cause));
+      tooManyLines.signal.aborted || hasOverflowed(outcome) || (!outcome.ok && REPEAT_CAUSES.includes(outcome.cause));
     if (needsMore) this.needMore.add(request);
     if (needsMore || failedInDocumentTrial(outcome, trialOf)) return null;
     for (const line of lines) request.onConsole?.(line);

@@ -16,15 +16,20 @@ const WANTED_FILE = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm|d\.[cm]?ts)|\
 
 const PLAIN_ENTRY_TYPES = new Set(["File", "OldFile", "ContiguousFile"]);
 /** Types of tar records that describe other records and are not files. */
-const HEADERS = new Set(["GlobalExtendedHeader", "ExtendedHeader", "NextFileHasLongPath", "OldExtendedHeader"]);
+const HEADER_ENTRY_TYPES = new Set([
+  "GlobalExtendedHeader",
+  "ExtendedHeader",
+  "NextFileHasLongPath",
+  "OldExtendedHeader",
+]);
 
 function unzipArchive(archive: Buffer): Buffer {
   try {
     return gunzipSync(archive, { maxOutputLength: UNPACKED_MAX_BYTES });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE")
-      throw new PackageFault(`it unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
-    throw new PackageFault("its archive cannot be unpacked");
+      throw new PackageFault(`the package unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
+    throw new PackageFault("the archive of the package cannot be unpacked");
   }
 }
 
@@ -35,21 +40,24 @@ function pathInPackage({ path }: ReadEntry): string {
   while (segments.length > 1 && segments.at(-1) === "") segments.pop();
   const isUnsafe = segments.some((segment) => segment === "" || segment === ".." || /[\\\0]/.test(segment));
   if (isUnsafe || path.length > PATH_MAX_CHARACTERS)
-    throw new PackageFault("its archive contains a file outside of the package");
+    throw new PackageFault("the archive of the package contains a file outside of the package");
   return `/${segments.slice(1).join("/")}`;
 }
 
-/** @throws PackageFault if the archive has other things than files and folders of the package, or is too large */
+/**
+ * Returns the files of a package's archive.
+ * @throws PackageFault if the archive contains other things than files and folders of the package, or is too large
+ */
 export function unpackFiles(archive: Buffer): Files {
   const files: Files = new Map();
   let count = 0;
   let fault: Error | null = null;
   const extractEntry = (entry: ReadEntry) => {
     count += 1;
-    if (count > FILES_MAX) throw new PackageFault(`it contains more than ${FILES_MAX} files`);
-    if (entry.type === "Directory" || HEADERS.has(entry.type)) return;
+    if (count > FILES_MAX) throw new PackageFault(`the package contains more than ${FILES_MAX} files`);
+    if (entry.type === "Directory" || HEADER_ENTRY_TYPES.has(entry.type)) return;
     if (!PLAIN_ENTRY_TYPES.has(entry.type))
-      throw new PackageFault(`its archive contains a link or a device (${entry.type})`);
+      throw new PackageFault(`the archive of the package contains a link or a device (${entry.type})`);
     const path = pathInPackage(entry);
     if (!WANTED_FILE.test(path)) return;
     const chunks: Buffer[] = [];
@@ -72,6 +80,6 @@ export function unpackFiles(archive: Buffer): Files {
   });
   parser.end(unzipArchive(archive));
   if (fault !== null) throw fault;
-  if (!files.has("/package.json")) throw new PackageFault("its archive contains no package.json");
+  if (!files.has("/package.json")) throw new PackageFault("the archive of the package contains no package.json");
   return files;
 }

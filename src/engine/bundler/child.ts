@@ -17,13 +17,13 @@ import { makeSourceScript } from "./source-script.js";
 /** Maximum size of all TypeScript declarations. Further declaration files are left out. */
 const DECLARATIONS_MAX_BYTES = 16 * 1024 * 1024;
 
-async function standardInput(): Promise<Buffer> {
+async function readStandardInput(): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
 }
 
-async function answerTo(input: Buffer): Promise<BundlerAnswer> {
+async function processInput(input: Buffer): Promise<BundlerAnswer> {
   const start = 4 + input.readUInt32BE();
   const { packages, maxBytes, subpath, source, repository } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
   if (source) return { built: await makeSourceScript(source) };
@@ -47,20 +47,20 @@ async function answerTo(input: Buffer): Promise<BundlerAnswer> {
       tree.add(folder, files);
     } catch (error) {
       if (error instanceof PackageFault && packages[0]!.name !== name)
-        throw new PackageFault(`needs ${name}, whose archive is not valid: ${error.message}`);
+        throw new PackageFault(`the package needs ${name}, whose archive is not valid: ${error.message}`);
       throw error;
     }
     if (unpacked > UNPACKED_MAX_BYTES) {
-      throw new PackageFault(`with all that it needs it unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
+      throw new PackageFault(`the package and its dependencies unpack to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
     }
   }
   return { script: await makeScript(tree, packages, { maxBytes, subpath, isBuiltin }) };
 }
 
 async function main(): Promise<void> {
-  const answer = await answerTo(await standardInput()).catch((error: unknown): BundlerAnswer => {
+  const answer = await processInput(await readStandardInput()).catch((error: unknown): BundlerAnswer => {
     if (error instanceof PackageFault) return { fault: error.message };
-    return { fault: "it cannot be read", reason: String((error as Error)?.stack ?? error).slice(0, 2_000) };
+    return { fault: "the files cannot be read", reason: String((error as Error)?.stack ?? error).slice(0, 2_000) };
   });
   const out = createWriteStream("", { fd: 3 });
   await new Promise<void>((resolve) => out.end(JSON.stringify(answer), resolve));

@@ -10,10 +10,10 @@ import type { GlobalName } from "./global-name.js";
 /** Maximum number of declaration files. More would make code editors slow. */
 const FILES_MAX = 600;
 const MAX_BYTES = 1024 * 1024;
-/** Maximum number of imported names in all files. */
-const NAMED_MAX = 3_000;
+/** Maximum number of imported module names in all declaration files of a package. */
+const IMPORTS_MAX = 3_000;
 
-const PACKAGE = /^(?:@[^/]+\/)?[^/]+/;
+const PACKAGE_NAME = /^(?:@[^/]+\/)?[^/]+/;
 const DECLARATION_FILE = /\.d\.[cm]?ts$/;
 /** Extensions of modules, with the extension of the declaration file in the same folder. */
 const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
@@ -24,8 +24,8 @@ const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
 
 /** Matches words that may precede the name of a module. */
 const MODULE_KEYWORD = /\b(?:from|import|require|module)\b/g;
-/** Matches the quoted name after MODULE_KEYWORD or PATH_REFERENCE. */
-const NAME = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
+/** Matches the quoted module name after MODULE_KEYWORD or PATH_REFERENCE. */
+const QUOTED_NAME = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
 /** Matches the start of `<reference path="…">`, with which a declaration file refers to another. */
 const PATH_REFERENCE = /<reference\s+path\s*=/g;
 const SPECIFIER_MAX_CHARACTERS = 300;
@@ -37,8 +37,8 @@ function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: st
   let written = "";
   let from = 0;
   for (const match of text.matchAll(before)) {
-    NAME.lastIndex = match.index + match[0].length;
-    const [all, space, specifier] = NAME.exec(text) ?? [];
+    QUOTED_NAME.lastIndex = match.index + match[0].length;
+    const [all, space, specifier] = QUOTED_NAME.exec(text) ?? [];
     if (all === undefined || match.index < from || !isShortSpecifier(specifier!)) continue;
     if (space!.includes("(") && match[0] !== "import" && match[0] !== "require") continue;
     written += `${text.slice(from, match.index)}${match[0]}${space}"${replace(specifier!)}"`;
@@ -50,7 +50,7 @@ function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: st
 export const isDeclaration = (path: string): boolean => DECLARATION_FILE.test(path);
 
 /** Returns the name of the `@types` package that contains a package's declarations. */
-const typesOf = (name: string): string =>
+const typesPackageOf = (name: string): string =>
   name.replace(/^(?:@([^/]+)\/)?([^/]+)/, (_all, scope, bare) => `@types/${scope ? `${scope}__` : ""}${bare}`);
 
 function createFinder(tree: FileTree) {
@@ -90,10 +90,10 @@ function createFinder(tree: FileTree) {
 
   return async (specifier: string, folder: string): Promise<string | null> => {
     if (specifier.startsWith(".")) return readableDeclaration(await resolved(specifier, folder));
-    const [name = ""] = PACKAGE.exec(specifier) ?? [];
+    const [name = ""] = PACKAGE_NAME.exec(specifier) ?? [];
     const forms = [
       ...(isInstalled(name, folder) ? [specifier, ...(name === specifier ? [`${specifier}/index.d.ts`] : [])] : []),
-      ...(isInstalled(typesOf(name), folder) ? [typesOf(specifier)] : []),
+      ...(isInstalled(typesPackageOf(name), folder) ? [typesPackageOf(specifier)] : []),
     ];
     for (const form of forms) {
       const declarationPath = readableDeclaration(await resolved(form, folder));
@@ -110,7 +110,7 @@ function globalType(namespace: boolean): string {
 }
 
 /** Declaration files in the order in which they were found. Their texts import other files by number. */
-class Declared {
+class DeclarationFiles {
   readonly texts: string[] = [];
   private readonly paths: string[] = [];
   private bytes = 0;
@@ -132,13 +132,13 @@ class Declared {
       const content = this.tree.read(this.paths[at]!)!;
       this.bytes += content.length;
       if (this.bytes > MAX_BYTES) return false;
-      this.texts.push(await this.numbered(String(content), dirname(this.paths[at]!)));
-      if (this.paths.length > FILES_MAX || this.named > NAMED_MAX) return false;
+      this.texts.push(await this.numberImports(String(content), dirname(this.paths[at]!)));
+      if (this.paths.length > FILES_MAX || this.named > IMPORTS_MAX) return false;
     }
     return true;
   }
 
-  private async numbered(text: string, folder: string): Promise<string> {
+  private async numberImports(text: string, folder: string): Promise<string> {
     const numbers = new Map<string, number>();
     const specifiers = new Set<string>();
     replaceSpecifiers(text, MODULE_KEYWORD, (specifier) => {
@@ -146,7 +146,7 @@ class Declared {
       return specifier;
     });
     this.named += specifiers.size;
-    for (const specifier of [...specifiers].slice(0, NAMED_MAX)) {
+    for (const specifier of [...specifiers].slice(0, IMPORTS_MAX)) {
       const file = await this.find(specifier, folder);
       if (file !== null) numbers.set(specifier, this.numberOf(file));
     }
@@ -161,7 +161,7 @@ class Declared {
   }
 }
 
-/** @returns texts of the declaration files; null if the package has none, or if a limit is exceeded */
+/** Returns the texts of a package's declaration files; null if the package has none, or if a limit is exceeded. */
 export async function declarationsOf(
   tree: FileTree,
   { name }: { name: string },
@@ -170,7 +170,7 @@ export async function declarationsOf(
   const find = createFinder(tree);
   const entry = await find(name, "/");
   if (entry === null) return null;
-  const declared = new Declared(tree, find);
+  const declared = new DeclarationFiles(tree, find);
   declared.numberOf(entry);
   if (!(await declared.readAll())) return null;
   const files = [globalType(namespace), ...declared.texts];

@@ -2,9 +2,9 @@
 import type { FileSystem } from "enhanced-resolve";
 import type { Files } from "./archive.js";
 
-type Answer<T> = (error: NodeJS.ErrnoException | null, value?: T) => void;
+type NodeCallback<T> = (error: NodeJS.ErrnoException | null, value?: T) => void;
 
-const statsOf = (isFile: boolean) => ({
+const createStats = (isFile: boolean) => ({
   isFile: () => isFile,
   isDirectory: () => !isFile,
   isSymbolicLink: () => false,
@@ -52,18 +52,18 @@ export class FileTree {
 
   /** Returns the functions of a file system that the resolver calls. */
   asFileSystem(): FileSystem {
-    const stat = (path: string, answer: Answer<ReturnType<typeof statsOf>>) => {
-      if (this.files.has(path)) answer(null, statsOf(true));
-      else if (this.folders.has(path)) answer(null, statsOf(false));
+    const stat = (path: string, answer: NodeCallback<ReturnType<typeof createStats>>) => {
+      if (this.files.has(path)) answer(null, createStats(true));
+      else if (this.folders.has(path)) answer(null, createStats(false));
       else answer(missingFileError(path));
     };
     const readFile = (path: string, ...rest: unknown[]) => {
-      const answer = rest.at(-1) as Answer<Buffer>;
+      const answer = rest.at(-1) as NodeCallback<Buffer>;
       const content = this.files.get(path);
       if (content) answer(null, content);
       else answer(missingFileError(path));
     };
-    const none = (path: string, ...rest: unknown[]) => (rest.at(-1) as Answer<never>)(missingFileError(path));
+    const none = (path: string, ...rest: unknown[]) => (rest.at(-1) as NodeCallback<never>)(missingFileError(path));
     return { stat, lstat: stat, readFile, readdir: none, readlink: none } as unknown as FileSystem;
   }
 }

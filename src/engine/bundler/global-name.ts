@@ -43,12 +43,12 @@ function propertyName(node: AnyNode): string | null {
 const isModuleReference = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
-/** True if a build assigns an empty object to which its factory then adds all exports. */
+/** True for an empty object. Such a build assigns it to the global, and its factory then adds all exports to it. */
 const isFilledValue = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
 /** Returns the properties that the build sets on objects that may be the global object, in order. */
-function assignedIn(wrapper: AnyNode): GlobalName[] {
+function findAssignedGlobals(wrapper: AnyNode): GlobalName[] {
   const names: GlobalName[] = [];
   simple(wrapper, {
     AssignmentExpression({ left, operator, right }) {
@@ -62,7 +62,7 @@ function assignedIn(wrapper: AnyNode): GlobalName[] {
 }
 
 /** Returns the bodies of the wrappers of a UMD build: functions that are called at once with the module's factory. */
-function wrappersOf({ body }: Program): AnyNode[] {
+function findWrappers({ body }: Program): AnyNode[] {
   return body.flatMap((statement) => {
     if (statement.type !== "ExpressionStatement") return [];
     const { expression } = statement;
@@ -75,20 +75,21 @@ function wrappersOf({ body }: Program): AnyNode[] {
 const equalsIgnoringCase = (left: string, right: string): boolean => left.toLowerCase() === right.toLowerCase();
 
 /** Returns the global name that a script for a `<script>` element sets. */
-export function nameInBuild(source: string, packageName: string): GlobalName | null {
+export function findNameInBuild(source: string, packageName: string): GlobalName | null {
   if (source.length > WRAPPER_MAX_CHARACTERS) return null;
   try {
     const program = parse(source, { ecmaVersion: "latest", sourceType: "script", allowHashBang: true });
-    const assigned = wrappersOf(program).flatMap((wrapper) => assignedIn(wrapper).slice(0, 1));
+    const assigned = findWrappers(program).flatMap((wrapper) => findAssignedGlobals(wrapper).slice(0, 1));
     const declared = program.body.flatMap((statement) =>
       statement.type === "VariableDeclaration" ? statement.declarations : [],
     );
     const variables = declared.flatMap(({ id }) =>
       id.type === "Identifier" && isFreeGlobalName(id.name) ? [{ name: id.name, namespace: false }] : [],
     );
-    const camel = nameInCamelCase(packageName);
+    const camel = toCamelCaseName(packageName);
     const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camel));
-    // A build can include other packages with their own globals. If there are several names, none is certain.
+    // A build can include other packages with their own globals. With several names, none is certain to be the
+    // package's.
     const alone = assigned.length > 0 ? assigned : variables;
     return named ?? (alone.length === 1 ? alone[0]! : null);
   } catch {
@@ -97,7 +98,7 @@ export function nameInBuild(source: string, packageName: string): GlobalName | n
 }
 
 /** Returns the name that examples in the README use; null if there is none. */
-export function nameInReadme(readme: string, packageName: string): GlobalName | null {
+export function findNameInReadme(readme: string, packageName: string): GlobalName | null {
   const text = readme.slice(0, README_MAX_CHARACTERS);
   const named = packageName.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
   const forms: [RegExp, boolean][] = [
@@ -120,13 +121,13 @@ export function nameInReadme(readme: string, packageName: string): GlobalName | 
     new RegExp(`\\{[^{}]*\\}\\s*=\\s*require\\(\\s*["']${named}["']`),
   ];
   const namespace = parts.some((form) => form.test(text));
-  const name = spellingIn(text, packageName) ?? (namespace ? nameInCamelCase(packageName) : null);
+  const name = findSpelling(text, packageName) ?? (namespace ? toCamelCaseName(packageName) : null);
   return name === null ? null : { name, namespace };
 }
 
 /** Returns the package name in the case in which the README uses it in calls, such as `Handlebars.compile(…)`. */
-function spellingIn(text: string, packageName: string): string | null {
-  const camel = nameInCamelCase(packageName);
+function findSpelling(text: string, packageName: string): string | null {
+  const camel = toCamelCaseName(packageName);
   const spelled = text.matchAll(
     new RegExp(`(?<![\\w$./@-])${camel.replaceAll("$", "\\$")}(?=(?:\\.(?!js\\b)|\\()\\w)`, "gi"),
   );
@@ -140,7 +141,7 @@ function spellingIn(text: string, packageName: string): string | null {
  * Converts a package name: `date-fns` to dateFns, `@scope/some.name` to someName, or to scopeSomeName if `someName` is
  * a name of the language or the browser.
  */
-export function nameInCamelCase(packageName: string): string {
+export function toCamelCaseName(packageName: string): string {
   const camel = (text: string) => {
     const words = text.split(/[^A-Za-z0-9$_]+/).filter(Boolean);
     const joined = words.map((word, index) => (index === 0 ? word : word[0]!.toUpperCase() + word.slice(1))).join("");

@@ -13,9 +13,9 @@ import {
 import { declarationsOf } from "./declarations.js";
 import { PackageFault } from "./fault.js";
 import type { FileTree } from "./file-tree.js";
-import { type GlobalName, nameInBuild, nameInCamelCase, nameInReadme } from "./global-name.js";
+import { findNameInBuild, findNameInReadme, type GlobalName, toCamelCaseName } from "./global-name.js";
 import { createResolution } from "./resolution.js";
-import { neededModules, parsedScript, usedNames } from "./used-names.js";
+import { neededModules, parseScript, usedNames } from "./used-names.js";
 
 /** Package and its folder in the file tree. */
 export interface PackageInTree {
@@ -82,7 +82,7 @@ function readmeOf(tree: FileTree, folder: string, manifest: Record<string, unkno
 /** Returns the global name of a module with a subpath: the last segment, such as sha256 for `@noble/hashes/sha256`. */
 function nameOfSubpath(subpath: string): GlobalName {
   const last = subpath.slice(subpath.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
-  return { name: nameInCamelCase(last), namespace: false };
+  return { name: toCamelCaseName(last), namespace: false };
 }
 
 function globalOf(tree: FileTree, { name, folder }: PackageInTree, subpath: string): GlobalName {
@@ -91,14 +91,14 @@ function globalOf(tree: FileTree, { name, folder }: PackageInTree, subpath: stri
   const builds = [manifest["unpkg"], manifest["jsdelivr"]].filter((path) => typeof path === "string");
   for (const path of builds) {
     const file = tree.read(`${folder}/${path.replace(/^\.?\//, "")}`) ?? tree.read(`${folder}/${path}.js`);
-    const exported = file && nameInBuild(String(file), name);
+    const exported = file && findNameInBuild(String(file), name);
     if (exported) return exported;
   }
-  return nameInReadme(readmeOf(tree, folder, manifest), name) ?? { name: nameInCamelCase(name), namespace: false };
+  return findNameInReadme(readmeOf(tree, folder, manifest), name) ?? { name: toCamelCaseName(name), namespace: false };
 }
 
 /** Returns an esbuild plugin that resolves all imports in the file tree, so that esbuild does not read the disk. */
-function packagesOf(tree: FileTree, root: PackageInTree): Plugin {
+function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
   const { resolve } = createResolution(tree);
   return {
     name: PACKAGE_NAMESPACE,
@@ -106,7 +106,7 @@ function packagesOf(tree: FileTree, root: PackageInTree): Plugin {
       onResolve({ filter: /.*/ }, async ({ path, importer, kind, namespace }) => {
         const isOurs = namespace !== PACKAGE_NAMESPACE;
         const from = isOurs ? "/" : importer;
-        // The service's own script gets the package's ES module, even if the script uses `require`.
+        // The script that the service generates gets the package's ES module, even if it uses `require`.
         const resolved = await resolve(path, from, kind.startsWith("require") && !isOurs ? "require" : "import");
         if (typeof resolved === "object") {
           const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(resolved.file)?.[1] ?? root.folder;
@@ -155,7 +155,7 @@ const SHARED_BUILD_OPTIONS = {
  * Determines if the package's module is an ES module, and if it has a default export. Both are false for a module that
  * cannot be read; the build of the script then reports the reason.
  */
-async function shapeOf(
+async function detectModuleShape(
   tree: FileTree,
   root: PackageInTree,
   module: string,
@@ -167,7 +167,7 @@ async function shapeOf(
     },
   };
   try {
-    const plugins = [alone, packagesOf(tree, root)];
+    const plugins = [alone, createPackagesPlugin(tree, root)];
     const { metafile } = await build({
       ...SHARED_BUILD_OPTIONS,
       entryPoints: [module],
@@ -187,13 +187,13 @@ async function shapeOf(
  * Returns code that sets the global to the default export, as in `import X from "package"`, or to all exports. All exports
  * are used only if necessary, because each run then copies every export.
  */
-async function wrapperOf(
+async function createWrapper(
   tree: FileTree,
   root: PackageInTree,
   module: string,
   { name, namespace }: GlobalName,
 ): Promise<string> {
-  const { isModule, hasDefault } = await shapeOf(tree, root, module);
+  const { isModule, hasDefault } = await detectModuleShape(tree, root, module);
   const from = JSON.stringify(module);
   const set = `globalThis[${JSON.stringify(name)}] =`;
   if (isModule) return `import ${hasDefault && !namespace ? "it" : "* as it"} from ${from};\n${set} it;\n`;
@@ -207,17 +207,17 @@ async function bundleModule(
   module: string,
   global: GlobalName,
 ): Promise<BuildResult<{ write: false; metafile: true }>> {
-  const contents = await wrapperOf(tree, root, module, global);
+  const contents = await createWrapper(tree, root, module, global);
   try {
     return await build({
       ...SHARED_BUILD_OPTIONS,
       stdin: { contents, resolveDir: "/", sourcefile: "svc-package.js" },
       format: "iife",
-      plugins: [packagesOf(tree, root)],
+      plugins: [createPackagesPlugin(tree, root)],
     });
   } catch (error) {
     throw new PackageFault(
-      `it cannot be bundled for browsers: ${reasonOf((error as { errors?: Message[] }).errors, error)}`,
+      `the package cannot be bundled for browsers:  ${reasonOf((error as { errors?: Message[] }).errors, error)}`,
     );
   }
 }
@@ -225,8 +225,13 @@ async function bundleModule(
 function checkModules(needed: readonly string[], isBuiltin: (name: string) => boolean): void {
   const nodeModules = needed.filter(isBuiltin);
   if (nodeModules.length > 0)
-    throw new PackageFault(`it needs Node's ${nodeModules.slice(0, 5).join(", ")}, which a browser does not have`);
-  if (needed.length > 0) throw new PackageFault(`it needs ${needed.slice(0, 5).join(", ")}, which it does not list`);
+    throw new PackageFault(
+      `the package needs Node's ${nodeModules.slice(0, 5).join(", ")}, which a browser does not have`,
+    );
+  if (needed.length > 0)
+    throw new PackageFault(
+      `the package needs ${needed.slice(0, 5).join(", ")}, which it does not list as a dependency`,
+    );
 }
 
 /**
@@ -245,7 +250,7 @@ export async function makeScript(
   const global = globalOf(tree, root, subpath);
   const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, global);
   const bundleText = outputFiles[0]!.text;
-  const program = parsedScript(bundleText);
+  const program = parseScript(bundleText);
   checkModules(neededModules(program), options.isBuiltin);
   const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${PACKAGE_NAMESPACE}:`, ""));
   const within = ({ folder }: PackageInTree) =>
@@ -256,10 +261,12 @@ export async function makeScript(
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
     const megabytes = (Buffer.byteLength(source) / 2 ** 20).toFixed(1);
-    throw new PackageFault(`its script must have at most ${options.maxBytes / 2 ** 20} MB (got ${megabytes} MB)`);
+    throw new PackageFault(
+      `the package's script must have at most ${options.maxBytes / 2 ** 20} MB (got ${megabytes} MB)`,
+    );
   }
   const parts = used.map(({ name, version, folder }) => ({ name, version, licence: licenceOf(tree.manifest(folder)) }));
-  // Errors are ignored, because a package also works without declarations.
+  // Ignores errors, because a package also works without declarations.
   const declarations = subpath === "" ? await declarationsOf(tree, root, global).catch(() => null) : null;
   return { source, global: global.name, names: usedNames(program), parts, declarations };
 }

@@ -12,7 +12,8 @@ async function childrenOf(pid: number): Promise<number[]> {
 export async function processorTimeOf(pid: number): Promise<number> {
   try {
     const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), childrenOf(pid)]);
-    // Fields of the process's time in user and kernel mode, and of the time of its children that have ended.
+    // Four fields of the process's `stat`: its CPU time in user and kernel mode, and the same of its children that have
+    // ended.
     const ticks = stat
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")

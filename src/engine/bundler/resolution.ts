@@ -4,7 +4,10 @@ import { dirname } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 
-/** Result: a file of the tree; an empty module, by the package's `browser` field; a module of Node; or a missing module. */
+/**
+ * Result of the resolution of an import: a file of the tree; an empty module, by the package's `browser` field; a
+ * module of Node; or a missing module.
+ */
 export type ResolvedModule = { file: string } | "empty" | "node" | "missing";
 
 const { ResolverFactory } = enhancedResolve;
@@ -36,7 +39,7 @@ export function createResolution(tree: FileTree) {
   };
 
   return {
-    /** @param importer a file of the tree, or a folder that ends in a slash */
+    /** Resolves an import. @param importer a file of the tree, or a folder that ends in a slash */
     resolve(specifier: string, importer: string, kind: "import" | "require"): Promise<ResolvedModule> {
       return new Promise((resolve) => {
         resolvers[kind].resolve({}, dirname(`${importer}x`), specifier, {}, (_error, path) => {

@@ -10,7 +10,7 @@ const CPU_LIMIT_SECONDS = 30;
 const DATA_LIMIT_KB = 1024 * 1024;
 /** Niceness of the process, so that runs have priority. */
 const SANDBOX_NICENESS = 10;
-/** Unprivileged account for these processes if the service is root. Browsers and pictures have other accounts. */
+/** Unprivileged account of the build processes if the service is root. Browsers and image processing have other accounts. */
 const UNPRIVILEGED_ACCOUNT = { uid: 64_051, gid: 64_051 };
 /** Shell command that sets limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
 const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
@@ -41,7 +41,7 @@ const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
 /** Environment of the process. Its variables make Go and V8 collect garbage before the memory limit ends the process. */
 const SANDBOX_ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
-/** A way to start the process, and the protections that it gives. */
+/** Way to start a build process, and the protections that it provides. */
 export interface BundlerSandbox {
   /** Commands before the actual command, each of which removes rights. */
   commands: readonly string[];
@@ -52,9 +52,9 @@ export interface BundlerSandbox {
 }
 
 /**
- * Returns the sandboxes, the strictest first.
- * @param apart the command that removes the network
- * @param mayBeOpen true if that command may be missing
+ * Returns the sandboxes to try, the strictest first.
+ * @param apart command that removes the network
+ * @param mayBeOpen true to also return sandboxes without this command
  */
 export function sandboxesOf(apart: readonly string[], mayBeOpen: boolean): BundlerSandbox[] {
   const isRoot = process.getuid?.() === 0;
@@ -83,7 +83,10 @@ export function missingProtections({ isApart, isSealed, account }: BundlerSandbo
   ];
 }
 
-/** Starts a script of the service in the sandbox. It reads its request from standard input and writes its response to descriptor 3. */
+/**
+ * Starts a script of the service in the sandbox. The script reads its request from standard input and writes its
+ * response to file descriptor 3.
+ */
 export function startInSandbox({ commands, account }: BundlerSandbox, script: string): ChildProcess {
   const args = ["-c", SHELL_LIMITS, ...commands, process.execPath, ...NODE_FLAGS, script];
   const stdio = ["pipe" as const, "ignore" as const, "ignore" as const, "pipe" as const];

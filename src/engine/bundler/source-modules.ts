@@ -20,7 +20,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** Index after the comment that begins at `start`; `start` itself if there is no comment. */
+/** Returns the index after the comment that begins at `start`; `start` itself if there is no comment. */
 function endOfComment(text: string, start: number): number {
   const isLine = text.startsWith("//", start);
   if (!isLine && !text.startsWith("/*", start)) return start;
@@ -51,7 +51,7 @@ function plainJson(text: string): string {
   return pieces.join("");
 }
 
-/** @throws PackageFault */
+/** Parses the settings of a tsconfig.json that affect imports. @throws PackageFault if it is not valid JSON */
 export function tsconfigOf(text: string | undefined): { baseUrl: string; paths: [string, string[]][] } {
   const none = { baseUrl: "", paths: [] };
   if (text === undefined) return none;
@@ -59,7 +59,7 @@ export function tsconfigOf(text: string | undefined): { baseUrl: string; paths: 
   try {
     options = (JSON.parse(plainJson(text)) as { compilerOptions?: object }).compilerOptions ?? {};
   } catch {
-    throw new PackageFault("tsconfig.json: it is not valid JSON");
+    throw new PackageFault("tsconfig.json is not valid JSON");
   }
   const { baseUrl, paths } = options;
   const input = typeof paths === "object" && paths !== null ? Object.entries(paths) : [];
@@ -76,7 +76,7 @@ export function tsconfigOf(text: string | undefined): { baseUrl: string; paths: 
 export type HasFile = (path: string) => boolean;
 
 /** Returns the file that a path without extension names; null if there is none. */
-export function fileAt(has: HasFile, path: string): string | null {
+export function findFile(has: HasFile, path: string): string | null {
   for (const suffix of [...EXTENSIONS, ...INDEX_FILES]) if (has(path + suffix)) return path + suffix;
   const extension = extname(path);
   const stem = path.slice(0, path.length - extension.length);
@@ -92,7 +92,7 @@ export const isOutsideFolder = (path: string): boolean => path === ".." || path.
  * Returns the file that `paths` or `baseUrl` of a tsconfig.json assign to a specifier; null if there is none. Paths are
  * relative to the tsconfig.json.
  */
-export function fileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
+export function findFileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
   const { baseUrl, paths } = tsconfigOf(tsconfig);
   for (const [pattern, targets] of paths) {
     const [before = "", after] = pattern.split("*");
@@ -101,9 +101,9 @@ export function fileByAlias(has: HasFile, tsconfig: string | undefined, path: st
     const star = after === undefined ? "" : path.slice(before.length, path.length - after.length);
     for (const target of targets) {
       const written = target.replace("*", () => star);
-      const path = fileAt(has, join(baseUrl, written));
+      const path = findFile(has, join(baseUrl, written));
       if (path) return path;
     }
   }
-  return baseUrl === "" ? null : fileAt(has, join(baseUrl, path));
+  return baseUrl === "" ? null : findFile(has, join(baseUrl, path));
 }

@@ -5,7 +5,7 @@
 import { dirname, extname, join } from "node:path/posix";
 import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin } from "esbuild";
 import { PackageFault } from "./fault.js";
-import { fileAt, fileByAlias, isOutsideFolder, isRelative } from "./source-modules.js";
+import { findFile, findFileByAlias, isOutsideFolder, isRelative } from "./source-modules.js";
 import { TEST_MODULE } from "./test-module.js";
 
 /** An action's source files and, for each package that they can import, the JavaScript expression that yields its exports. */
@@ -47,7 +47,7 @@ const PROVIDED_MODULES: Record<string, string> = {
 };
 
 /** esbuild plugin that resolves all imports in memory, so that esbuild does not read the disk. */
-function filesOf({ entry, files, packages }: SourceJob, exporting: ReadonlySet<string>): Plugin {
+function createFilesPlugin({ entry, files, packages }: SourceJob, exporting: ReadonlySet<string>): Plugin {
   const fault = (text: string) => ({ errors: [{ text }] });
   const has = (path: string) => Object.hasOwn(files, path);
   return {
@@ -57,12 +57,12 @@ function filesOf({ entry, files, packages }: SourceJob, exporting: ReadonlySet<s
         if (namespace !== NAMESPACE) return { path: entry, namespace: NAMESPACE };
         if (isRelative(path)) {
           const target = join(dirname(importer), path);
-          const filePath = fileAt(has, isOutsideFolder(target) ? join(ACTION_FOLDER, target) : target);
+          const filePath = findFile(has, isOutsideFolder(target) ? join(ACTION_FOLDER, target) : target);
           if (filePath) return { path: filePath, namespace: NAMESPACE };
           if (isOutsideFolder(target)) return fault(`${JSON.stringify(path)} is outside of the action's files`);
           return fault(`there is no file ${JSON.stringify(target)}`);
         }
-        const alias = fileByAlias(has, files["tsconfig.json"], path);
+        const alias = findFileByAlias(has, files["tsconfig.json"], path);
         if (alias) return { path: alias, namespace: NAMESPACE };
         if (Object.hasOwn(packages, path)) return { path, namespace: "package" };
         if (Object.hasOwn(PROVIDED_MODULES, path)) return { path, namespace: "helper", sideEffects: false };
@@ -84,20 +84,23 @@ function filesOf({ entry, files, packages }: SourceJob, exporting: ReadonlySet<s
   };
 }
 
-const shownFile = (file: string): string => file.replace(`${NAMESPACE}:`, "");
+const displayPath = (file: string): string => file.replace(`${NAMESPACE}:`, "");
 
 /** Returns esbuild's message with file, line and column, without the quoted source line. */
 function reasonOf([first]: readonly Message[]): string {
-  if (!first) return "it cannot be built";
+  if (!first) return "the source cannot be built";
   const { text, location } = first;
   const message = text.includes("Top-level await")
     ? "top-level await is not supported: an action is a function, so move the await into execute"
     : text;
-  const place = location ? `${shownFile(location.file)}, line ${location.line}, column ${location.column + 1}: ` : "";
+  const place = location ? `${displayPath(location.file)}, line ${location.line}, column ${location.column + 1}: ` : "";
   return `${place}${message.replaceAll(`"${NAMESPACE}:`, '"').slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
 }
 
-/** Export that is appended to the file, because the author may declare the function without exporting it. At the end, it moves no line. */
+/**
+ * Export that is appended to the file, because the author may declare the function without exporting it. It comes last,
+ * so that it does not change line numbers.
+ */
 const EXECUTE_EXPORT = "\nexport { execute };";
 
 /** Matches the path of an action's entry file. */
@@ -120,7 +123,7 @@ function fileWithoutExport({ text }: Message): string | null {
 /** Returns the file that neither declares nor exports `execute`; null for any other fault. */
 const fileWithoutExecute = (message: Message): string | null =>
   message.text.includes('"execute" is not declared') && message.location
-    ? shownFile(message.location.file)
+    ? displayPath(message.location.file)
     : fileWithoutExport(message);
 
 function buildSource(job: SourceJob, exporting: ReadonlySet<string>): Promise<BuildResult<{ write: false }>> {
@@ -146,7 +149,7 @@ function buildSource(job: SourceJob, exporting: ReadonlySet<string>): Promise<Bu
     sourcemap: "external",
     sourcesContent: false,
     footer: { js: "async function execute(context) {\n  return svcAction.execute(context);\n}" },
-    plugins: [filesOf(job, exporting)],
+    plugins: [createFilesPlugin(job, exporting)],
   });
 }
 
@@ -174,7 +177,7 @@ async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: fa
   }
 }
 
-/** @throws PackageFault that names file, line and column */
+/** Builds the script of an action. @throws PackageFault that names file, line and column */
 export async function makeSourceScript(job: SourceJob): Promise<SourceScript> {
   const result = await buildWithExports(job).catch((error: unknown) => {
     const errors = errorsOf(error);
@@ -188,6 +191,7 @@ export async function makeSourceScript(job: SourceJob): Promise<SourceScript> {
   const { sources, mappings } = JSON.parse(result.outputFiles.find(({ path }) => path.endsWith(".map"))!.text);
   const named = (sources as string[]).map((sourcePath) => sourcePath.replace(`${NAMESPACE}:`, ""));
   const bytes = Buffer.byteLength(code);
-  if (bytes > job.maxBytes) throw new PackageFault(`the built code has ${bytes} bytes; ${job.maxBytes} is the most`);
+  if (bytes > job.maxBytes)
+    throw new PackageFault(`the built code must have at most ${job.maxBytes} bytes (got ${bytes})`);
   return { code, map: JSON.stringify({ version: 3, sources: named, names: [], mappings }) };
 }

@@ -29,7 +29,8 @@ export const rejects = async (promiseOrFunction, expected = "") => {
 const actions = globalThis.Svc?.App?.V3?.Actions;
 const [realFetch, RealDate, realRequest] = [globalThis.fetch, globalThis.Date, actions?.request];
 const { setTimeout: startTimeout, setInterval: startInterval, clearTimeout: endTimer, clearInterval: endInterval } = globalThis;
-// Time of the mocked clock in milliseconds; null without one. Timers that were set under it, by their real IDs.
+// Time of the mocked clock in milliseconds; null while the clock is not mocked. timers holds the timers that were set
+// meanwhile, by their real IDs.
 let clock = null;
 const timers = new Map();
 const CALLS_MAX = 10000;
@@ -41,7 +42,8 @@ const restore = () => {
   timers.clear();
   Object.assign(globalThis, { setTimeout: startTimeout, setInterval: startInterval, clearTimeout: endTimer, clearInterval: endInterval });
 };
-// Each timer also runs when its real time has passed: code that waits without a test that moves the clock goes on.
+// A mocked timer also runs when its real time has passed, so that waiting code continues even if the test does not move
+// the clock.
 const mockTimers = () => {
   const clear = (id) => { timers.delete(id); endTimer(id); };
   globalThis.setTimeout = (call, delay = 0, ...args) => {
@@ -58,7 +60,7 @@ const mockTimers = () => {
   };
   globalThis.clearTimeout = globalThis.clearInterval = clear;
 };
-// Lets the code that waits for a timer continue, which may set the next.
+// Lets the code that waits for a timer continue, because it may set the next timer.
 const settle = () => new Promise((resolve) => { startTimeout(resolve, 0); });
 const advance = async (target) => {
   await settle();

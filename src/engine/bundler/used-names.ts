@@ -4,16 +4,16 @@ import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import globals from "globals";
 
-/** Entries for what is no name: `import()`, and code that is created from text. */
+/** Entries of the result that are not names: `import()`, and code that is created from text. */
 const IMPORT_CALL_NAME = "import()";
 const EVAL_CALL_NAME = "eval()";
-const CODE_MAKERS = ["eval", "Function"];
+const CODE_CREATING_GLOBALS = ["eval", "Function"];
 /** Global of which each used member is recorded, because most scripts only use it to recognize the browser. */
 const NAVIGATOR = "navigator";
 
 /**
- * Returns the names that the script uses without declaring them, each once. Names that it only tests with `typeof` are
- * left out, because it works without them.
+ * Returns the names that the script uses without declaring them, each once. Leaves out names that the script only tests
+ * with `typeof`, because it works without them.
  */
 export function usedNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
@@ -50,7 +50,7 @@ function buildsCode(program: Program, ofSurroundings: ReadonlySet<unknown>): boo
       syntaxNode.callee.type !== "Identifier"
     )
       return;
-    if (!CODE_MAKERS.includes(syntaxNode.callee.name) || !ofSurroundings.has(syntaxNode.callee)) return;
+    if (!CODE_CREATING_GLOBALS.includes(syntaxNode.callee.name) || !ofSurroundings.has(syntaxNode.callee)) return;
     const [text] = syntaxNode.arguments;
     const forThis = text?.type === "Literal" && /^\s*return this;?\s*$/.test(String(text.value));
     isFound ||= !forThis && !isInsideTry(ancestors as AnyNode[]);
@@ -126,5 +126,5 @@ export function neededModules(program: Program): string[] {
   return [...names];
 }
 
-export const parsedScript = (source: string): Program =>
+export const parseScript = (source: string): Program =>
   parse(source, { ecmaVersion: "latest", sourceType: "script", ranges: true });

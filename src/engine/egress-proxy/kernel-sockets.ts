@@ -24,7 +24,7 @@ const ADDRESS_FAMILY = { ipv4: 2, ipv6: 10 } as const;
 const IPPROTO_TCP = 6;
 const ANY = 0xff_ff_ff_ff;
 
-/** Offsets in the request: nlmsghdr, then inet_diag_req_v2. */
+/** Byte offsets in the request: nlmsghdr, then inet_diag_req_v2. */
 const REQUEST_LAYOUT = {
   bytes: 72,
   type: 4,
@@ -36,9 +36,9 @@ const REQUEST_LAYOUT = {
   ends: 24,
   cookie: 64,
 };
-/** Offsets in the response: nlmsghdr, then inet_diag_msg. */
+/** Byte offsets in the response: nlmsghdr, then inet_diag_msg. */
 const ANSWER_LAYOUT = { bytes: 88, type: 4, number: 8, ends: 20, uid: 80 };
-/** Offsets in the part that request and response share: two ports and two addresses, each with space for IPv6. */
+/** Byte offsets in the part that request and response share: two ports and two addresses, each with space for IPv6. */
 const ENDS_LAYOUT = { bytes: 36, otherPort: 2, address: 4, otherAddress: 20 };
 const ANSWER_MAX_BYTES = 4_096;
 
@@ -66,7 +66,10 @@ function encodeRequest(number: number, family: number, ends: Buffer): Buffer {
   return request;
 }
 
-/** Returns null if this is not Linux, or the socket or the C library is not available. */
+/**
+ * Opens a netlink socket, and returns the function that asks it. Returns null if this is not Linux, or if the socket or
+ * the C library is not available.
+ */
 export async function openKernelSockets(): Promise<AskKernel | null> {
   if (process.platform !== "linux" || endianness() !== "LE") return null;
   const { default: koffi } = await import("koffi");
@@ -88,7 +91,8 @@ export async function openKernelSockets(): Promise<AskKernel | null> {
     const received: number = receive(socket, answer, answer.length, MSG_DONTWAIT);
     if (received < ANSWER_LAYOUT.bytes || answer.readUInt16LE(ANSWER_LAYOUT.type) !== SOCK_DIAG_BY_FAMILY) return null;
     if (answer.readUInt32LE(ANSWER_LAYOUT.number) !== number) return null;
-    // If the connection is gone, the kernel returns the listener of its port instead.
+    // If the connection is gone, the kernel returns the listener of its port instead. So the ends in the response are
+    // compared.
     const told = answer.subarray(ANSWER_LAYOUT.ends, ANSWER_LAYOUT.ends + ENDS_LAYOUT.bytes);
     return told.equals(ends) ? answer.readUInt32LE(ANSWER_LAYOUT.uid) : null;
   };

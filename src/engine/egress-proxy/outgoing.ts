@@ -1,4 +1,4 @@
-/** Connects to a host with a time limit and describes failures in words. The addresses were checked before. */
+/** Connects to a host with a time limit, and describes failures in words. The caller has checked the addresses before. */
 import type { LookupAddress } from "node:dns";
 import { Agent, type Server } from "node:http";
 import { connect as connectTo, createServer, isIP, type LookupFunction, type Socket } from "node:net";
@@ -38,7 +38,7 @@ function reasonOf(error: NodeJS.ErrnoException, timeoutMs: number): string {
   }
 }
 
-/** @throws RequestError with the reason why there is no connection */
+/** Connects to a host within a time limit. @throws RequestError with the reason why there is no connection */
 export function connectWithin(destination: Destination, timeoutMs: number, signal: AbortSignal): Promise<Socket> {
   const { hostname, port, addresses, localAddress } = destination;
   return new Promise((resolve, reject) => {
@@ -67,8 +67,8 @@ export function connectWithin(destination: Destination, timeoutMs: number, signa
 }
 
 /**
- * Returns an agent that uses only this connection, for a forwarded request. `onSilence` is called if the connection
- * ends before the first byte.
+ * Returns an agent that uses only the connection `socket`, for a forwarded request. `onSilence` is called if the
+ * connection ends before the first byte of the response.
  */
 export function agentForSocket(socket: Socket, onSilence: () => void): Agent {
   const agent = new Agent({ keepAlive: false });
@@ -79,7 +79,7 @@ export function agentForSocket(socket: Socket, onSilence: () => void): Agent {
   return agent;
 }
 
-/** Returns a server that accepts only the client's end of a tunnel. */
+/** Returns a server for the client's end of a tunnel: it pipes each connection that it accepts to `socket`. */
 export function tunnelTo(socket: Socket): Server {
   const server = createServer((clientSocket: Socket) => {
     clientSocket.pipe(socket).pipe(clientSocket);

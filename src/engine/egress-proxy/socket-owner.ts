@@ -7,7 +7,7 @@ import { type AskKernel, openKernelSockets, type SocketEnd } from "./kernel-sock
 const TABLES = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
 const UID_COLUMN = 7;
 
-/** Result if the other end does not exist any more. It is not a user ID. */
+/** Result if the process at the other end does not exist any more. It is not a valid user ID. */
 export const NO_OWNER = -1;
 
 /** Formats an end of a connection as the kernel does: each word of the address in the machine's byte order, then the port. */
@@ -16,7 +16,7 @@ function formatSocketEnd({ address, port }: SocketEnd): string {
   return `${bytes.toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
 }
 
-/** Finds the owner in the tables of /proc, which is slow but works wherever /proc exists. */
+/** Finds the owner of a socket in the tables of /proc, which is slow but works wherever /proc exists. */
 export async function uidByTable(localEnd: SocketEnd, remoteEnd: SocketEnd): Promise<number | null> {
   const pair = ` ${formatSocketEnd(localEnd)} ${formatSocketEnd(remoteEnd)} `;
   // Systems without /proc do not report the owner.
@@ -38,7 +38,7 @@ export async function peerUid(
     { address: remoteAddress, port: remotePort },
     { address: localAddress, port: localPort },
   ];
-  // Where the kernel refuses such a socket, the tables in /proc are read.
+  // If the kernel refuses a netlink socket, the tables in /proc are read instead.
   kernelSocketsOpening ??= openKernelSockets().catch(() => null);
   const uid = (await kernelSocketsOpening)?.(localEnd, remoteEnd) ?? null;
   return uid ?? (await uidByTable(localEnd, remoteEnd));

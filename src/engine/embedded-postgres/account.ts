@@ -3,7 +3,7 @@ import { chownSync, lchownSync, readdirSync, readFileSync, statSync } from "node
 import { join } from "node:path";
 import { EmbeddedPostgresError } from "./failure.js";
 
-/** Account for `spawn`; null if the process itself is unprivileged. */
+/** Account that is passed to `spawn`; null if this process itself is unprivileged. */
 export interface SystemAccount {
   uid: number;
   gid: number;
@@ -29,7 +29,10 @@ function chooseAccount(rows: PasswdRow[], ownerUid: number | null): PasswdRow | 
   return owner ?? PREFERRED_ACCOUNTS.flatMap((name) => rows.filter((row) => row.name === name))[0];
 }
 
-/** @throws EmbeddedPostgresError as root on a machine without an unprivileged account */
+/**
+ * Returns the account for the cluster; null for that of this process.
+ * @throws EmbeddedPostgresError as root on a machine without an unprivileged account
+ */
 export function accountFor(clusterDir: string): SystemAccount | null {
   if (process.getuid?.() !== 0) return null;
   const ownerUid = statSync(clusterDir, { throwIfNoEntry: false })?.uid ?? null;
@@ -42,12 +45,12 @@ export function accountFor(clusterDir: string): SystemAccount | null {
   return { uid: chosen.uid, gid: chosen.gid };
 }
 
-/** Changes the owner of a folder and its content if it is wrong, because a restored backup may have any owner. */
-export function grantTo(account: SystemAccount | null, folder: string): void {
+/** Changes the owner of a folder and its content if the owner is wrong, because a restored backup may have any owner. */
+export function changeOwner(account: SystemAccount | null, folder: string): void {
   if (!account || statSync(folder).uid === account.uid) return;
   for (const entry of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     lchownSync(join(folder, entry), account.uid, account.gid);
   }
-  // The folder itself is last: its owner shows that the content is done.
+  // Changes the folder itself last: its owner then shows that the content is complete.
   chownSync(folder, account.uid, account.gid);
 }

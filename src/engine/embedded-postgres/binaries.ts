@@ -22,7 +22,7 @@ export interface Binaries {
   postgres: string;
 }
 
-const PUBLIC_CACHE = "/var/cache/svc-app-actions";
+const PUBLIC_CACHE_FOLDER = "/var/cache/svc-app-actions";
 
 function packageFolder(): string {
   const platform = `${process.platform}-${process.arch}`;
@@ -40,8 +40,8 @@ function fileExists(path: string): boolean {
 }
 
 /**
- * Creates the links of the libraries, because npm packages contain none and install scripts are off. Other processes
- * may do the same at the same time.
+ * Creates the links of the libraries, because npm packages contain no links and install scripts are off. Other
+ * processes may create the same links at the same time.
  */
 export function makeLinks(folder: string): void {
   const links = JSON.parse(readFileSync(join(folder, "native/pg-symlinks.json"), "utf8")) as Array<
@@ -66,7 +66,7 @@ function canRun(program: string, account: SystemAccount): boolean {
   return spawnSync(program, ["--version"], { ...account, cwd: "/", env: {}, stdio: "ignore" }).status === 0;
 }
 
-function openToAll(folder: string): void {
+function makeReadableForAll(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     const program = entry.isDirectory() || basename(entry.parentPath) === "bin";
@@ -83,13 +83,16 @@ function assertOwnedByRoot(folder: string): void {
   );
 }
 
-/** Creates a copy that every account can read, once for each version: in a temporary folder that is renamed when complete. */
-function publicCopy(folder: string): string {
+/**
+ * Creates a copy of the programs that every account can read, once for each version. Builds it in a temporary folder,
+ * which is renamed when the copy is complete.
+ */
+function createPublicCopy(folder: string): string {
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
-  const copy = join(PUBLIC_CACHE, version);
-  mkdirSync(PUBLIC_CACHE, { recursive: true });
-  assertOwnedByRoot(PUBLIC_CACHE);
-  chmodSync(PUBLIC_CACHE, 0o755);
+  const copy = join(PUBLIC_CACHE_FOLDER, version);
+  mkdirSync(PUBLIC_CACHE_FOLDER, { recursive: true });
+  assertOwnedByRoot(PUBLIC_CACHE_FOLDER);
+  chmodSync(PUBLIC_CACHE_FOLDER, 0o755);
   if (!fileExists(copy)) {
     const draft = `${copy}.${process.pid}`;
     cpSync(join(folder, "native"), join(draft, "native"), {
@@ -97,7 +100,7 @@ function publicCopy(folder: string): string {
       verbatimSymlinks: true,
       filter: (path) => !path.endsWith(".a"),
     });
-    openToAll(draft);
+    makeReadableForAll(draft);
     try {
       renameSync(draft, copy);
     } catch (error) {
@@ -117,5 +120,5 @@ export function findBinaries(account: SystemAccount | null): Binaries {
   const folder = packageFolder();
   makeLinks(folder);
   const ownPrograms = programsOf(folder);
-  return account === null || canRun(ownPrograms.postgres, account) ? ownPrograms : programsOf(publicCopy(folder));
+  return account === null || canRun(ownPrograms.postgres, account) ? ownPrograms : programsOf(createPublicCopy(folder));
 }

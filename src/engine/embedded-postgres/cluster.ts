@@ -3,7 +3,7 @@ import { type SpawnOptions, spawn } from "node:child_process";
 import { chownSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { grantTo, type SystemAccount } from "./account.js";
+import { changeOwner, type SystemAccount } from "./account.js";
 import type { Binaries } from "./binaries.js";
 import { EmbeddedPostgresError } from "./failure.js";
 
@@ -30,7 +30,7 @@ export function spawnOptions(account: SystemAccount | null, folder: string): Spa
   return { ...account, cwd: folder, env: { LC_ALL: "C", TZ: "UTC" } };
 }
 
-async function runProgramToEnd(program: string, args: string[], options: SpawnOptions, input: number): Promise<void> {
+async function runProgram(program: string, args: string[], options: SpawnOptions, input: number): Promise<void> {
   const child = spawn(program, args, { ...options, stdio: [input, "ignore", "pipe"] });
   const ended = new Promise<number | null>((resolve, reject) => {
     child.once("error", reject);
@@ -46,7 +46,7 @@ async function runProgramToEnd(program: string, args: string[], options: SpawnOp
   throw new EmbeddedPostgresError(`PostgreSQL could not prepare its data folder (exit code ${code}): ${reason}`);
 }
 
-/** Runs `action` with a file descriptor for `content`: a temporary file that the account can open. */
+/** Runs `action` with a file descriptor from which it can read `content`: a temporary file that the account can open. */
 async function runWithInput(
   path: string,
   content: string,
@@ -64,13 +64,16 @@ async function runWithInput(
   }
 }
 
-/** Creates the cluster in a temporary folder and renames it when it is complete, so that an interrupted start leaves no partial one. */
+/**
+ * Creates the cluster in a temporary folder, and renames the folder when the cluster is complete. So an interrupted
+ * start leaves no partial cluster.
+ */
 export async function createCluster(context: ClusterContext, password: string, sync: boolean): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const draft = `${clusterDir}.new`;
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { recursive: true, mode: 0o700 });
-  grantTo(account, draft);
+  changeOwner(account, draft);
   const args = [
     "-D",
     dataFolderArgument(draft),
@@ -80,17 +83,20 @@ export async function createCluster(context: ClusterContext, password: string, s
   ];
   args.push("--encoding=UTF8", "--locale=C", ...(sync ? [] : ["--no-sync"]));
   await runWithInput(`${clusterDir}.password`, `${password}\n`, account, (fd) =>
-    runProgramToEnd(binaries.initdb, args, spawnOptions(account, draft), fd),
+    runProgram(binaries.initdb, args, spawnOptions(account, draft), fd),
   );
   renameSync(draft, clusterDir);
 }
 
-/** Sets a new password if the password file is lost. The password is hexadecimal, so that it needs no quoting. */
+/**
+ * Sets a new password for the superuser if the password file is lost. The password is hexadecimal, so that it needs no
+ * quoting.
+ */
 export async function resetPassword(context: ClusterContext, password: string): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const args = ["--single", "-D", dataFolderArgument(clusterDir), "postgres"];
   await runWithInput(`${clusterDir}.password`, `ALTER ROLE ${SUPERUSER} PASSWORD '${password}'\n`, account, (fd) =>
-    runProgramToEnd(binaries.postgres, args, spawnOptions(account, clusterDir), fd),
+    runProgram(binaries.postgres, args, spawnOptions(account, clusterDir), fd),
   );
 }
 

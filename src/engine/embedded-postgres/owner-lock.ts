@@ -31,14 +31,14 @@ function parseOwner(text: string | null): Owner | null {
   }
 }
 
-function livingOwner(text: string | null): Owner | null {
+function runningOwner(text: string | null): Owner | null {
   const owner = parseOwner(text);
   const same = owner !== null && isAlive(owner.pid) && startTicks(owner.pid) === owner.startTicks;
   return same ? owner : null;
 }
 
 /** Creates the lock file with its content atomically by link(): readers never see a partial file. */
-function tryCreate(path: string, text: string): boolean {
+function tryCreateLock(path: string, text: string): boolean {
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, text, { mode: 0o600 });
   try {
@@ -52,8 +52,11 @@ function tryCreate(path: string, text: string): boolean {
   }
 }
 
-/** Removes a lock whose process has ended. If another process has created a lock meanwhile, that lock is restored. */
-function removeStale(path: string, judged: string | null): void {
+/**
+ * Removes the lock file of a process that has ended. If another process has created a lock meanwhile, this function
+ * restores that lock.
+ */
+function removeStaleLock(path: string, staleText: string | null): void {
   const aside = `${path}.${process.pid}.stale`;
   try {
     renameSync(path, aside);
@@ -61,30 +64,33 @@ function removeStale(path: string, judged: string | null): void {
     return;
   }
   const ownerText = readText(aside);
-  if (ownerText !== judged && ownerText !== null) tryCreate(path, ownerText);
+  if (ownerText !== staleText && ownerText !== null) tryCreateLock(path, ownerText);
   rmSync(aside, { force: true });
 }
 
 /** Returns the PID of the running process that holds the lock, or null. */
 export function lockHolder(path: string): number | null {
-  return livingOwner(readText(path))?.pid ?? null;
+  return runningOwner(readText(path))?.pid ?? null;
 }
 
-/** @throws EmbeddedPostgresError with the PID of the running owner */
+/**
+ * Creates the lock file of a data folder.
+ * @throws EmbeddedPostgresError with the PID of the running process that owns the folder
+ */
 export function acquireOwnerLock(path: string, folder: string): OwnerLock {
   const ownOwnerText = JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid) } satisfies Owner);
   for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt += 1) {
-    if (tryCreate(path, ownOwnerText)) {
+    if (tryCreateLock(path, ownOwnerText)) {
       return { release: () => readText(path) === ownOwnerText && rmSync(path, { force: true }) };
     }
     const lockText = readText(path);
-    const owner = livingOwner(lockText);
+    const owner = runningOwner(lockText);
     if (owner) {
       throw new EmbeddedPostgresError(
         `The data folder ${folder} is in use by process ${owner.pid}: stop it first, set another DATA_DIR, or share its database by DATABASE_URL.`,
       );
     }
-    removeStale(path, lockText);
+    removeStaleLock(path, lockText);
   }
   throw new EmbeddedPostgresError(
     `The data folder ${folder} could not be locked: other processes keep locking ${path}.`,

@@ -11,29 +11,29 @@ import { type ClusterContext, dataFolderArgument, spawnOptions } from "./cluster
 import { EmbeddedPostgresError } from "./failure.js";
 import { isAlive, isPostmasterIn, waitUntilEnded } from "./processes.js";
 import { createServerLog, LOG_SETTINGS } from "./server-log.js";
-import { watchOver } from "./watchdog.js";
+import { startWatchdog } from "./watchdog.js";
 
-const READY_LIMIT_MS = 120_000;
-const FAST_STOP_LIMIT_MS = 20_000;
-const IMMEDIATE_STOP_LIMIT_MS = 10_000;
+const READY_TIMEOUT_MS = 120_000;
+const FAST_STOP_TIMEOUT_MS = 20_000;
+const IMMEDIATE_STOP_TIMEOUT_MS = 10_000;
 const START_ATTEMPTS = 40;
 const RETRY_MS = 100;
 
 /** True for temporary faults: another program has taken the port, or a process of a killed server has not ended yet. */
-const isPassingFault = (fault: string): boolean =>
+const isTemporaryFault = (fault: string): boolean =>
   /pre-existing shared memory block|could not create any TCP\/IP sockets/.test(fault) ||
   (fault.includes("lock file") && fault.includes("already exists"));
 
 export interface Postmaster {
   port: number;
-  /** Path of its socket. */
+  /** Path of the server's Unix socket. */
   socketPath: string;
   /** Resolves if the server ends unexpectedly. */
   failed: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Reads `postmaster.pid` of a cluster: PID and port; null if there is none. */
+/** Reads the file `postmaster.pid` of a cluster; null if there is none. */
 export function readPidFile(clusterDir: string): { pid: number; port: number; ready: boolean } | null {
   try {
     const lines = readFileSync(join(clusterDir, "postmaster.pid"), "utf8").split("\n");
@@ -46,8 +46,8 @@ export function readPidFile(clusterDir: string): { pid: number; port: number; re
 /** Stops the server. SIGINT rolls back transactions and writes a checkpoint; SIGQUIT leaves recovery to the next start. No commit is lost. */
 async function shutDown(pid: number): Promise<void> {
   for (const [signal, limit] of [
-    ["SIGINT", FAST_STOP_LIMIT_MS],
-    ["SIGQUIT", IMMEDIATE_STOP_LIMIT_MS],
+    ["SIGINT", FAST_STOP_TIMEOUT_MS],
+    ["SIGQUIT", IMMEDIATE_STOP_TIMEOUT_MS],
   ] as const) {
     if (!isAlive(pid)) return;
     process.kill(pid, signal);
@@ -65,11 +65,11 @@ export async function stopOrphan(clusterDir: string, log: Logger): Promise<void>
     await shutDown(left.pid);
     return;
   }
-  // Another process has this PID now. PostgreSQL would refuse to start while it runs.
+  // Another process has this PID now. PostgreSQL would refuse to start while this process runs.
   rmSync(join(clusterDir, "postmaster.pid"), { force: true });
 }
 
-async function freePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const probe = createServer().listen(0, "127.0.0.1");
   await once(probe, "listening");
   const address = probe.address();
@@ -92,7 +92,7 @@ function serverArguments(clusterDir: string, port: number, settings: Record<stri
     ...LOG_SETTINGS,
     listen_addresses: "127.0.0.1",
     port: String(port),
-    // The folder of the cluster, which only the server can open.
+    // The server creates its socket in the folder of the cluster, which only the server can open.
     unix_socket_directories: ".",
     ...settings,
   };
@@ -103,14 +103,14 @@ function serverArguments(clusterDir: string, port: number, settings: Record<stri
   ];
 }
 
-interface Launched {
+interface LaunchResult {
   child: ChildProcess;
   /** Reason why the server does not accept connections; null if it does. */
   fault: string | null;
 }
 
-async function launchPostmaster(context: ClusterContext, args: string[], log: Logger): Promise<Launched> {
-  // A separate session: Ctrl-C reaches only the service, which stops the database last.
+async function launchPostmaster(context: ClusterContext, args: string[], log: Logger): Promise<LaunchResult> {
+  // The server gets its own session, so that Ctrl-C reaches only the service, which stops the database last.
   const options = { ...spawnOptions(context.account, context.clusterDir), detached: true };
   const child = spawn(context.binaries.postgres, args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
   const ready = Promise.withResolvers<string | null>();
@@ -118,7 +118,7 @@ async function launchPostmaster(context: ClusterContext, args: string[], log: Lo
   createInterface({ input: child.stderr! }).on("line", serverLog.line);
   child.once("error", (error) => ready.resolve(error.message));
   child.once("close", (code) => ready.resolve(serverLog.lastFault() ?? `exit code ${code}`));
-  const timer = setTimeout(() => ready.resolve(`not ready within ${READY_LIMIT_MS / 1000} s`), READY_LIMIT_MS);
+  const timer = setTimeout(() => ready.resolve(`not ready within ${READY_TIMEOUT_MS / 1000} s`), READY_TIMEOUT_MS);
   const fault = await ready.promise;
   clearTimeout(timer);
   return { child, fault };
@@ -126,7 +126,7 @@ async function launchPostmaster(context: ClusterContext, args: string[], log: Lo
 
 function supervisePostmaster(child: ChildProcess, port: number, clusterDir: string, log: Logger): Postmaster {
   let stopping: Promise<void> | null = null;
-  const watchdog = watchOver(child.pid!);
+  const watchdog = startWatchdog(child.pid!);
   const closed = new Promise<void>((resolve) => {
     child.once("close", () => resolve(watchdog.dismiss()));
   });
@@ -150,7 +150,7 @@ function supervisePostmaster(child: ChildProcess, port: number, clusterDir: stri
   };
 }
 
-/** @throws EmbeddedPostgresError with the server's own reason */
+/** Starts the server and waits until it accepts connections. @throws EmbeddedPostgresError with the server's own reason */
 export async function startPostmaster(
   context: ClusterContext,
   settings: Record<string, string>,
@@ -158,11 +158,11 @@ export async function startPostmaster(
 ): Promise<Postmaster> {
   removeSockets(context.clusterDir);
   for (let attempt = 1; ; attempt += 1) {
-    const port = await freePort();
+    const port = await findFreePort();
     const { child, fault } = await launchPostmaster(context, serverArguments(context.clusterDir, port, settings), log);
     if (fault === null) return supervisePostmaster(child, port, context.clusterDir, log);
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await shutDown(child.pid);
-    if (attempt === START_ATTEMPTS || !isPassingFault(fault)) {
+    if (attempt === START_ATTEMPTS || !isTemporaryFault(fault)) {
       throw new EmbeddedPostgresError(`PostgreSQL did not start: ${fault}`);
     }
     await delay(RETRY_MS);

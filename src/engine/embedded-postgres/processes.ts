@@ -1,4 +1,4 @@
-/** Reads facts about other processes: whether they run, since when, and in which folder. */
+/** Reads facts about other processes: if they run, since when, and in which folder. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
@@ -7,7 +7,10 @@ import { setTimeout as delay } from "node:timers/promises";
 const HAS_PROC = existsSync("/proc/self/stat");
 const POLL_MS = 20;
 
-/** Returns the fields of /proc/<pid>/stat from the third one on. The second, the command, may contain spaces and brackets. */
+/**
+ * Returns the fields of /proc/<pid>/stat from the third one on. The second field, the command, is left out, because it
+ * may contain spaces and brackets.
+ */
 function statFields(pid: number): string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -49,7 +52,7 @@ export function isPostmasterIn(pid: number, folder: string): boolean {
   }
 }
 
-/** Resolves to true if the process ends within `limitMs`. Polls, because only the parent is notified. */
+/** Resolves with true if the process ends within `limitMs`. Polls, because the kernel notifies only the parent process. */
 export async function waitUntilEnded(pid: number, limitMs: number): Promise<boolean> {
   for (let waited = 0; isAlive(pid); waited += POLL_MS) {
     if (waited >= limitMs) return false;

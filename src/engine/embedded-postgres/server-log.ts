@@ -17,7 +17,7 @@ const LOG_LINE = /^([\w -]*)\|([0-9A-Z]{5})\|(\w+): {2}(.*)$/;
 const READY_MESSAGE = "database system is ready to accept connections";
 
 /** Matches SQLSTATE classes that concern the server and not the data: connection, authorization, resources, state, system, internal. */
-const ABOUT_THE_SERVER = /^(00|01|08|28|53|55|57|58|F0|XX)/;
+const SERVER_FAULT_SQLSTATE = /^(00|01|08|28|53|55|57|58|F0|XX)/;
 
 export interface ServerLog {
   /** Converts one line of the server's standard error. */
@@ -39,10 +39,10 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
       return;
     }
     const fatal = severity === "FATAL" || severity === "PANIC";
-    const about = fatal || ABOUT_THE_SERVER.test(sqlState);
+    const about = fatal || SERVER_FAULT_SQLSTATE.test(sqlState);
     const message = about ? logText : "withheld, it may quote data";
     if (fatal) fault = message;
-    // The sender of a refused statement reports the error; a second report here would be noise.
+    // The client that sent a refused statement reports the error, so a second report here would be noise.
     const level =
       about && severity !== "LOG" && severity !== "INFO" && !severity.startsWith("DEBUG") ? "warn" : "debug";
     log[level]({ backend, sqlState, severity, postgres: message }, "PostgreSQL");

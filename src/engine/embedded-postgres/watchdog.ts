@@ -1,10 +1,10 @@
-/** Shell script that stops the server when this process ends in any way: killed, aborted or out of memory. */
+/** Shell script that stops PostgreSQL when this process ends in any way: killed, aborted or out of memory. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
 /**
- * The script waits in `read` until this process closes its end of the pipe. It then stops the server with a fast
- * shutdown, and with an immediate one if that takes too long.
+ * The script waits in `read` until this process closes its end of the pipe. Then the script stops the server with a
+ * fast shutdown, or with an immediate one if the fast shutdown takes too long.
  */
 const WATCHDOG_SCRIPT = `
   trap '' INT TERM HUP
@@ -18,16 +18,19 @@ export interface Watchdog {
   dismiss(): Promise<void>;
 }
 
-/** Starts the watchdog for the server with this PID. Without a shell there is none, and the next start stops a server that was left. */
-export function watchOver(pid: number): Watchdog {
-  // A separate session: Ctrl-C must not end the watchdog before the service.
+/**
+ * Starts the watchdog for the server with this PID. Without a shell there is no watchdog, and the next start of the
+ * service stops a server that was left running.
+ */
+export function startWatchdog(pid: number): Watchdog {
+  // The watchdog gets its own session, so that Ctrl-C does not end it before the service.
   const shell = spawn("/bin/sh", ["-c", WATCHDOG_SCRIPT, "svc-watchdog", String(pid)], {
     cwd: "/",
     env: { PATH: "/usr/bin:/bin" },
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
-  // A shell that did not start has ended.
+  // If the shell could not start, it counts as ended.
   const ended = once(shell, "close").catch(() => undefined);
   shell.stdin.on("error", () => undefined);
   return {

@@ -1,4 +1,4 @@
-/** Limits one run: its requests in total and at once, and the decoded bytes of their responses. */
+/** Limits the outgoing requests of one run: their number in total and at once, and the decoded bytes of their responses. */
 import { RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX, RUN_RESPONSES_MAX_BYTES } from "../../limits.js";
 import { OutgoingError } from "./failure.js";
 
@@ -8,7 +8,11 @@ export class RunBudget {
   private inProgress = 0;
   private readonly waiting = new Set<() => void>();
 
-  /** Waits for a slot; requests get slots in the order of their calls. @returns a function that frees the slot @throws the signal's reason */
+  /**
+   * Waits for a slot. Requests get slots in the order of their calls.
+   * @returns a function that frees the slot
+   * @throws the signal's reason
+   */
   async enter(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.inProgress >= RUN_REQUESTS_AT_ONCE) await this.wait(signal);
@@ -40,7 +44,7 @@ export class RunBudget {
     });
   }
 
-  /** Counts one request, a followed redirect or a retry too. @throws OutgoingError LIMIT */
+  /** Counts one request; followed redirects and retries count too. @throws OutgoingError LIMIT */
   countRequest(origin: string): void {
     if (this.requests >= RUN_REQUESTS_MAX) {
       const message = `the request to ${origin} was not sent: a run may send ${RUN_REQUESTS_MAX} requests, redirects included`;
@@ -49,7 +53,7 @@ export class RunBudget {
     this.requests += 1;
   }
 
-  /** Counts decoded bytes. @throws OutgoingError LIMIT */
+  /** Counts decoded bytes of a response. @throws OutgoingError LIMIT */
   countBytes(bytes: number, origin: string): void {
     this.bytes += bytes;
     if (this.bytes <= RUN_RESPONSES_MAX_BYTES) return;

@@ -11,7 +11,7 @@ export type OpenConnection = (host: string, port: number) => Promise<Socket>;
 const POOLS_MAX = 256;
 const POOL_IDLE_MS = 60_000;
 const CONNECTIONS_PER_ORIGIN = 8;
-const HANDSHAKE_LIMIT_MS = 10_000;
+const HANDSHAKE_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 4_000;
 const KEEP_ALIVE_MAX_MS = 30_000;
 export const HEADERS_MAX_BYTES = 64 * 1024;
@@ -28,7 +28,7 @@ function secureSocket(socket: Socket, hostname: string): Promise<Socket> {
     tls.destroy();
     reject(error);
   };
-  const timer = setTimeout(() => fail(Object.assign(new Error(), { code: "ETIMEDOUT" })), HANDSHAKE_LIMIT_MS);
+  const timer = setTimeout(() => fail(Object.assign(new Error(), { code: "ETIMEDOUT" })), HANDSHAKE_TIMEOUT_MS);
   const onClose = () => fail(Object.assign(new Error(), { code: "ECONNRESET" }));
   tls.once("error", fail).once("close", onClose);
   tls.once("secureConnect", () => {
@@ -64,7 +64,7 @@ export class ConnectionPools {
     });
   }
 
-  /** Returns the pool of a key, for example of an app. */
+  /** Returns the connections of a pool. Each app has its own key. */
   of(key: string): Agent {
     const knownAgent = this.agents.get(key);
     if (knownAgent) return knownAgent;
@@ -75,7 +75,7 @@ export class ConnectionPools {
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MAX_MS,
       maxHeaderSize: HEADERS_MAX_BYTES,
-      // The caller's signal ends a request that takes too long.
+      // No time limit here: the signal of the caller ends a request that takes too long.
       headersTimeout: 0,
       bodyTimeout: 0,
     });

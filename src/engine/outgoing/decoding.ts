@@ -19,7 +19,10 @@ const ENCODINGS_MAX = 2;
 const ZSTD_WINDOW_LOG = 23;
 const ZLIB_METHOD_DEFLATE = 8;
 
-/** Chooses the decoder of `deflate` by its first byte: by its specification it is a zlib stream, but some servers send a raw one. */
+/**
+ * Chooses the decoder of `deflate` by the first byte: the specification requires a zlib stream, but some servers send a
+ * raw one.
+ */
 const createInflater = (firstByte: number) =>
   (firstByte & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw();
 
@@ -32,12 +35,12 @@ const DECODER_BY_ENCODING: Readonly<Record<string, (firstByte: number) => Transf
 };
 
 interface DecodingOptions {
-  /** Value of `Content-Encoding`; undefined for none. */
+  /** Value of the header `Content-Encoding`; undefined if the response has none. */
   encoding: string | undefined;
-  /** Maximum of the body in bytes, before and after each step of decoding. */
+  /** Maximum size of the body in bytes, before and after each step of decoding. */
   maxBytes: number;
   origin: string;
-  /** Receives each decoded part; rejects to end the response. */
+  /** Receives each decoded part. If it rejects, the response ends. */
   onDecoded(chunk: Buffer): Promise<void>;
 }
 
@@ -52,7 +55,8 @@ function decodersOf(encoding: string, firstByte: number, origin: string): Transf
     const message = `the response of ${origin} has a Content-Encoding other than ${ACCEPT_ENCODING}`;
     throw new OutgoingError("UNSUPPORTED", message, origin);
   }
-  // Only the outer encoding starts with the known byte; an inner deflate follows the specification.
+  // `firstByte` belongs to the outer encoding only. An inner `deflate` must be a zlib stream, as the specification
+  // requires.
   return names
     .reverse()
     .map((name, index) => DECODER_BY_ENCODING[name]!(index === 0 ? firstByte : ZLIB_METHOD_DEFLATE));
@@ -70,7 +74,7 @@ function limitBytes(maxBytes: number, tooLarge: () => Error): Transform {
   });
 }
 
-/** Reads a body without encodings. The stream itself fails when the signal of its request aborts. */
+/** Reads a body without encodings. The stream fails by itself when the signal of its request aborts. */
 async function readPlain(
   body: Readable,
   { maxBytes, onDecoded }: DecodingOptions,

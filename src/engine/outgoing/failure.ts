@@ -1,8 +1,9 @@
 /** Errors of outgoing requests, with one of five codes. Messages contain the origin and no other part of a request. */
 
 /**
- * `POLICY`: not allowed (options, origin, address, header, redirect). `LIMIT`: too many or too large. `TIMEOUT`: too slow. `UNSUPPORTED`:
- * unknown encoding or charset. `TRANSPORT`: DNS, TCP, TLS or decoding failed.
+ * `POLICY`: the request is not allowed (options, origin, address, header, redirect). `LIMIT`: too many requests or too
+ * much data. `TIMEOUT`: too slow. `UNSUPPORTED`: unknown encoding or charset. `TRANSPORT`: DNS, TCP, TLS or decoding
+ * failed.
  */
 export type OutgoingCode = "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT";
 
@@ -12,14 +13,14 @@ export class OutgoingError extends Error {
   constructor(
     readonly code: OutgoingCode,
     message: string,
-    /** Origin of the request, in normal form; null if it has none. */
+    /** Origin of the request, in normal form; null if the request has no origin. */
     readonly origin: string | null = null,
   ) {
     super(message);
   }
 }
 
-/** Matches error codes of a system or library. Only these are repeated, because messages may quote the request. */
+/** Matches error codes of the system or a library. Messages of errors may quote the request, so only codes are repeated. */
 const CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
 
 /** Returns the code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED. */

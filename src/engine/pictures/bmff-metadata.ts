@@ -1,12 +1,15 @@
-/** Overwrites Exif and XMP in an ISO base media file, such as HEIC or AVIF. Offsets stay unchanged. */
+/**
+ * Overwrites Exif and XMP data in an ISO base media file, such as HEIC or AVIF. The length of the file and all offsets
+ * stay unchanged.
+ */
 
-/** Replacement for an Exif item: the position of its TIFF, and a TIFF without entries. */
+/** Replacement for the content of an Exif item: the offset of its TIFF data, and a TIFF without entries. */
 const EMPTY_EXIF = Buffer.from("\0\0\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0", "latin1");
 const DEPTH_MAX = 4;
 
 interface Box {
   type: string;
-  /** Position of the box; its content begins at `start`. */
+  /** Offset of the box in the file. Its content begins at `start`. */
   at: number;
   start: number;
   end: number;
@@ -20,7 +23,7 @@ function* boxesIn(file: Buffer, from: number, to: number): Generator<Box> {
       size = Number(file.readBigUInt64BE(at + 8));
       header = 16;
     } else if (size === 0) size = to - at;
-    if (size < header || at + size > to) throw new RangeError("a box is longer than its container");
+    if (size < header || at + size > to) throw new RangeError("a box of the file is longer than its container");
     yield { type: file.toString("latin1", at + 4, at + 8), at, start: at + header, end: at + size };
     at += size;
   }
@@ -102,9 +105,9 @@ function blankMeta(file: Buffer, meta: Box): void {
   }
 }
 
-const OWN_BOXES = ["uuid", "udta", "free", "skip"];
+const FREE_FORM_BOXES = ["uuid", "udta", "free", "skip"];
 
-/** Clears free space and boxes of manufacturers, which become free space. */
+/** Overwrites free space and boxes of manufacturers with zeros. The boxes become free space. */
 function blankBox(file: Buffer, { at, start, end }: Box): void {
   file.fill(0, start, end);
   file.write("free", at + 4, "latin1");
@@ -113,7 +116,7 @@ function blankBox(file: Buffer, { at, start, end }: Box): void {
 function blankMetadataBoxes(file: Buffer, from: number, to: number, depth: number): void {
   for (const box of boxesIn(file, from, to)) {
     if (box.type === "meta") blankMeta(file, box);
-    else if (OWN_BOXES.includes(box.type)) blankBox(file, box);
+    else if (FREE_FORM_BOXES.includes(box.type)) blankBox(file, box);
     else if (["moov", "trak"].includes(box.type) && depth < DEPTH_MAX)
       blankMetadataBoxes(file, box.start, box.end, depth + 1);
   }

@@ -14,11 +14,12 @@ const AVIF_EFFORT = 2;
 
 sharp.cache(false);
 sharp.concurrency(1);
-// Blocks all loaders except these: libvips also reads PDF, SVG, matrices, and everything that is built into it.
+// Blocks all loaders except those in DECODERS. libvips could also read PDF, SVG, matrices, and everything that is built
+// into it.
 sharp.block({ operation: ["VipsForeignLoad"] });
 sharp.unblock({ operation: DECODERS.map((name) => `VipsForeignLoad${name}`) });
 
-async function standardInput(): Promise<Buffer> {
+async function readStandardInput(): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
@@ -41,12 +42,12 @@ function encodePicture(picture: Sharp, { format, quality }: { format: string; qu
   }
 }
 
-interface Shown {
+interface RenderedPicture {
   size: [number, number];
   bytes: Buffer;
 }
 
-async function thumbnailOf(file: Buffer, { maxPixels, thumbnail }: Job): Promise<Shown> {
+async function createThumbnail(file: Buffer, { maxPixels, thumbnail }: Job): Promise<RenderedPicture> {
   const { autoOrient } = await sharp(file, { limitInputPixels: maxPixels }).metadata();
   const { edge, quality } = thumbnail!;
   const small = openPicture(file, maxPixels).resize({
@@ -58,7 +59,7 @@ async function thumbnailOf(file: Buffer, { maxPixels, thumbnail }: Job): Promise
   return { size: [autoOrient.width, autoOrient.height], bytes: await small.webp({ quality }).toBuffer() };
 }
 
-async function resizePicture(file: Buffer, { maxPixels, resize }: Job): Promise<Shown> {
+async function resizePicture(file: Buffer, { maxPixels, resize }: Job): Promise<RenderedPicture> {
   const { width, format, quality } = resize!;
   const picture = openPicture(file, maxPixels);
   const sized = width === null ? picture : picture.resize({ width, withoutEnlargement: true });
@@ -75,17 +76,20 @@ function* frameParts(header: FrameHeader, parts: readonly Buffer[]): Generator<B
   yield* parts;
 }
 
-/** Decodes the picture. Returns the result, or the error as a result. */
+/** Decodes the picture. Returns the result; if that fails, a result that contains the error. */
 async function renderPicture(file: Buffer, job: Job): Promise<Generator<Buffer>> {
   try {
-    const { size, bytes } = await (job.resize ? resizePicture(file, job) : thumbnailOf(file, job));
+    const { size, bytes } = await (job.resize ? resizePicture(file, job) : createThumbnail(file, job));
     return frameParts({ size }, [bytes]);
   } catch (error) {
     return frameParts({ fault: (error as Error).message }, []);
   }
 }
 
-/** Yields the results. The file without private metadata comes first, because it needs no decoder, which may crash this process. */
+/**
+ * Yields the results. The file without private metadata comes first, because removing metadata needs no decoder. A
+ * decoder may crash this process.
+ */
 async function* answerJob(file: Buffer, job: Job): AsyncGenerator<Buffer> {
   if (job.resize) return yield* await renderPicture(file, job);
   let parts: Buffer[];
@@ -100,4 +104,4 @@ async function* answerJob(file: Buffer, job: Job): AsyncGenerator<Buffer> {
 }
 
 const job = JSON.parse(process.argv[2]!) as Job;
-await pipeline(answerJob(await standardInput(), job), createWriteStream("", { fd: 3 }));
+await pipeline(answerJob(await readStandardInput(), job), createWriteStream("", { fd: 3 }));

@@ -1,10 +1,10 @@
-/** Reads and writes the orientation in Exif data. Everything else in Exif is private and removed. */
+/** Reads and writes the orientation of a picture in Exif data. All other Exif data is private and is removed. */
 
 const ORIENTATION_TAG = 0x0112;
 const SHORT_TYPE = 3;
 
 /** Returns the orientation, 1 to 8 as in Exif; 1 (upright) if the data has none. @param tiff bytes from the byte order mark on */
-export function orientationIn(tiff: Buffer): number {
+export function readOrientation(tiff: Buffer): number {
   const order = tiff.toString("latin1", 0, 2);
   if ((order !== "II" && order !== "MM") || tiff.length < 14) return 1;
   const isLittle = order === "II";
@@ -21,7 +21,7 @@ export function orientationIn(tiff: Buffer): number {
 }
 
 /** Returns an Exif block, starting with its byte order mark, that contains only the orientation. */
-export function orientationOnly(orientation: number): Buffer {
+export function createOrientationExif(orientation: number): Buffer {
   const tiff = Buffer.alloc(26);
   tiff.write("MM\0*", 0, "latin1");
   tiff.writeUInt32BE(8, 4);

@@ -1,10 +1,10 @@
 /**
- * Removes private metadata from a picture's file: place, time, device, texts, previews. Pixels, colours and orientation
- * stay bit by bit. Decodes nothing, and accepts malicious files.
+ * Removes private metadata from a picture's file: place, time, device, texts, previews. The bytes of pixels, colours
+ * and orientation stay the same. Decodes nothing, and accepts malicious files.
  */
 import { crc32 } from "node:zlib";
 import { removePrivateItems } from "./bmff-metadata.js";
-import { orientationIn, orientationOnly } from "./exif.js";
+import { createOrientationExif, readOrientation } from "./exif.js";
 import { removePrivateTags } from "./tiff-metadata.js";
 
 /** Error if the file does not have the format that its first bytes announce. */
@@ -38,7 +38,7 @@ function endOfScan(file: Buffer, from: number): number {
 }
 
 const orientationSegment = (orientation: number): Buffer => {
-  const content = Buffer.concat([EXIF_MARK, orientationOnly(orientation)]);
+  const content = Buffer.concat([EXIF_MARK, createOrientationExif(orientation)]);
   return Buffer.concat([Buffer.from([0xff, 0xe1, 0, content.length + 2]), content]);
 };
 
@@ -48,7 +48,7 @@ function cleanJpeg(file: Buffer): Buffer[] {
   let orientation = 1;
   let at = 2;
   while (at + 4 <= file.length) {
-    if (file[at] !== 0xff) throw new DamagedPicture("a JPEG segment does not begin where it should");
+    if (file[at] !== 0xff) throw new DamagedPicture("a JPEG segment does not begin with 0xFF");
     const marker = file[at + 1]!;
     if (marker === 0xd9) break;
     if (marker === 0xff || isPlainMarker(marker)) {
@@ -59,7 +59,7 @@ function cleanJpeg(file: Buffer): Buffer[] {
     if (segmentEnd > file.length || segmentEnd < at + 4)
       throw new DamagedPicture("a JPEG segment is longer than the file");
     const content = file.subarray(at + 4, segmentEnd);
-    if (marker === 0xe1 && content.subarray(0, 6).equals(EXIF_MARK)) orientation = orientationIn(content.subarray(6));
+    if (marker === 0xe1 && content.subarray(0, 6).equals(EXIF_MARK)) orientation = readOrientation(content.subarray(6));
     const scanEnd = marker === 0xda ? endOfScan(file, segmentEnd) : segmentEnd;
     if (isDisplayMarker(marker, content)) retained.push(file.subarray(at, scanEnd));
     at = scanEnd;
@@ -78,7 +78,7 @@ function pngChunk(type: string, content: Buffer): Buffer {
 }
 
 /** PNG chunks that a viewer needs. Any other chunk may contain private data. */
-const PNG_KEPT = new Set(
+const KEPT_PNG_CHUNKS = new Set(
   "IHDR PLTE IDAT IEND tRNS cHRM gAMA iCCP sBIT sRGB cICP mDCV cLLI bKGD pHYs sPLT hIST acTL fcTL fdAT".split(" "),
 );
 
@@ -88,10 +88,10 @@ function cleanPng(file: Buffer): Buffer[] {
     const type = file.toString("latin1", at + 4, at + 8);
     const chunkEnd = at + 12 + file.readUInt32BE(at);
     if (chunkEnd > file.length) throw new DamagedPicture("a PNG chunk is longer than the file");
-    if (PNG_KEPT.has(type)) retained.push(file.subarray(at, chunkEnd));
+    if (KEPT_PNG_CHUNKS.has(type)) retained.push(file.subarray(at, chunkEnd));
     if (type === "eXIf") {
-      const orientation = orientationIn(file.subarray(at + 8, chunkEnd - 4));
-      if (orientation !== 1) retained.splice(2, 0, pngChunk("eXIf", orientationOnly(orientation)));
+      const orientation = readOrientation(file.subarray(at + 8, chunkEnd - 4));
+      if (orientation !== 1) retained.splice(2, 0, pngChunk("eXIf", createOrientationExif(orientation)));
     }
     if (type === "IEND") break;
     at = chunkEnd;
@@ -99,9 +99,9 @@ function cleanPng(file: Buffer): Buffer[] {
   return retained;
 }
 
-const WEBP_KEPT = new Set(["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF", "ICCP"]);
-const WEBP_EXIF = 0x08;
-const WEBP_XMP = 0x04;
+const KEPT_WEBP_CHUNKS = new Set(["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF", "ICCP"]);
+const WEBP_EXIF_FLAG = 0x08;
+const WEBP_XMP_FLAG = 0x04;
 
 /** Returns the chunks of a WebP file, each with its padding. */
 function webpChunks(file: Buffer): { type: string; whole: Buffer; content: Buffer }[] {
@@ -121,17 +121,17 @@ function cleanWebp(file: Buffer): Buffer[] {
   const chunks = webpChunks(file);
   const exif = chunks.find(({ type }) => type === "EXIF")?.content;
   const tiff = exif?.subarray(0, 6).equals(EXIF_MARK) ? exif.subarray(6) : exif;
-  const orientation = tiff ? orientationIn(tiff) : 1;
+  const orientation = tiff ? readOrientation(tiff) : 1;
   const retained = chunks
-    .filter(({ type }) => WEBP_KEPT.has(type))
+    .filter(({ type }) => KEPT_WEBP_CHUNKS.has(type))
     .map(({ type, whole }) => {
       if (type !== "VP8X" || whole.length < 18) return whole;
       const header = Buffer.from(whole);
-      header[8] = (header[8]! & ~(WEBP_EXIF | WEBP_XMP)) | (orientation === 1 ? 0 : WEBP_EXIF);
+      header[8] = (header[8]! & ~(WEBP_EXIF_FLAG | WEBP_XMP_FLAG)) | (orientation === 1 ? 0 : WEBP_EXIF_FLAG);
       return header;
     });
   if (orientation !== 1) {
-    const chunk = Buffer.concat([Buffer.from("EXIF\x1a\0\0\0", "latin1"), orientationOnly(orientation)]);
+    const chunk = Buffer.concat([Buffer.from("EXIF\x1a\0\0\0", "latin1"), createOrientationExif(orientation)]);
     retained.push(chunk);
   }
   const header = Buffer.from(file.subarray(0, 12));
@@ -188,7 +188,7 @@ export function removePrivateMetadata(file: Buffer, contentType: string): Buffer
   try {
     return CLEANER_BY_TYPE[contentType]?.(file) ?? [file];
   } catch (error) {
-    // A length points beyond the file.
+    // The length of a block points beyond the end of the file.
     if (error instanceof RangeError) throw new DamagedPicture("the picture's file ends too early");
     throw error;
   }

@@ -3,7 +3,10 @@
 /** Numbers of private tags: XMP, IPTC, Photoshop, Exif, GPS, and texts about maker, device, time and place. */
 const PRIVATE_TAGS = new Set([700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341]);
 const DIRECTORY_TAGS = new Set([34665, 34853, 40965]);
-/** Size in bytes of a value by its type: BYTE ASCII SHORT LONG RATIONAL SBYTE UNDEFINED SSHORT SLONG SRATIONAL FLOAT DOUBLE IFD. */
+/**
+ * Size in bytes of one value of a field type. The index is the type: 1 BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE,
+ * UNDEFINED, SSHORT, SLONG, SRATIONAL, FLOAT, DOUBLE, 13 IFD.
+ */
 const BYTES_BY_FIELD_TYPE = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
 const DIRECTORIES_MAX = 1_000;
 
@@ -15,21 +18,21 @@ class Tiff {
     this.isLittle = file.toString("latin1", 0, 2) === "II";
   }
 
-  short(offset: number): number {
+  readShort(offset: number): number {
     return this.isLittle ? this.file.readUInt16LE(offset) : this.file.readUInt16BE(offset);
   }
 
-  long(offset: number): number {
+  readLong(offset: number): number {
     return this.isLittle ? this.file.readUInt32LE(offset) : this.file.readUInt32BE(offset);
   }
 
-  private setShort(value: number, offset: number): void {
+  private writeShort(value: number, offset: number): void {
     if (this.isLittle) this.file.writeUInt16LE(value, offset);
     else this.file.writeUInt16BE(value, offset);
   }
 
-  /** True at the first visit of the directory at `offset`, so that cycles end. */
-  private enters(offset: number): boolean {
+  /** True at the first visit of the directory at `offset`. False later, so that cycles of directories end. */
+  private isFirstVisit(offset: number): boolean {
     if (offset < 8 || offset + 6 > this.file.length || this.visited.has(offset) || this.visited.size >= DIRECTORIES_MAX)
       return false;
     this.visited.add(offset);
@@ -37,38 +40,38 @@ class Tiff {
   }
 
   private entries(offset: number): number[] {
-    const count = this.short(offset);
+    const count = this.readShort(offset);
     const starts = Array.from({ length: count }, (_, index) => offset + 2 + index * 12);
     return starts.filter((start) => start + 12 <= this.file.length);
   }
 
-  private blank(entry: number): void {
-    const bytes = (BYTES_BY_FIELD_TYPE[this.short(entry + 2)] ?? 1) * this.long(entry + 4);
-    const value = this.long(entry + 8);
-    if (DIRECTORY_TAGS.has(this.short(entry))) this.blankDirectory(value);
+  private clearEntry(entry: number): void {
+    const bytes = (BYTES_BY_FIELD_TYPE[this.readShort(entry + 2)] ?? 1) * this.readLong(entry + 4);
+    const value = this.readLong(entry + 8);
+    if (DIRECTORY_TAGS.has(this.readShort(entry))) this.clearDirectory(value);
     else if (bytes > 4) this.file.fill(0, value, Math.min(this.file.length, value + bytes));
   }
 
-  private blankDirectory(offset: number): void {
-    if (!this.enters(offset)) return;
+  private clearDirectory(offset: number): void {
+    if (!this.isFirstVisit(offset)) return;
     const entries = this.entries(offset);
-    for (const entry of entries) this.blank(entry);
+    for (const entry of entries) this.clearEntry(entry);
     this.file.fill(0, offset, Math.min(this.file.length, offset + 2 + entries.length * 12));
   }
 
   /** Follows the chain of image file directories and overwrites the entries with personal data in each. */
-  clean(first: number): void {
-    for (let at = first; this.enters(at); ) {
+  clearDirectories(first: number): void {
+    for (let at = first; this.isFirstVisit(at); ) {
       const entries = this.entries(at);
-      const next = this.long(at + 2 + entries.length * 12);
-      const isPrivate = (entry: number) => PRIVATE_TAGS.has(this.short(entry));
-      for (const entry of entries.filter(isPrivate)) this.blank(entry);
+      const next = this.readLong(at + 2 + entries.length * 12);
+      const isPrivate = (entry: number) => PRIVATE_TAGS.has(this.readShort(entry));
+      for (const entry of entries.filter(isPrivate)) this.clearEntry(entry);
       const retained = entries
         .filter((entry) => !isPrivate(entry))
         .map((entry) => Buffer.from(this.file.subarray(entry, entry + 12)));
       const following = Buffer.from(this.file.subarray(at + 2 + entries.length * 12, at + 6 + entries.length * 12));
       this.file.fill(0, at, at + 6 + entries.length * 12);
-      this.setShort(retained.length, at);
+      this.writeShort(retained.length, at);
       Buffer.concat([...retained, following]).copy(this.file, at + 2);
       at = next;
     }
@@ -78,8 +81,8 @@ class Tiff {
 /** Removes private tags. Changes and returns `file` itself. @throws RangeError if an offset points beyond the file */
 export function removePrivateTags(file: Buffer): Buffer {
   const tiff = new Tiff(file);
-  // BigTIFF has other offsets, so the file does not count as a picture here.
-  if (tiff.short(2) !== 42) throw new RangeError("not a TIFF of 32 bits");
-  tiff.clean(tiff.long(4));
+  // A BigTIFF has other offsets, so the file is not accepted as a picture.
+  if (tiff.readShort(2) !== 42) throw new RangeError("not a TIFF of 32 bits");
+  tiff.clearDirectories(tiff.readLong(4));
   return file;
 }

@@ -5,16 +5,22 @@
 import { Beginnings, PATTERN_MIN_BYTES } from "./beginnings.js";
 import { type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
 
-/** One occurrence: the bytes `[start, end)` are the pattern of that number. */
+/** One occurrence: the bytes `[start, end)` are the pattern with the index `pattern`. */
 export interface PatternHit {
   pattern: number;
   start: number;
   end: number;
 }
 
-/** If at most this number of bytes of a pattern is matched, the search for the next beginning is faster than following links. */
+/**
+ * Maximum length of a short match: from such a match, the search for the next place where a pattern may begin is faster
+ * than following links.
+ */
 const SHORT_MATCH_BYTES = 3;
-/** Bytes before the end of a truncated text in which a pattern may end: a cut within an escape leaves up to five of its bytes. */
+/**
+ * Number of bytes before the end of a truncated text in which a pattern may end: a cut within an escape leaves up to
+ * five bytes of the escape.
+ */
 const CUT_SLACK = 6;
 
 const HASH_FACTOR = 0x9e3779b1;
@@ -42,7 +48,7 @@ function sortPatterns(patterns: readonly Uint8Array[]): Ordered[] {
 export class Automaton {
   /** Label of the first child of each node, -1 if there is none. */
   private readonly first: Int16Array;
-  private readonly fail: Int32Array;
+  private readonly failureLinks: Int32Array;
   private readonly depth: Int32Array;
   /** For each node, the node of the longest pattern that ends there; 0 for none. */
   private readonly report: Int32Array;
@@ -58,12 +64,12 @@ export class Automaton {
   /** Number of steps of all passes, by which tests check that passes are linear. */
   steps = 0;
 
-  /** @param patterns each of at least PATTERN_MIN_BYTES; of equal ones the first counts */
+  /** @param patterns each of at least PATTERN_MIN_BYTES; if several are equal, the first one counts */
   constructor(patterns: readonly Uint8Array[]) {
     const sorted = sortPatterns(patterns);
     const total = sorted.reduce((sum, { pattern, shared }) => sum + pattern.length - shared, 1);
     this.first = new Int16Array(total).fill(-1);
-    this.fail = new Int32Array(total);
+    this.failureLinks = new Int32Array(total);
     this.depth = new Int32Array(total);
     this.report = new Int32Array(total);
     this.branches = new Uint8Array(total);
@@ -124,18 +130,18 @@ export class Automaton {
     return 0;
   }
 
-  /** Computes the failure links in the order of depth. */
+  /** Computes the failure links of all nodes, in the order of their depth. */
   private link(order: Int32Array, parents: Int32Array, labels: Uint8Array): void {
     for (const node of order) {
       const parent = parents[node]!;
-      if (parent !== 0) this.fail[node] = this.next(this.fail[parent]!, labels[node]!);
-      this.report[node] = this.patternAt.has(node) ? node : this.report[this.fail[node]!]!;
+      if (parent !== 0) this.failureLinks[node] = this.next(this.failureLinks[parent]!, labels[node]!);
+      this.report[node] = this.patternAt.has(node) ? node : this.report[this.failureLinks[node]!]!;
     }
   }
 
   /** Skips links to nodes with the same only child: a byte that fails at one node fails at the other too (Knuth and others, 1977). */
   private shorten(order: Int32Array): void {
-    const { first, branches, fail } = this;
+    const { first, branches, failureLinks: fail } = this;
     for (const node of order) {
       const to = fail[node]!;
       if (to !== 0 && branches[to] === 0 && first[to] === first[node]) fail[node] = fail[to]!;
@@ -160,7 +166,7 @@ export class Automaton {
 
   /** Returns the next node for `byte`: the longest suffix of the read bytes that is a prefix of a pattern. */
   private next(from: number, byte: number): number {
-    const { first, branches, fail } = this;
+    const { first, branches, failureLinks: fail } = this;
     for (let node = from; node !== 0; node = fail[node]!) {
       if (first[node] === byte) return node + 1;
       const child = branches[node] === 1 ? this.otherChild(node, byte) : 0;
@@ -172,7 +178,8 @@ export class Automaton {
 
   /**
    * Reads from a place where a pattern may begin until no prefix of a pattern matches. Calls `onHit` at each place
-   * where patterns end, with the longest one. Returns where the remaining match begins; -1 if `onHit` returned true.
+   * where patterns end, with the longest of these patterns. Returns where the remaining match begins; -1 if `onHit`
+   * returned true.
    */
   private pass(bytes: Uint8Array, from: number, onHit: (hit: PatternHit) => boolean): number {
     const { first, report, depth } = this;
@@ -196,9 +203,10 @@ export class Automaton {
   }
 
   /**
-   * Calls `onHit` for each occurrence until it returns true, ordered by their ends, with the longest at each end.
+   * Calls `onHit` for each occurrence until it returns true. Occurrences are ordered by their ends; for each end, only
+   * the longest one is reported.
    * @param words the same bytes as complete 32-bit words
-   * @param spans occurrences without a byte in them may be left out
+   * @param spans occurrences without a byte in these ranges may be left out
    */
   scan(
     bytes: Uint8Array,
@@ -214,7 +222,7 @@ export class Automaton {
     return false;
   }
 
-  /** Reports occurrences that begin in `[from, to)`. Returns how far it has read; -1 if `onHit` returned true. */
+  /** Reports occurrences that begin in `[from, to)`. Returns the index up to which it has read; -1 if `onHit` returned true. */
   private scanSpan(
     bytes: Uint8Array,
     words: Int32Array,
@@ -226,14 +234,15 @@ export class Automaton {
     this.steps += Math.max(0, lastStart - from) >> 2;
     let at = from;
     while (at !== -1 && at < lastStart) {
-      const started = this.beginnings.next(bytes, words, at, lastStart);
-      // Bytes are read only once, although the next span may be near.
+      const started = this.beginnings.nextPlace(bytes, words, at, lastStart);
+      // Continues after the bytes that were read, although the next span may begin earlier, because bytes are read only
+      // once.
       at = started === -1 ? lastStart : this.pass(bytes, started, onHit);
     }
     return at;
   }
 
-  /** Returns the number of bytes at the exact end of `bytes` that are the beginning of a pattern: the maximum over all patterns. */
+  /** Returns the number of bytes at the end of `bytes` that are the beginning of a pattern: the maximum over all patterns. */
   startedAtEnd(bytes: Uint8Array): number {
     let node = 0;
     for (let at = Math.max(0, bytes.length - this.longest); at < bytes.length; at += 1)
@@ -241,7 +250,7 @@ export class Automaton {
     return this.depth[node]!;
   }
 
-  /** Finds a pattern of which a minimum of bytes is at the truncated end of `bytes`; null for none. */
+  /** Finds a pattern whose beginning, of a minimum length, is at the truncated end of `bytes`; null if there is none. */
   begunAtEnd(bytes: Uint8Array): PatternHit | null {
     let node = 0;
     let longest: PatternHit | null = null;
@@ -256,7 +265,7 @@ export class Automaton {
     return longest;
   }
 
-  /** Returns a pattern that contains the node. */
+  /** Returns the index of a pattern that contains the node. */
   private patternBelow(node: number): number {
     let below = node;
     while (!this.patternAt.has(below)) below += 1;

@@ -1,23 +1,23 @@
 /**
- * Decodes runs of base64, base64url and hex digits in a text. Because the encoded value may begin at any digit, a run is decoded from each
- * digit that can be the first.
+ * Decodes runs of base64, base64url and hex digits in a text. The encoded value may begin at any digit, so a run is
+ * decoded from each possible first digit.
  */
 import { unescapedLayer } from "./escapes.js";
 import { type Layer, withoutLineBreaks } from "./layers.js";
 import { BASE64_NUMERALS, HEX_NUMERALS, NUMERAL_PAIRS, type Numerals } from "./numerals.js";
 import { addSpan, type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
-import { pairsOf } from "./words.js";
+import { viewAsPairs } from "./words.js";
 
-/** Maximum bytes that line breaks and escapes may add to each byte of an occurrence. */
-const LEFT_OUT_BYTES = 6;
+/** Maximum number of bytes that line breaks and escapes may add to each byte of an occurrence of a secret. */
+const ADDED_BYTES_MAX = 6;
 
 /**
- * A byte that no pattern contains. At least five of them separate two texts in one buffer, which is more than may
- * follow a truncated text.
+ * Byte that no pattern contains. At least five separators are between two decoded runs in one buffer, more than the
+ * bytes that may follow a truncated text.
  */
 const DIGIT_SEPARATOR = 0xff;
 
-/** A layer of the text, and its pairs of adjacent bytes as numbers: those at even places and those at odd ones. */
+/** A layer of the text, and its pairs of adjacent bytes as 16-bit numbers: the pairs at even indexes and those at odd ones. */
 interface Digits {
   layer: Layer;
   even: Uint16Array;
@@ -26,7 +26,7 @@ interface Digits {
 
 function digitsOf(layer: Layer): Digits {
   const { bytes } = layer;
-  return { layer, even: pairsOf(bytes), odd: pairsOf(bytes.subarray(1)) };
+  return { layer, even: viewAsPairs(bytes), odd: viewAsPairs(bytes.subarray(1)) };
 }
 
 /** Adds the runs of at least `min` such digits between the two indexes, as [from, to, from, to …]. */
@@ -34,11 +34,11 @@ function addRuns(
   runs: number[],
   { layer: { bytes }, even }: Digits,
   kind: Numerals,
-  digitsFrom: number,
-  digitsTo: number,
+  fromIndex: number,
+  toIndex: number,
 ): void {
-  const { values, shortest, bit } = kind;
-  for (let from = digitsFrom; from + shortest <= digitsTo; ) {
+  const { values, minDigits: shortest, bit } = kind;
+  for (let from = fromIndex; from + shortest <= toIndex; ) {
     // A run that begins here consists of digits up to the shortest length: the last other byte says where the next run may begin.
     let at = from + shortest - 1;
     while (at >= from && values[bytes[at]!]! >= 0) at -= 1;
@@ -47,7 +47,7 @@ function addRuns(
       continue;
     }
     let to = (from + shortest) & ~1;
-    for (let pair = to >> 1; to + 8 <= digitsTo; pair += 4, to += 8) {
+    for (let pair = to >> 1; to + 8 <= toIndex; pair += 4, to += 8) {
       const both =
         NUMERAL_PAIRS[even[pair]!]! &
         NUMERAL_PAIRS[even[pair + 1]!]! &
@@ -55,18 +55,18 @@ function addRuns(
         NUMERAL_PAIRS[even[pair + 3]!]!;
       if ((both & bit) === 0) break;
     }
-    while (to < digitsTo && values[bytes[to]!]! >= 0) to += 1;
+    while (to < toIndex && values[bytes[to]!]! >= 0) to += 1;
     runs.push(from, to);
     from = to + 1;
   }
 }
 
-/** Runs whose starts differ by a multiple of this number of digits decode to equally aligned bytes. */
+/** If the starts of two runs differ by a multiple of this number of digits, their decoded bytes are aligned in the same way. */
 const DIGITS_PER_ALIGNMENT = 4;
 
 /**
- * Returns the parts of the runs within `reach` of the spans, or of the end, where a truncated text ends. Each part begins at a multiple of
- * ALIGNED in its run.
+ * Returns the parts of the runs that are within `reach` bytes of the spans, or of the end, where a truncated text ends.
+ * Each part begins at a multiple of DIGITS_PER_ALIGNMENT in its run.
  */
 function runsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
   if (spans === WHOLE_TEXT_SPANS) return runs;
@@ -85,8 +85,11 @@ function runsNear(runs: readonly number[], spans: Spans, reach: number): readonl
   return near;
 }
 
-/** Shifts the bytes by a number of bits, without the last word, which is faster than decoding again. */
-function moveBits(words: Int32Array, bits: number, moved: Int32Array): void {
+/**
+ * Shifts the bytes of `words` by a number of bits and stores them in `moved`. Leaves out the last word. This is faster
+ * than decoding again.
+ */
+function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
   if (bits === 0) {
     moved.set(words);
     return;
@@ -109,7 +112,7 @@ function moveBits(words: Int32Array, bits: number, moved: Int32Array): void {
 class Runs {
   /** Each run decoded from its first digit; the unused bits of its last byte are 0. */
   private readonly words: Int32Array;
-  /** Memory for the result of a shift. New memory for each shift would cost more than the shift. */
+  /** Memory for the result of a shift, reused because allocating memory for each shift would cost more than the shift. */
   private readonly shifted: Int32Array<ArrayBuffer>;
 
   constructor(
@@ -118,23 +121,26 @@ class Runs {
     private readonly numerals: Numerals,
   ) {
     let capacity = 0;
-    for (let run = 0; run < runs.length; run += 2) capacity += this.room(runs[run]!, runs[run + 1]!);
+    for (let run = 0; run < runs.length; run += 2) capacity += this.bytesNeeded(runs[run]!, runs[run + 1]!);
     this.words = new Int32Array(capacity / 4);
     this.shifted = new Int32Array(capacity / 4);
     const bytes = new Uint8Array(this.words.buffer);
     let started = 0;
     for (let run = 0; run < runs.length; run += 2) {
       this.decode(runs[run]!, runs[run + 1]!, this.words, bytes, started);
-      started += this.room(runs[run]!, runs[run + 1]!);
+      started += this.bytesNeeded(runs[run]!, runs[run + 1]!);
     }
   }
 
-  /** Returns each run decoded from its digit number `shift`, with separators in between. The result is valid until the next call. */
-  decoded(shift: number): Pick<Layer, "bytes" | "at"> {
+  /**
+   * Returns each run decoded from the digit with the index `shift`, with separators in between. The result is valid
+   * until the next call.
+   */
+  decodeFrom(shift: number): Pick<Layer, "bytes" | "at"> {
     const { runs } = this;
     const { layer } = this.digits;
     const { bitsPerDigit } = this.numerals;
-    moveBits(this.words, shift * bitsPerDigit, this.shifted);
+    shiftBits(this.words, shift * bitsPerDigit, this.shifted);
     const bytes = new Uint8Array(this.shifted.buffer);
     const places = layer.at && new Int32Array(bytes.length);
     let started = 0;
@@ -142,7 +148,7 @@ class Runs {
     for (let run = 0; run < runs.length; run += 2) {
       const from = runs[run]! + shift;
       const to = runs[run + 1]!;
-      const next = started + this.room(runs[run]!, to);
+      const next = started + this.bytesNeeded(runs[run]!, to);
       end = started + (((to - from) * bitsPerDigit) >> 3);
       for (let at = end; at < next; at += 1) bytes[at] = DIGIT_SEPARATOR;
       if (places !== null) this.recordPositions(from, to, places.subarray(started, next));
@@ -152,12 +158,12 @@ class Runs {
     return { bytes: bytes.subarray(0, end + 1), at: places?.subarray(0, end + 1) ?? null };
   }
 
-  /** Returns the bytes that decoded digits and the separators after them need, rounded up to words. */
-  private room(from: number, to: number): number {
+  /** Returns the number of bytes that the decoded digits and the separators after them need, rounded up to words. */
+  private bytesNeeded(from: number, to: number): number {
     return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 8) & ~3;
   }
 
-  /** Writes bytes from `started`. */
+  /** Decodes the digits `[from, to)` and writes the bytes from the index `started`. */
   private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, started: number): void {
     const { bitsPerDigit, values } = this.numerals;
     const { layer, even, odd } = this.digits;
@@ -177,7 +183,7 @@ class Runs {
     if (count > 0) bytes[end] = heldBits << (8 - count);
   }
 
-  /** Stores for each byte the place of the digit in which it begins. */
+  /** Stores for each decoded byte the index of the digit in which the byte begins. */
   private recordPositions(from: number, to: number, at: Int32Array): void {
     const { bitsPerDigit } = this.numerals;
     for (let byte = 0; byte < at.length; byte += 1) {
@@ -187,16 +193,19 @@ class Runs {
   }
 }
 
-/** Returns the index of the first of the digits at the end of the bytes; their length for none. Hex digits are base64 digits too. */
-export function lastDigits(bytes: Uint8Array): number {
+/**
+ * Returns the index at which the digits at the end of the bytes begin; the length if there are none. Hex digits are
+ * base64 digits too.
+ */
+export function trailingDigitsStart(bytes: Uint8Array): number {
   let from = bytes.length;
   while (from > 0 && BASE64_NUMERALS.values[bytes[from - 1]!]! >= 0) from -= 1;
   return from;
 }
 
 /**
- * Yields the decoded runs of digits, and the same without escapes. Outside of the spans only as much is decoded as an occurrence that
- * overlaps them may have. Each layer is valid until the next one.
+ * Yields the decoded runs of digits, and each of them also without escapes. Outside of the spans, decodes only as many
+ * digits as an occurrence that overlaps the spans may have. Each layer is valid until the next one.
  * @param longest length of the longest occurrence in bytes
  */
 export function* decodedLayers(layer: Layer, spans: Spans, longest: number): Generator<Layer> {
@@ -218,20 +227,20 @@ function* decodedRuns(
   spans: Spans,
   longest: number,
 ): Generator<Layer> {
-  const { bitsPerDigit, shortest, shifts } = numerals;
-  const room = longest * LEFT_OUT_BYTES;
+  const { bitsPerDigit, minDigits: shortest, shiftCount: shifts } = numerals;
+  const room = longest * ADDED_BYTES_MAX;
   const near = runsNear(all, spans, shortest + Math.ceil(((longest + room) * 8) / bitsPerDigit));
   let runs = new Runs(digits, near, numerals);
   let isSpread = near === all;
   for (let shift = 0; shift < shifts && all.length > 0; ) {
-    const { bytes, at } = runs.decoded(shift);
+    const { bytes, at } = runs.decodeFrom(shift);
     const layer = { ...withoutLineBreaks(bytes, at), fresh: WHOLE_TEXT_SPANS, changed: [] };
     yield layer;
     const inner = unescapedLayer(layer, true);
     if (inner !== null) yield inner;
     const leftOut = bytes.length - (inner ?? layer).bytes.length;
     if (leftOut > room && !isSpread) {
-      // Removed bytes may have spread an occurrence over more digits.
+      // Removed bytes may have spread an occurrence over more digits, so that it needs a longer reach.
       isSpread = true;
       runs = new Runs(digits, runsNear(all, spans, digits.layer.bytes.length), numerals);
     } else shift += 1;

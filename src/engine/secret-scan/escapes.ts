@@ -1,19 +1,19 @@
 /** Removes one layer of JSON and URL escapes from a text in one pass. */
 import { isLineBreak, type Layer, pushUnit, Writer } from "./layers.js";
-import { HEX } from "./numerals.js";
-import { addSpan, joinedSpans, type Spans } from "./spans.js";
-import { repeatInWord, sameBytes, wordsOf } from "./words.js";
+import { HEX_VALUES } from "./numerals.js";
+import { addSpan, type Spans, uniteSpans } from "./spans.js";
+import { findEqualBytes, repeatInWord, viewAsWords } from "./words.js";
 
 const BACKSLASH = 0x5c;
 const PERCENT = 0x25;
 const LOWER_U = 0x75;
 const LOWER_X = 0x78;
-/** Distance up to which bytes are searched and copied one by one, because a library call would cost as much. */
+/** Distance up to which bytes are searched and copied one by one. For such short distances, a library call would cost as much. */
 const BYTEWISE_DISTANCE = 64;
-/** Bytes before an escape that its meaning may overwrite (a high surrogate). */
+/** Number of bytes before an escape that the decoded escape may overwrite (a high surrogate). */
 const REWRITTEN_BYTES_MAX = 3;
-const WRITTEN_MAX = 4;
-/** Larger than every text. */
+const DECODED_BYTES_MAX = 4;
+/** Index that is larger than the length of every text. */
 const BEYOND_EVERY_TEXT = 2 ** 30;
 
 /** Byte that a backslash followed by this character stands for; 0 for none. */
@@ -22,12 +22,12 @@ for (const [name, value] of Object.entries({ b: 8, t: 9, n: 10, f: 12, r: 13, '"
   ESCAPED_BYTES[name.charCodeAt(0)] = value;
 }
 
-/** Returns the number in `count` hex digits from `from`; -1 if they are not digits. */
+/** Returns the number in `count` hex digits from the index `from`; -1 if these characters are not hex digits. */
 function hexAt(bytes: Uint8Array, from: number, count: number): number {
   if (from + count > bytes.length) return -1;
   let value = 0;
   for (let index = from; index < from + count; index += 1) {
-    const digit = HEX[bytes[index]!]!;
+    const digit = HEX_VALUES[bytes[index]!]!;
     if (digit < 0) return -1;
     value = value * 16 + digit;
   }
@@ -38,19 +38,19 @@ const LENGTH_SHIFT = 16;
 const PERCENT_LENGTH = 3;
 
 /** Returns the escape at an index: its length, shifted by LENGTH_SHIFT, and the byte or code unit that it stands for; 0 for none. */
-function escapeAt(bytes: Uint8Array, index: number): number {
+function decodeEscapeAt(bytes: Uint8Array, index: number): number {
   const mark = bytes[index];
   if (mark === BACKSLASH && index + 1 < bytes.length) {
     const named = ESCAPED_BYTES[bytes[index + 1]!]!;
-    return named === 0 ? codeAt(bytes, index) : (2 << LENGTH_SHIFT) | named;
+    return named === 0 ? decodeNumberAt(bytes, index) : (2 << LENGTH_SHIFT) | named;
   }
   if (mark !== PERCENT || index + 2 >= bytes.length) return 0;
-  const value = (HEX[bytes[index + 1]!]! << 4) | HEX[bytes[index + 2]!]!;
+  const value = (HEX_VALUES[bytes[index + 1]!]! << 4) | HEX_VALUES[bytes[index + 2]!]!;
   return value < 0 ? 0 : (PERCENT_LENGTH << LENGTH_SHIFT) | value;
 }
 
-/** Returns the escape at an index that contains the number of a character. */
-function codeAt(bytes: Uint8Array, index: number): number {
+/** Returns the escape at an index if it contains the number of a character, such as `\u0041` or `\x41`; 0 for none. */
+function decodeNumberAt(bytes: Uint8Array, index: number): number {
   const letter = bytes[index + 1];
   const digits = letter === LOWER_U ? 4 : letter === LOWER_X ? 2 : 0;
   const value = digits === 0 ? -1 : hexAt(bytes, index + 2, digits);
@@ -63,13 +63,13 @@ const PERCENTS = repeatInWord(PERCENT);
 /** Length of the longest escape in bytes. */
 const ESCAPE_BYTES = 6;
 
-/** Characters that escapes of a character number, a backslash or a line break consist of, and line breaks. */
+/** Characters of escapes that stand for a character by its number, a backslash or a line break. Includes line breaks. */
 const IN_ESCAPES = new Set(Buffer.from("\\%uxnr\r\n0123456789abcdefABCDEF"));
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 
 /**
- * Returns the index before `end` from which the text may be an incomplete escape, in any nesting, or the first half of a character; `end`
- * for none.
+ * Returns the index before `end` from which the text may be an incomplete escape, in any nesting, or the first half of
+ * a character; `end` if it is neither.
  */
 export function escapesBefore(text: string, end: number): number {
   let first = end;
@@ -84,19 +84,19 @@ export function escapesBefore(text: string, end: number): number {
 /** Finds the escapes in a text, one after the other. */
 class Escapes {
   private readonly words: Int32Array;
-  /** Index of the first span that may contain later places. */
+  /** Index in `spans` of the first span that may contain a place that was not searched yet. */
   private span = 0;
 
-  /** @param spans only escapes with a byte in them are returned */
+  /** @param spans only escapes with a byte in these ranges are returned */
   constructor(
     private readonly bytes: Uint8Array,
     private readonly spans: Spans,
   ) {
-    this.words = wordsOf(bytes);
+    this.words = viewAsWords(bytes);
   }
 
   /** Returns the start of the first escape at or after `from`; the length of the text for none. `from` must not decrease. */
-  next(from: number): number {
+  nextEscape(from: number): number {
     const { bytes, spans } = this;
     for (; this.span < spans.length; this.span += 2) {
       const to = Math.min(bytes.length, spans[this.span + 1]!);
@@ -106,33 +106,33 @@ class Escapes {
     return bytes.length;
   }
 
-  /** Returns the next place at which an escape is possible, if there is none at `from`. */
+  /** Returns the next place at which an escape is possible. Call it if there is none at `from`. */
   endOfGap(from: number): number {
     const { bytes } = this;
     const near = Math.min(bytes.length, from + BYTEWISE_DISTANCE);
     let to = from + 1;
     while (to < near && bytes[to] !== BACKSLASH && bytes[to] !== PERCENT) to += 1;
-    return to < near ? to : this.next(to);
+    return to < near ? to : this.nextEscape(to);
   }
 
-  /** Returns the first escape in `[from, to)`; `to` or later for none. */
+  /** Returns the start of the first escape in `[from, to)`; `to` or more if there is none. */
   private nextWithin(from: number, to: number): number {
     const { bytes } = this;
     let at = from;
     while (at < to) {
-      if ((bytes[at] === BACKSLASH || bytes[at] === PERCENT) && escapeAt(bytes, at) !== 0) return at;
+      if ((bytes[at] === BACKSLASH || bytes[at] === PERCENT) && decodeEscapeAt(bytes, at) !== 0) return at;
       at += 1;
       if ((at & 3) === 0) at = this.wordWithMark(at >> 2, to >> 2) << 2;
     }
     return at;
   }
 
-  /** Returns the first word in `[from, to)` that contains the first byte of an escape; `to` for none. */
+  /** Returns the index of the first word in `[from, to)` that contains the first byte of an escape; `to` if there is none. */
   private wordWithMark(from: number, to: number): number {
     const { words } = this;
     let word = from;
     for (; word < to; word += 1) {
-      if ((sameBytes(words[word]!, BACKSLASHES) | sameBytes(words[word]!, PERCENTS)) !== 0) break;
+      if ((findEqualBytes(words[word]!, BACKSLASHES) | findEqualBytes(words[word]!, PERCENTS)) !== 0) break;
     }
     return word;
   }
@@ -141,13 +141,16 @@ class Escapes {
 /** Converts spans of the input to spans of the output. */
 class MovedSpans {
   readonly spans: number[] = [];
-  /** Next start or end of a span; NOWHERE after the last one. */
+  /** Next start or end of a span; BEYOND_EVERY_TEXT after the last span. */
   next: number;
   constructor(private readonly before: Spans) {
     this.next = before[0] ?? BEYOND_EVERY_TEXT;
   }
 
-  /** Records that the input from `from` to `to` has been written up to `length`, either unchanged or as the meaning of an escape. */
+  /**
+   * Records that the input from `from` to `to` has been written, and that the output has the length `length` now.
+   * `isSame` is false if an escape was decoded.
+   */
   upTo(from: number, to: number, length: number, isSame: boolean): void {
     for (; this.next <= to; this.next = this.before[this.spans.length] ?? BEYOND_EVERY_TEXT) {
       this.spans.push(isSame ? length - (to - Math.max(from, this.next)) : length);
@@ -155,14 +158,14 @@ class MovedSpans {
   }
 }
 
-/** Writes the meaning of an escape that has more than one byte. */
+/** Writes the code unit that an escape stands for if it needs more than one byte. */
 function writeUnit(writer: Writer, unit: number, from: number, length: number): number {
   writer.length = length;
   pushUnit(writer, unit, from);
   return writer.length;
 }
 
-/** Copies `[from, to)` to another array, or to an earlier place in the same array. */
+/** Copies `[from, to)` to another array, or to an earlier index in the same array. */
 function copyUnits<Units extends Uint8Array | Int32Array>(
   bytes: Units,
   from: number,
@@ -176,14 +179,16 @@ function copyUnits<Units extends Uint8Array | Int32Array>(
 }
 
 /**
- * Removes one layer of escapes; returns null if there is none.
- * @param reused true to overwrite the layer's memory, which is then invalid: the output is never longer than the input
+ * Removes one layer of escapes; returns null if the layer contains none.
+ * @param reused true to overwrite the memory of the input layer, which is then invalid: the output is never longer than
+ * the input
  */
 export function unescapedLayer(layer: Layer, reused = false): Layer | null {
   const { bytes, at } = layer;
-  // After a layer of escapes was removed, escapes can only be at places that this changed.
+  // Only the ranges in `layer.fresh` can contain escapes, because all others were already searched in the previous
+  // layer.
   const escapes = new Escapes(bytes, layer.fresh);
-  const first = escapes.next(0);
+  const first = escapes.nextEscape(0);
   if (first === bytes.length) return null;
   const out = reused ? new Writer(bytes, at) : Writer.ofSize(bytes.length, at !== null);
   const { bytes: written, at: places } = out;
@@ -193,10 +198,10 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
   if (places !== null) copyUnits(at!, 0, first, places, 0);
   moved.upTo(0, first, first, true);
   let length = first;
-  /** End of the output up to which `rewrittenSpans` is complete. */
+  /** Index of the output up to which `rewrittenSpans` is complete. */
   let noted = 0;
   for (let index = first; index < bytes.length; ) {
-    const meaning = escapeAt(bytes, index);
+    const meaning = decodeEscapeAt(bytes, index);
     if (meaning === 0) {
       const to = escapes.endOfGap(index);
       copyUnits(bytes, index, to, written, length);
@@ -206,7 +211,7 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
       index = to;
       continue;
     }
-    if (length + WRITTEN_MAX >= noted) {
+    if (length + DECODED_BYTES_MAX >= noted) {
       noted = length + BYTEWISE_DISTANCE;
       addSpan(rewrittenSpans, Math.max(0, length - REWRITTEN_BYTES_MAX), noted);
     }
@@ -226,6 +231,6 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
   return {
     ...trimmedTexts,
     fresh: rewrittenSpans,
-    changed: moved.spans.length === 0 ? rewrittenSpans : joinedSpans(moved.spans, rewrittenSpans),
+    changed: moved.spans.length === 0 ? rewrittenSpans : uniteSpans(moved.spans, rewrittenSpans),
   };
 }

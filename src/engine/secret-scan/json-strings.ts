@@ -2,7 +2,7 @@
 
 const SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
-/** Returns the index after the string that begins at `from`. */
+/** Returns the index after the JSON string that begins at `from`. */
 function endOfString(text: string, from: number): number {
   for (let quote = text.indexOf('"', from + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
     let backslashes = 0;
@@ -18,7 +18,7 @@ function indexAfterSpace(text: string, from: number): number {
   return at;
 }
 
-/** Yields the decoded strings of at most `max` characters, without the names of keys. */
+/** Yields the decoded values of at most `max` characters. Leaves out the names of keys. */
 export function* shortStrings(json: string, max: number): Generator<string> {
   for (let from = json.indexOf('"'); from !== -1; ) {
     const stringEnd = endOfString(json, from);
@@ -29,7 +29,7 @@ export function* shortStrings(json: string, max: number): Generator<string> {
   }
 }
 
-/** Returns the places of key names of fewer than `min` characters, with their quotes: `[from, to, from, to …]`. */
+/** Returns the ranges of key names with fewer than `min` characters, including their quotes: `[from, to, from, to …]`. */
 export function shortKeys(json: string, min: number): number[] {
   const keys: number[] = [];
   for (let from = json.indexOf('"'); from !== -1; ) {
@@ -41,7 +41,7 @@ export function shortKeys(json: string, min: number): number[] {
   return keys;
 }
 
-/** True if the characters from `first` to `last` are within one of the spans. */
+/** True if one of the spans contains all characters from index `first` to index `last`. */
 export function isWithinSpans(spans: readonly number[], first: number, last: number): boolean {
   let [low, high] = [0, spans.length / 2];
   while (low < high) {

@@ -1,17 +1,17 @@
-/** Cache of prepared scans of one thread, limited by their memory. The least recently used scans are dropped. */
+/** Cache of the prepared scans of one thread, limited by their memory. The least recently used scans are removed. */
 import { LRUCache } from "lru-cache";
 import { createSecretScan, type Secret, type SecretScan } from "./scan.js";
 
-export interface KeptScans {
+export interface ScanCache {
   find(key: string): SecretScan | undefined;
-  make(key: string, secrets: readonly Secret[]): SecretScan;
+  create(key: string, secrets: readonly Secret[]): SecretScan;
 }
 
-export function createKeptScans(maxBytes: number): KeptScans {
+export function createScanCache(maxBytes: number): ScanCache {
   const scans = new LRUCache<string, SecretScan>({ maxSize: maxBytes, sizeCalculation: ({ bytes }) => bytes + 1 });
   return {
     find: (key) => scans.get(key),
-    make(key, secrets) {
+    create(key, secrets) {
       const scan = createSecretScan(secrets);
       scans.set(key, scan);
       return scan;

@@ -1,19 +1,22 @@
-/** A layer is a text as bytes to search in: UTF-8 without line breaks. */
+/**
+ * A layer is a form of a text in which secrets are searched, such as the text after decoding: UTF-8 bytes without line
+ * breaks.
+ */
 import { type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
 
 export interface Layer {
   bytes: Uint8Array;
-  /** For each byte the index of its character in the text, if requested. */
+  /** Index in the text of the character that each byte belongs to; null if the caller did not request the indexes. */
   at: Int32Array | null;
-  /** Spans of bytes that differ from the layer of which this one was made. */
+  /** Ranges of bytes that differ from the previous layer, from which this one was made. */
   fresh: Spans;
-  /** Spans of bytes that differ from the text itself. */
+  /** Ranges of bytes that differ from the original text. */
   changed: Spans;
 }
 
 export const isLineBreak = (byte: number): boolean => byte === 10 || byte === 13;
 
-/** Writes bytes into memory, one after the other. */
+/** Writes bytes into an array, one after the other. */
 export class Writer {
   length = 0;
   /** @param bytes memory that is written to */
@@ -47,7 +50,7 @@ function joinSurrogates(writer: Writer, high: number, low: number, from: number)
   for (const shift of [12, 6, 0]) writer.push(0x80 | ((point >> shift) & 63), started);
 }
 
-/** Writes a code unit in UTF-8, also a lone surrogate. It may overwrite the last three bytes. */
+/** Writes a UTF-16 code unit in UTF-8, even a lone surrogate. A low surrogate may overwrite the last three bytes. */
 export function pushUnit(writer: Writer, unit: number, from: number): void {
   const high = (unit & 0xfc00) === 0xdc00 ? highAtEnd(writer) : 0;
   if (high !== 0) joinSurrogates(writer, high, unit, from);
@@ -62,18 +65,21 @@ export function pushUnit(writer: Writer, unit: number, from: number): void {
   }
 }
 
-/** Returns the index of the first occurrence of a byte; the length for none. Uses the C library, which compares many bytes at once. */
+/**
+ * Returns the index of the first occurrence of a byte; the length if there is none. Uses `Buffer.indexOf`, which
+ * compares many bytes at once.
+ */
 function indexOfByte(bytes: Uint8Array, byte: number): number {
   const index = Buffer.prototype.indexOf.call(bytes, byte);
   return index === -1 ? bytes.length : index;
 }
 
-/** Table by byte: 1 if the byte is kept, 0 for a line break. */
+/** Table by byte value: 1 for a byte that stays, 0 for a line break. */
 const IS_KEPT = new Uint8Array(256).fill(1);
 IS_KEPT[10] = 0;
 IS_KEPT[13] = 0;
 
-/** Removes line breaks in place, from the first one. Returns the new length. */
+/** Removes line breaks in place, starting with the one at the index `first`. Returns the new length. */
 function dropLineBreaks(bytes: Uint8Array, first: number): number {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
@@ -84,7 +90,7 @@ function dropLineBreaks(bytes: Uint8Array, first: number): number {
   return length;
 }
 
-/** Removes from the positions those of line breaks. Call it before the bytes are changed. */
+/** Removes the positions of line breaks from `at`. Call it before the line breaks are removed from `bytes`. */
 function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
@@ -93,7 +99,7 @@ function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
   }
 }
 
-/** Removes line breaks, in the same memory. */
+/** Removes line breaks from the bytes and their positions, in the same memory. */
 export function withoutLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<Layer, "bytes" | "at"> {
   const first = Math.min(indexOfByte(bytes, 10), indexOfByte(bytes, 13));
   if (first === bytes.length) return { bytes, at };
@@ -104,10 +110,10 @@ export function withoutLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pic
 
 const UTF8 = new TextEncoder();
 
-/** Returns the bytes of the text. */
+/** Returns the first layer of a text: its UTF-8 bytes without line breaks. */
 export function plainLayer(text: string, mapped: boolean): Layer {
   const first = { fresh: WHOLE_TEXT_SPANS, changed: [] };
-  // A lone surrogate is kept: the next characters may be the escape of its other half.
+  // Keeps a lone surrogate, because the next characters may be the escape of its other half.
   if (!mapped && text.isWellFormed()) return { ...withoutLineBreaks(UTF8.encode(text), null), ...first };
   const out = Writer.ofSize(text.length * 3, mapped);
   for (let index = 0; index < text.length; index += 1) {

@@ -1,6 +1,6 @@
 /**
- * Masks a text while it is being received: decides which part can be passed on, and which end may be the beginning of a
- * secret and must wait.
+ * Masks a text while it is still being received. Decides which part can be passed on, and which end has to wait because
+ * it may be the beginning of a secret.
  */
 import { escapesBefore } from "./escapes.js";
 
@@ -11,19 +11,19 @@ export interface Interval {
 }
 
 export interface TextBeginning {
-  /** The received text, with some of the text that was passed on before. */
+  /** The received text. It may begin with text that was already passed on. */
   text: string;
-  /** Index of the first character that was not passed on yet; 0 only if nothing was passed on. */
+  /** Index of the first character of `text` that was not passed on yet; 0 only if nothing was passed on. */
   from: number;
-  /** True if nothing follows. */
+  /** True if no further text follows. */
   isEnd: boolean;
 }
 
 export interface MaskedBeginning {
   masked: string;
-  /** Index of the first character that has to wait for the next part. */
+  /** Index of the first character that has to wait for the next part of the text. */
   to: number;
-  /** Index from which the text is needed to scan the next part. */
+  /** Index from which the caller must keep the text for the scan of the next part. */
   neededFrom: number;
 }
 
@@ -35,13 +35,13 @@ function indexAfterSpace(text: string, from: number): number {
 }
 
 /**
- * Adds short secrets, which count only as a whole quoted string that is not a key. Returns the index from which such a
- * string may have begun.
+ * Adds the intervals of short secrets, which count only as a whole quoted string that is not a key. Returns the index
+ * from which such a string may have begun.
  */
 function addQuoted(intervals: Interval[], text: string, replacements: ReadonlyMap<string, string>): number {
   let undecided = text.length;
   for (const [value, name] of replacements) {
-    // As in complete texts, such strings do not count.
+    // Strings with quotes or backslashes do not count, as in the scan of a complete text.
     if (value.includes('"') || value.includes("\\")) continue;
     const quoted = `"${value}"`;
     for (let at = text.indexOf(quoted); at !== -1; at = text.indexOf(quoted, at + 1)) {
@@ -59,18 +59,19 @@ function addQuoted(intervals: Interval[], text: string, replacements: ReadonlyMa
 /** Returns the largest index up to `undecided` that is not inside a secret. */
 function endBeforeSecrets(undecidedStart: number, intervals: readonly Interval[]): number {
   let to = undecidedStart;
-  // The last one first: each may reach into one that begins before it.
+  // Starts with the last interval, because each one may reach into the next.
   for (const interval of intervals.toReversed()) if (interval.from < to && interval.to > to) to = interval.from;
   return to;
 }
 
 /**
- * Returns the index from which the text is needed after everything before `to` was passed on. It includes at least one
- * character, so that the rest does not count as the beginning.
+ * Returns the index from which the text must be kept after everything before `to` was passed on. At least one character
+ * is kept, so that the rest of the text does not count as its beginning.
  */
-const neededBefore = (text: string, to: number): number => Math.max(0, Math.min(escapesBefore(text, to), to - 1));
+const neededStart = (text: string, to: number): number => Math.max(0, Math.min(escapesBefore(text, to), to - 1));
 
 /**
+ * Masks the secrets in the part of a text that can be passed on.
  * @param sorted intervals of secrets in the text
  * @param replacements names of the secrets that count only as complete strings, by their values
  * @param undecidedStart index from which the text may become a part of another secret; its length if nothing follows
@@ -87,7 +88,7 @@ export function maskBeginning(
   const intervals = [...sorted];
   const quotedFrom = addQuoted(intervals, text, replacements);
   intervals.sort((a, b) => a.from - b.from || b.to - a.to);
-  // The whole text may become such a string.
+  // The whole text may become a secret that counts only as a complete string.
   const mayBeWhole = from === 0 && [...replacements.keys()].some((value) => value.startsWith(text));
   const waiting = mayBeWhole ? from : endBeforeSecrets(Math.min(undecidedStart, quotedFrom), intervals);
   const to = isEnd ? text.length : Math.max(from, waiting);
@@ -99,5 +100,5 @@ export function maskBeginning(
     else if (at === from) masked += `«${interval.name}»`;
     at = interval.to;
   }
-  return { masked: masked + text.slice(at, Math.max(at, to)), to, neededFrom: neededBefore(text, to) };
+  return { masked: masked + text.slice(at, Math.max(at, to)), to, neededFrom: neededStart(text, to) };
 }

@@ -1,26 +1,35 @@
-/** Computes the patterns of a secret that are searched in the layers of a text (layers.ts). They are few, because layers undo encodings. */
+/**
+ * Computes the patterns of a secret that are searched in the layers of a text (layers.ts). They are few, because layers
+ * already undo most encodings.
+ */
 import { PATTERN_MIN_BYTES } from "./beginnings.js";
 import { unescapedLayer } from "./escapes.js";
 import { isLineBreak, type Layer, plainLayer } from "./layers.js";
 
-/** Maximum length of a host name, which cannot contain longer values. */
+/** Maximum length of a host name. Longer secrets cannot be in a host name. */
 const HOST_MAX_CHARACTERS = 253;
-/** Maximum number of escape layers inside a value that are considered. */
-const PEELED_TIMES = 2;
-/** Matches values that URLs and JSON do not change, so that one pattern is enough. */
+/** Maximum number of escape layers that are removed from a secret's value. */
+const VALUE_LAYERS_MAX = 2;
+/** Matches values that URLs and JSON do not change, so that one pattern is enough for them. */
 const NEVER_ESCAPED = /^[\w.~-]*$/;
-/** Beginnings of a value that a preceding character could turn into the rest of an escape, and ends that could begin one. */
-const TAKEN_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
-const TAKEN_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
+/**
+ * Matches the beginning of a value that an escape character before it could turn into an escape. ESCAPE_START_AT_END: the end
+ * of a value that could begin an escape.
+ */
+const ESCAPE_REST_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
+const ESCAPE_START_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
 const LINE_BREAKS = /\r\n|\r|\n/g;
 const LABEL_SEPARATORS = /[.-]/g;
 
 const bytesOf = (text: string): Uint8Array => plainLayer(text, true).bytes;
 
-/** Yields the value, and the value without layers of escapes: removing a layer around it also removes one from it. */
+/**
+ * Yields the value, and the value without one or more layers of escapes. If a text contains the value inside escapes,
+ * decoding the text also decodes escapes of the value itself.
+ */
 function* unescapedVariants(text: string): Generator<Uint8Array> {
   let layer: Layer | null = plainLayer(text, true);
-  for (let times = 0; layer !== null && times <= PEELED_TIMES; times += 1, layer = unescapedLayer(layer))
+  for (let times = 0; layer !== null && times <= VALUE_LAYERS_MAX; times += 1, layer = unescapedLayer(layer))
     yield layer.bytes;
 }
 
@@ -30,8 +39,8 @@ const reverseText = (text: string): string => Array.from(text).reverse().join(""
 const reversedUnits = (text: string): string => text.split("").reverse().join("");
 
 /**
- * Returns variants of a value: plus for space (forms), slash for backslash (URLs), lines joined by spaces, and reversed
- * by characters or code units.
+ * Returns variants of a value: plus signs for spaces (forms), slashes for backslashes (URLs), lines joined by spaces,
+ * and the value reversed by characters or code units.
  */
 function writtenVariants(value: string): string[] {
   const forward = new Set([
@@ -50,16 +59,16 @@ const removeLineBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) 
 const bytesOfReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reversedUnits(bytes.toString("hex")), "hex");
 
 /**
- * Minimum length of a reversed value in bytes: at most two digits at each end contain bits of the surrounding text,
- * which leaves 8 bytes wherever the value is.
+ * Minimum length in bytes of a reversed value from which the digits with bits of the surrounding text are left out. At
+ * most two digits at each end contain such bits, which leaves 8 bytes wherever the value is.
  */
-const SHORT_BYTES = 11;
+const REVERSED_MIN_BYTES = 11;
 
 /** Yields the decoded bytes of reversed base64. Digits with bits of the surrounding text are left out. */
 function* reversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
   const decoded = (digits: string): Uint8Array => Buffer.from(reversedUnits(digits), "base64");
-  // A short value would have too few digits left: then all digits of the value alone are used.
-  if (bytes.length < SHORT_BYTES) yield decoded(bytes.toString("base64").replaceAll("=", ""));
+  // A shorter value would have too few digits left, so all its digits are used.
+  if (bytes.length < REVERSED_MIN_BYTES) yield decoded(bytes.toString("base64").replaceAll("=", ""));
   for (const shift of [0, 1, 2]) yield decoded(innerDigits(bytes, shift, "base64"));
 }
 
@@ -75,13 +84,13 @@ const uniquePatterns = (patterns: readonly Uint8Array[]): Uint8Array[] => [
   ...new Map(patterns.map((pattern) => [Buffer.from(pattern).toString("latin1"), pattern])).values(),
 ];
 
-function removeTakenEnds(text: string): string {
-  return NEVER_ESCAPED.test(text) ? text : text.replace(TAKEN_AT_START, "").replace(TAKEN_AT_END, "");
+function removeAmbiguousEnds(text: string): string {
+  return NEVER_ESCAPED.test(text) ? text : text.replace(ESCAPE_REST_AT_START, "").replace(ESCAPE_START_AT_END, "");
 }
 
 /** Returns the patterns of a value. @param value at least PATTERN_MIN_BYTES without line breaks */
 export function patternsOf(value: string): Uint8Array[] {
-  // A key or an ID: few patterns, because there may be thousands of values.
+  // Such a value is a key or an ID. It gets few patterns, because there may be thousands of such values.
   if (NEVER_ESCAPED.test(value)) {
     return uniquePatterns([
       ...[value, reverseText(value)].map((text) => Buffer.from(text, "latin1")),
@@ -89,14 +98,14 @@ export function patternsOf(value: string): Uint8Array[] {
     ]);
   }
   const texts = writtenVariants(value.trim())
-    .flatMap((text) => [...unescapedVariants(text), bytesOf(unescapedUrl(text)), bytesOf(removeTakenEnds(text))])
+    .flatMap((text) => [...unescapedVariants(text), bytesOf(unescapedUrl(text)), bytesOf(removeAmbiguousEnds(text))])
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
   return uniquePatterns([...texts, ...reversedDigits(value), ...reversedDigits(value.trim())]);
 }
 
 /**
- * Returns the base64 digits of bytes that begin `shift` bytes after a multiple of three, without those that depend on
- * the surrounding text.
+ * Returns the base64 digits of bytes that begin `shift` bytes after a multiple of three. Leaves out the digits that
+ * depend on the surrounding text.
  */
 function innerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64url"): string {
   const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
@@ -113,11 +122,14 @@ const base64Forms = (bytes: Buffer): string[] =>
 const ALTERED_CHARACTER = /[\s"\\]/;
 const DROPPED_BYTES = new Set(Buffer.from(" +\t\r\n/\\"));
 
-/** The bytes without those that URLs and forms may drop or replace: spaces, tabs, line breaks, slashes and backslashes. */
+/**
+ * Returns the bytes without those that URLs and forms may drop or replace: spaces, plus signs, tabs, line breaks,
+ * slashes and backslashes.
+ */
 export const removeDroppedBytes = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !DROPPED_BYTES.has(byte));
 
-/** Patterns of a value that URLs alter: the value, and its JSON, which also covers repeated JSON encodings. */
-export function addressPatternsOf(value: string): Uint8Array[] {
+/** Returns the patterns of a value as URLs alter it: of the value, and of its JSON, which also covers repeated JSON encodings. */
+export function urlPatternsOf(value: string): Uint8Array[] {
   if (!ALTERED_CHARACTER.test(value)) return [];
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
   const inJson = [value, ...broken].map((text) => JSON.stringify(text).slice(1, -1));
@@ -129,7 +141,7 @@ export function addressPatternsOf(value: string): Uint8Array[] {
 
 /**
  * Returns the patterns of a value in a host name. Host names are in lower case and cannot be decoded, so the encoded
- * forms are searched, with and without dots and hyphens.
+ * forms of the value are searched, with and without dots and hyphens.
  */
 export function hostPatternsOf(value: string): Uint8Array[] {
   if (value.length > HOST_MAX_CHARACTERS) return [];

@@ -1,58 +1,62 @@
 /**
- * Finds secret values in text, plain or in common encodings. Does not find values that were split, encrypted,
+ * Finds secret values in a text, as they are or in common encodings. Does not find values that were split, encrypted,
  * compressed or encoded in another way.
  */
 import { domainToUnicode } from "node:url";
 import { Automaton, type PatternHit } from "./automaton.js";
-import { decodedLayers, lastDigits } from "./digits.js";
+import { decodedLayers, trailingDigitsStart } from "./digits.js";
 import { escapesBefore, unescapedLayer } from "./escapes.js";
 import { isWithinSpans, shortKeys, shortStrings } from "./json-strings.js";
 import { type Layer, plainLayer } from "./layers.js";
 import { type Interval, type MaskedBeginning, maskBeginning, type TextBeginning } from "./partial-text.js";
-import { addressPatternsOf, hostPatternsOf, hostTexts, patternsOf, removeDroppedBytes } from "./patterns.js";
+import { hostPatternsOf, hostTexts, patternsOf, removeDroppedBytes, urlPatternsOf } from "./patterns.js";
 import { WHOLE_TEXT_SPANS } from "./spans.js";
-import { wordsOf } from "./words.js";
+import { viewAsWords } from "./words.js";
 
 export interface Secret {
-  /** Name for messages. */
+  /** Name of the secret, which messages contain instead of its value. */
   name: string;
   value: string;
-  /** True if the value counts only as a complete string. */
+  /** True if the value counts only as a complete string, because it is short. */
   whole: boolean;
 }
 
-/** A text to search. If it was truncated, the first characters of a secret at its end count too. */
+/** A text to search. `cut`: it was truncated, so the first characters of a secret at its end count too. */
 export interface ScannedText {
   text: string;
   cut?: boolean;
 }
 
 const WHOLE_MAX_CHARACTERS = 64;
-/** Minimum length of a key's name that is searched. Shorter names are ordinary words. */
+/** Minimum length of the key names in JSON that are searched. Shorter names are ordinary words. */
 const KEY_MIN_CHARACTERS = 16;
 const QUOTED_TEXT = /"([^"\\]{1,64})"(\s*:)?/g;
 
-/** Maximum number of nested escape layers that are removed. */
-const ESCAPED_TIMES = 8;
+/** Maximum number of nested escape layers that are removed from a text. */
+const ESCAPE_LAYERS_MAX = 8;
 
 interface TextLayer {
   layer: Layer;
   isDecoded: boolean;
 }
 
-/** Yields the layers of a text. Each is valid until the next one, which may use the same memory: filling new memory is slower than reading. */
+/**
+ * Yields the layers of a text. Each layer is valid until the next one, which may use the same memory, because
+ * allocating memory is slower than reading it.
+ */
 function* layersOf(text: string, mapped: boolean, longest: number): Generator<TextLayer> {
   const plain = plainLayer(text, mapped);
   yield { layer: plain, isDecoded: false };
   let bare = plain;
-  for (let times = 0; times < ESCAPED_TIMES; times += 1) {
+  for (let times = 0; times < ESCAPE_LAYERS_MAX; times += 1) {
     const layer = unescapedLayer(bare, bare !== plain);
     if (layer === null) break;
     bare = layer;
     yield { layer, isDecoded: false };
   }
   for (const layer of decodedLayers(plain, WHOLE_TEXT_SPANS, longest)) yield { layer, isDecoded: true };
-  // Also of the text itself: characters before an encoded value may form an escape with its first digits.
+  // Also decodes digits that are not in `fresh`: characters before an encoded value may form an escape with its first
+  // digits.
   for (const layer of decodedLayers(bare, bare.changed, longest)) yield { layer, isDecoded: true };
 }
 
@@ -69,9 +73,9 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
   return {
     automaton,
     name: (hit: PatternHit): string => names[hit.pattern]!,
-    /** Reports occurrences that no earlier layer contains, until `onHit` returns true. */
+    /** Calls `onHit` for occurrences that no earlier layer contains, until it returns true. */
     scan: ({ bytes, fresh }: Layer, onHit: (hit: PatternHit) => boolean): boolean =>
-      automaton.scan(bytes, wordsOf(bytes), onHit, fresh),
+      automaton.scan(bytes, viewAsWords(bytes), onHit, fresh),
   };
 }
 
@@ -103,7 +107,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     for (const { layer, isDecoded } of layersOf(text, true, finder.automaton.longest)) {
       const at = layer.at!;
       const onHit = (hit: PatternHit): boolean => {
-        // A byte may end within a base64 digit, which is masked as well.
+        // The last byte of a secret may end within a base64 digit, so this digit is masked as well.
         const to = hit.end < at.length ? at[hit.end]! + (isDecoded ? 1 : 0) : text.length;
         intervals.push({ from: at[hit.start]!, to, name: finder.name(hit) });
         return false;
@@ -116,9 +120,9 @@ export function createSecretScan(secrets: readonly Secret[]) {
   }
 
   /**
-   * Returns the index from which a text that is still being received may become a part of a secret: the earliest beginning of a pattern, or
-   * of digits that may encode one, at its end in any layer. Without the last escapes, which may be incomplete, following text only appends
-   * to the layers.
+   * Returns the index from which a text that is still being received may become a part of a secret. This is the
+   * earliest beginning of a pattern, or of digits that may encode a pattern, at the end of any layer. Leaves out the
+   * last escapes, which may be incomplete, so that following text only appends to the layers.
    */
   function undecidedStart(text: string): number {
     if (long.length === 0) return text.length;
@@ -126,7 +130,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     for (const { layer, isDecoded } of layersOf(text.slice(0, from), true, finder.automaton.longest)) {
       if (isDecoded) break;
       const { bytes, at } = layer;
-      const started = Math.min(bytes.length - finder.automaton.startedAtEnd(bytes), lastDigits(bytes));
+      const started = Math.min(bytes.length - finder.automaton.startedAtEnd(bytes), trailingDigitsStart(bytes));
       if (started < bytes.length) from = Math.min(from, at![started]!);
     }
     return from;
@@ -186,11 +190,14 @@ export function createSecretScan(secrets: readonly Secret[]) {
     return null;
   }
 
-  /** Finds secrets that the URL altered because they were not encoded, or escaped with backslashes. */
+  /**
+   * Returns the name of a secret that the URL altered because the secret was not encoded, or was escaped with
+   * backslashes; null if there is none.
+   */
   function findAltered(url: string): string | null {
     const escaped = findLongSecret(url.replaceAll("/", "\\"));
     if (escaped !== null) return escaped;
-    addressFinder ??= createFinder(long, addressPatternsOf);
+    addressFinder ??= createFinder(long, urlPatternsOf);
     if (addressFinder.automaton.longest === 0) return null;
     let secretName: string | null = null;
     const onHit = (hit: PatternHit): boolean => {
@@ -240,7 +247,8 @@ export function createSecretScan(secrets: readonly Secret[]) {
     },
 
     /**
-     * The same for a URL. In the host name case is ignored. A short value counts only as the whole value of a parameter.
+     * Returns the name of a secret in a URL, or null. Ignores case in the host name. A short value counts only as the
+     * whole value of a parameter.
      */
     findInUrl(url: string): string | null {
       const parsed = URL.parse(url);
@@ -250,12 +258,13 @@ export function createSecretScan(secrets: readonly Secret[]) {
       return null;
     },
 
-    /** Returns JSON text of an object with all secrets masked, also in keys; unchanged if there are none. */
+    /** Returns JSON text of an object with all secrets masked, also in keys. Returns the same text if it contains no secret. */
     maskJson(json: string): string {
       if (findInJson(json) === null) return json;
       const masked = JSON.stringify(maskedValue(JSON.parse(json)));
       const left = findInJson(masked);
-      // A secret across several values, such as an array that was the text of a setting.
+      // A secret remains that extends over several values, such as an array that was the text of a setting. So the
+      // whole object is masked.
       return left === null ? masked : JSON.stringify({ masked: `«${left}»` });
     },
   };

@@ -1,4 +1,4 @@
-/** Ranges of a text: `[from, to, from, to …]`, ordered and disjoint. */
+/** Ranges of a text (spans): `[from, to, from, to …]`, ordered and without overlaps. */
 
 export type Spans = readonly number[];
 
@@ -7,7 +7,7 @@ export const WHOLE_TEXT_SPANS: Spans = [0, Number.POSITIVE_INFINITY];
 /** Distance below which two spans are joined, because reading the bytes in between costs less than a separate span. */
 const JOINED_SPAN_DISTANCE = 64;
 
-/** Adds a span that does not begin before the last one. */
+/** Appends a span. `from` must not be less than the start of the last span. */
 export function addSpan(spans: number[], from: number, to: number): void {
   const last = spans.length - 1;
   if (last >= 0 && from <= spans[last]! + JOINED_SPAN_DISTANCE) spans[last] = Math.max(spans[last]!, to);
@@ -15,7 +15,7 @@ export function addSpan(spans: number[], from: number, to: number): void {
 }
 
 /** Returns the union of two lists of spans. */
-export function joinedSpans(left: Spans, right: Spans): Spans {
+export function uniteSpans(left: Spans, right: Spans): Spans {
   if (left.length === 0 || right.length === 0) return left.length === 0 ? right : left;
   const joined: number[] = [];
   for (let a = 0, b = 0; a < left.length || b < right.length; ) {

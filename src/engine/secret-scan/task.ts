@@ -1,4 +1,4 @@
-/** A scan as a message, so that the main thread and the scan thread execute it in the same way. */
+/** Task of a scan as a message, so that the main thread and the scan thread execute it in the same way. */
 import type { TextBeginning } from "./partial-text.js";
 import type { ScannedText, SecretScan } from "./scan.js";
 
@@ -10,11 +10,11 @@ export type Task =
   | ({ kind: "maskBeginning" } & TextBeginning)
   | { kind: "json"; text: string | Uint8Array };
 
-/** Returns the text of UTF-8 bytes, which are in shared memory. */
+/** Decodes a text that may be UTF-8 bytes in shared memory. */
 const textOf = (text: string | Uint8Array): string =>
   typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString();
 
-/** Returns the number of characters in the texts of a task. */
+/** Returns the total number of characters in the texts of a task. */
 export function sizeOfTask(task: Task): number {
   return "texts" in task ? task.texts.reduce((sum, { text }) => sum + text.length, 0) : task.text.length;
 }

@@ -1,6 +1,6 @@
 /**
- * Passes tasks to the scan thread one at a time; their owners take turns. Starts the thread when it is needed, and ends
- * it when it is idle.
+ * Passes tasks to the scan thread one at a time; the owners of tasks take turns. Starts the thread when a task needs
+ * it, and ends it when it is idle.
  */
 
 import { Worker } from "node:worker_threads";
@@ -9,7 +9,7 @@ import type { Secret } from "./scan.js";
 import type { Task } from "./task.js";
 import type { Request, ScanReply } from "./thread.js";
 
-interface Waiting {
+interface WaitingTask {
   key: string;
   secrets: readonly Secret[];
   task: Task;
@@ -22,23 +22,23 @@ const IDLE_MS = 30_000;
 const THREAD_MODULE = new URL("./thread.js", import.meta.url);
 
 export interface ThreadQueue {
-  /** Runs a task. Different `asker`s take turns. Rejects if the thread ends. */
+  /** Runs a task in the thread. The owners (`asker`) take turns. Rejects if the thread ends. */
   runTask(asker: string, key: string, secrets: readonly Secret[], task: Task): Promise<unknown>;
 }
 
 export function createThreadQueue(): ThreadQueue {
-  const queues = new Map<string, Waiting[]>();
+  const queues = new Map<string, WaitingTask[]>();
   let worker: Worker | null = null;
-  let current: Waiting | null = null;
+  let current: WaitingTask | null = null;
   let idle: NodeJS.Timeout | undefined;
 
   function startThread(): Worker {
     const started = new Worker(THREAD_MODULE);
-    // An idle thread does not keep the process alive.
+    // An idle thread does not keep the process running.
     started.unref();
     started.on("message", (reply: ScanReply) => onReply(reply));
     started.on("error", (error) => onEnd(started, error as Error));
-    started.on("exit", () => onEnd(started, new Error("the scanning thread ended")));
+    started.on("exit", () => onEnd(started, new Error("the thread that scans for secrets ended")));
     return started;
   }
 
@@ -83,7 +83,7 @@ export function createThreadQueue(): ThreadQueue {
     }
     const [asker, queue] = turn;
     current = queue.shift()!;
-    // The owner goes to the end of the line.
+    // The owner goes to the end of the queue.
     queues.delete(asker);
     if (queue.length > 0) queues.set(asker, queue);
     sendToThread({ key: current.key, task: current.task });

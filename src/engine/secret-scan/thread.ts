@@ -1,11 +1,14 @@
 /** Worker thread for long scans. Executes one task after the other. */
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
-import { createKeptScans } from "./kept-scans.js";
+import { createScanCache } from "./kept-scans.js";
 import type { Secret } from "./scan.js";
 import { performScanTask, type Task } from "./task.js";
 
-/** `secrets` are left out if the thread may have the scan in its cache; it responds with `missing` if not. */
+/**
+ * Request to the thread. `secrets` is absent if the thread may have the scan in its cache. If it does not, it responds
+ * with `missing`.
+ */
 export interface Request {
   key: string;
   secrets?: readonly Secret[];
@@ -15,18 +18,18 @@ export interface Request {
 export type ScanReply = { answer: unknown } | { missing: true } | { error: string };
 
 /**
- * Niceness of the thread, below the main thread. Only on Linux does it apply to a single thread; elsewhere it would
- * apply to the whole process.
+ * Niceness of the thread, so that the main thread has priority. Only Linux applies it to a single thread; other systems
+ * would apply it to the whole process.
  */
-const PRIORITY = 10;
-if (process.platform === "linux") setPriority(PRIORITY);
+const THREAD_NICENESS = 10;
+if (process.platform === "linux") setPriority(THREAD_NICENESS);
 
 const SCANS_MAX_BYTES = 128 * 1024 * 1024;
 
-const scans = createKeptScans(SCANS_MAX_BYTES);
+const scans = createScanCache(SCANS_MAX_BYTES);
 
-function replyTo({ key, secrets, task }: Request): ScanReply {
-  const scan = scans.find(key) ?? (secrets && scans.make(key, secrets));
+function executeRequest({ key, secrets, task }: Request): ScanReply {
+  const scan = scans.find(key) ?? (secrets && scans.create(key, secrets));
   if (!scan) return { missing: true };
   try {
     return { answer: performScanTask(scan, task) };
@@ -35,4 +38,4 @@ function replyTo({ key, secrets, task }: Request): ScanReply {
   }
 }
 
-parentPort!.on("message", (request: Request) => parentPort!.postMessage(replyTo(request)));
+parentPort!.on("message", (request: Request) => parentPort!.postMessage(executeRequest(request)));

@@ -21,13 +21,13 @@ export type Delivery =
       kind: "refused";
       /** True if a retry is useless. */
       permanent: boolean;
-      /** True if the cause is in the app's settings of the server: address, TLS or credentials. */
+      /** True if the app's settings of the server are the cause: address, TLS or credentials. */
       ours: boolean;
       code: number | null;
       refused: RefusedRecipient[];
       detail: string;
     }
-  /** The content was being sent when the reply failed to arrive, so that the message may have been sent. */
+  /** No reply arrived after this process had started to send the content. So the message may have been sent. */
   | { kind: "unsure"; detail: string }
   /** Another process has claimed the message, so that this process sent nothing. */
   | { kind: "fenced" };
@@ -35,7 +35,7 @@ export type Delivery =
 /** Error of nodemailer. `forbidden` means that the connection is not allowed, so that a retry is useless. */
 type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boolean };
 
-/** One line of a reply. */
+/** Returns a text of the server as one line of limited length. */
 export const detailOf = (text: string): string =>
   text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();
 
@@ -63,7 +63,7 @@ export function outcomeOfSuccess(info: SMTPConnection.SentMessageInfo): Delivery
 /** Nodemailer's codes for faults of the message itself, which was then not sent. */
 const OWN_FAULTS = ["EENVELOPE", "EMESSAGE"];
 
-/** @param started true if the content was being sent */
+/** Returns the outcome of a failed attempt. @param started true if the content was being sent */
 export function outcomeOfError(error: SmtpError, started: boolean): Delivery {
   const { responseCode = null, code = "", rejectedErrors, response, message, forbidden } = error;
   const detail = detailOf(response ?? message);

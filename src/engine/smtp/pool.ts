@@ -1,4 +1,4 @@
-/** Keeps a few connections to each SMTP server. One message uses a connection at a time, and idle ones are closed. */
+/** Keeps a few connections to each SMTP server open. One connection sends one message at a time. Idle connections are closed. */
 import { createHash } from "node:crypto";
 import type SMTPConnection from "nodemailer/lib/smtp-connection";
 
@@ -8,25 +8,25 @@ const IDLE_MS = 5_000;
 
 export interface PooledSession {
   connection: SMTPConnection;
-  /** True if it has been used before. */
+  /** True if the connection has been used for a message before. */
   reused: boolean;
   /** True if the connection must not be used again. */
   broken: boolean;
 }
 
-interface KeptSession extends PooledSession {
+interface OpenSession extends PooledSession {
   key: string;
-  served: number;
+  messageCount: number;
   timer: NodeJS.Timeout | undefined;
 }
 
 interface ServerConnections {
   open: number;
-  idle: KeptSession[];
+  idle: OpenSession[];
   waiting: (() => void)[];
 }
 
-/** Returns the key of a server, which is equal only if all settings including the credentials are equal. */
+/** Returns the key of a server. Keys are equal only if all settings, including the credentials, are equal. */
 const serverKeyOf = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
 
 export function createSmtpPool<Server extends object>(open: (server: Server) => Promise<SMTPConnection>) {
@@ -40,7 +40,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     if (place.open === 0 && place.waiting.length === 0) places.delete(key);
   }
 
-  function closeSession(pooled: KeptSession): void {
+  function closeSession(pooled: OpenSession): void {
     clearTimeout(pooled.timer);
     const place = places.get(pooled.key);
     if (place) place.idle = place.idle.filter((session) => session !== pooled);
@@ -49,8 +49,12 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     freeSlot(pooled.key);
   }
 
-  /** Waits for a free connection slot of the server. @throws the signal's reason */
-  async function acquireSession(key: string, signal: AbortSignal): Promise<KeptSession | null> {
+  /**
+   * Waits for a free connection slot of the server. Resolves with an idle connection, or with null if the caller must
+   * open one.
+   * @throws the signal's reason
+   */
+  async function acquireSession(key: string, signal: AbortSignal): Promise<OpenSession | null> {
     for (;;) {
       signal.throwIfAborted();
       const place = places.get(key) ?? { open: 0, idle: [], waiting: [] };
@@ -80,7 +84,14 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
       }
       try {
         const connection = await open(server);
-        const pooled: KeptSession = { key, connection, reused: false, broken: false, served: 0, timer: undefined };
+        const pooled: OpenSession = {
+          key,
+          connection,
+          reused: false,
+          broken: false,
+          messageCount: 0,
+          timer: undefined,
+        };
         connection.once("end", () => {
           pooled.broken = true;
           if (places.get(key)?.idle.includes(pooled)) closeSession(pooled);
@@ -93,9 +104,9 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     },
 
     giveBack(session: PooledSession): void {
-      const pooled = session as KeptSession;
-      pooled.served += 1;
-      if (stopped || pooled.broken || pooled.served >= MESSAGES_PER_CONNECTION) {
+      const pooled = session as OpenSession;
+      pooled.messageCount += 1;
+      if (stopped || pooled.broken || pooled.messageCount >= MESSAGES_PER_CONNECTION) {
         closeSession(pooled);
         return;
       }

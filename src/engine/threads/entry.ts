@@ -1,10 +1,10 @@
-/** Entry point of a thread of `threads.ts`: calls one function of one module with each message. */
+/** Entry point of a thread of `threads.ts`: calls one function of one module with the content of each message. */
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 
 /**
- * Niceness of the thread, below the main thread. Only on Linux does it apply to a single thread; elsewhere it would
- * apply to the whole process.
+ * Niceness of the thread, so that the main thread has priority. Only Linux applies it to a single thread; other systems
+ * would apply it to the whole process.
  */
 const PRIORITY = 19;
 

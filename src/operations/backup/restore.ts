@@ -4,7 +4,7 @@
  * meanwhile.
  */
 import type { Client } from "pg";
-import { bringCurrentSchema, bringSchema, withSchemaLock } from "../../data/database.js";
+import { migrateSchema, migrateToCurrentSchema, withSchemaLock } from "../../data/database.js";
 import { MIGRATIONS } from "../../data/migrations.js";
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { Secret } from "../../engine/archive/sealing.js";
@@ -185,9 +185,9 @@ async function fillDatabase(
   const { url, warn } = options;
   const loader = new ArchiveLoader({ ...options, client, manifest: backupContents.manifest });
   try {
-    await bringSchema(url, migrationsOf(backupContents.manifest));
+    await migrateSchema(url, migrationsOf(backupContents.manifest));
     const summary = await loadParts(loader, options, backupContents);
-    await bringCurrentSchema(url, async (sql) => (await client.query(sql)).rows);
+    await migrateToCurrentSchema(url, async (sql) => (await client.query(sql)).rows);
     await client.query("UPDATE public.media_store SET identity = $1", [await loader.storeIdentity()]);
     const replacedStores = await replacedPrefix(client);
     await client.query(`DROP SCHEMA IF EXISTS ${REPLACED_SCHEMA} CASCADE`);

@@ -4,7 +4,7 @@ import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager } from "typeorm";
 import type { HttpMethod, Trigger } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
-import { openText, sealText } from "../../engine/cipher.js";
+import { decryptText, encryptText } from "../../engine/cipher.js";
 import { type Caller, mayEnter } from "../../rules/access.js";
 import type { DataKeys } from "../settings/data-keys.js";
 import { httpWheres, type Route } from "./routes.js";
@@ -48,7 +48,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     if (openedSecret !== undefined) return openedSecret;
     const dataKey = await dataKeys.find(appId);
     if (!dataKey) return null;
-    const secret = openText(dataKey, sealedSecret, secretLabel(masterId));
+    const secret = decryptText(dataKey, sealedSecret, secretLabel(masterId));
     openedSecrets.set(key, secret);
     return secret;
   }
@@ -61,7 +61,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     shouldReplace: boolean,
   ): Promise<void> {
     const dataKey = await dataKeys.findOrMake(appId, manager);
-    const sealedSecret = sealText(dataKey, randomBytes(SECRET_BYTES).toString("base64url"), secretLabel(masterId));
+    const sealedSecret = encryptText(dataKey, randomBytes(SECRET_BYTES).toString("base64url"), secretLabel(masterId));
     await rows(manager, INSERT_SECRET, [masterId, sealedSecret, shouldReplace]);
   }
 

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { type CheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
-import { pushRequest } from "../../engine/push-message.js";
+import { createPushRequest } from "../../engine/push-message.js";
 import { isUserInScope, type Scope } from "../../rules/scope.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import { usersOf } from "./reader.js";
@@ -143,7 +143,7 @@ export function createPushSender(options: {
     try {
       const keys = await keysOf(delivery.appId);
       const topic = `svc-${delivery.notificationId}`;
-      const { url, headers, body } = pushRequest(delivery, payloadOf(delivery), { ...keys, subject, topic });
+      const { url, headers, body } = createPushRequest(delivery, payloadOf(delivery), { ...keys, subject, topic });
       const { status } = await connections.request(url, { method: "POST", headers, body, signal: deliveries.signal });
       if (GONE_STATUSES.includes(status)) return "gone";
       return REFUSED_FOR_NOW.includes(status) ? "later" : "done";

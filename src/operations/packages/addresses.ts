@@ -43,7 +43,7 @@ export async function fetchScript(
   const headers = { accept: "text/javascript, application/javascript, */*;q=0.5" };
   const addressError = (reason: string, retryAfter?: number) =>
     unresolvedError(dependency, `cannot be fetched: ${reason}`, retryAfter);
-  const downloadOptions = { headers, maxBytes: SCRIPT_MAX_BYTES, limitMs, judge: checkAddress };
+  const downloadOptions = { headers, maxBytes: SCRIPT_MAX_BYTES, timeoutMs: limitMs, checkUrl: checkAddress };
   const answer = await connections.download(new URL(url), downloadOptions).catch((error: Error) => {
     if (error instanceof NotConnectedError && error.forbidden) throw addressError(error.message);
     if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;

@@ -91,7 +91,13 @@ export function createRegistry(options: {
     const headers = { accept, ...(url.origin === origin ? authorization : {}) };
     const { signal } = registryRequest;
     try {
-      return await connections.download(url, { headers, maxBytes, limitMs: ANSWER_LIMIT_MS, signal, judge: checkUrl });
+      return await connections.download(url, {
+        headers,
+        maxBytes,
+        timeoutMs: ANSWER_LIMIT_MS,
+        signal,
+        checkUrl: checkUrl,
+      });
     } catch (error) {
       if (error instanceof TooLargeError)
         throw unresolvedError(registryRequest.dependency, `cannot be fetched: ${name}: ${error.message}`);

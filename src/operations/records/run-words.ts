@@ -4,7 +4,7 @@
  * for the index.
  */
 import type { DataSource, EntityManager } from "typeorm";
-import { isTimeout, preparedRows, rows } from "../../data/database.js";
+import { isStatementTimeout, preparedRows, rows } from "../../data/database.js";
 import { type Partition, partitionsOf } from "../../data/partitions.js";
 import { ActionError } from "../../errors.js";
 import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
@@ -223,7 +223,7 @@ export function createRunWords(db: DataSource) {
       const partitions = await partitionsOf(db, "run_search");
       const search = (manager: EntityManager) => findByWords(manager, query, most, (top!.id ?? 0) + 1, partitions);
       return db.transaction(search).catch((error: unknown) => {
-        throw isTimeout(error)
+        throw isStatementTimeout(error)
           ? new ActionError(
               "REQUEST_INVALID",
               `"search" took longer than ${SEARCH_LIMIT_MS / 1000} s; add a rarer word`,

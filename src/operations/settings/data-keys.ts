@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
-import { keyFingerprint, newDataKey, unwrapDataKey, wrapDataKey, wrappedUnder } from "../../engine/cipher.js";
+import { keyFingerprint, masterKeyFingerprintOf, newDataKey, unwrapDataKey, wrapDataKey } from "../../engine/cipher.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
 
@@ -36,7 +36,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   }
 
   const unwrapKey = (appId: number, wrappedDataKey: Buffer): KeyObject =>
-    unwrapDataKey(masterKey(wrappedUnder(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
+    unwrapDataKey(masterKey(masterKeyFingerprintOf(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
 
   async function wrappedKey(appId: number, executor: Executor, lock = ""): Promise<Buffer | null> {
     const sql = `SELECT data_key AS "dataKey" FROM app WHERE id = $1 ${lock}`;

@@ -1,8 +1,8 @@
 /** Operations on an app's settings (specification, App settings). Only this file decrypts their encrypted values. */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
-import { openText, sealText } from "../../engine/cipher.js";
-import { sharedReads } from "../../engine/shared-reads.js";
+import { decryptText, encryptText } from "../../engine/cipher.js";
+import { shareReads } from "../../engine/shared-reads.js";
 import { ActionError } from "../../errors.js";
 import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -127,14 +127,14 @@ export function createSettings(options: {
     const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
     return storedRows.map(({ key, value, sealed }) => [
       unescapeKey(key),
-      JSON.parse(sealed ? openText(dataKey!, sealed, settingLabel(appId, key)) : value!),
+      JSON.parse(sealed ? decryptText(dataKey!, sealed, settingLabel(appId, key)) : value!),
     ]);
   }
 
   const secretValues = createSecretValues({ db, openSettings });
 
   const storedOf = (tiers: keyof typeof READ_TIERS) =>
-    sharedReads((appId: number) => preparedRows<StoredSetting>(db, `settings-${tiers}`, READ_TIERS[tiers], [appId]));
+    shareReads((appId: number) => preparedRows<StoredSetting>(db, `settings-${tiers}`, READ_TIERS[tiers], [appId]));
   /** Shares concurrent reads of the same app's settings. Values are decrypted for each reader. */
   const stored = { all: storedOf("all"), http: storedOf("http"), runtime: storedOf("runtime") };
 
@@ -186,7 +186,7 @@ export function createSettings(options: {
       texts.map(({ key }) => key),
       texts.map(({ tier, text }) => (tier === "public" ? text : null)),
       texts.map(({ key, tier, text }) =>
-        tier === "public" ? null : sealText(dataKey!, text, settingLabel(appId, key)),
+        tier === "public" ? null : encryptText(dataKey!, text, settingLabel(appId, key)),
       ),
       caller.personId,
     ]);
@@ -322,12 +322,12 @@ export function createSettings(options: {
 
     /** Encrypts a secret of the app for another table. Call it in a transaction that has locked the app. */
     async sealFor(executor: Executor, appId: number, name: string, text: string): Promise<Buffer> {
-      return sealText(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
+      return encryptText(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
     },
 
     /** Decrypts a value that `sealFor` has encrypted. */
     async unsealFor(appId: number, name: string, sealed: Buffer): Promise<string> {
-      return openText((await dataKeys.find(appId))!, sealed, `app:${appId}/${name}`);
+      return decryptText((await dataKeys.find(appId))!, sealed, `app:${appId}/${name}`);
     },
 
     /**

@@ -2,7 +2,7 @@
  * Tests which process the watch blames for a flood. It decides by the processor time that processes used while the browser did not respond.
  */
 import { expect } from "chai";
-import { isStarved, senderOf, type UsageSample } from "../../../src/engine/browser/watch/floods.js";
+import { findFloodingRenderer, isStarved, type UsageSample } from "../../../src/engine/browser/watch/floods.js";
 
 const BROWSER = 1;
 const WINDOW_MS = 150;
@@ -15,7 +15,14 @@ const noted = (at: number, usages: Record<number, ProcessorTime>): UsageSample =
   usages: new Map(
     Object.entries(usages).map(([pid, [spent, kernel]]) => [
       Number(pid),
-      { pid: Number(pid), renderer: Number(pid) !== BROWSER, spent, kernel, residentBytes: 0, threads: 10 },
+      {
+        pid: Number(pid),
+        renderer: Number(pid) !== BROWSER,
+        cpuMs: spent,
+        kernelMs: kernel,
+        residentBytes: 0,
+        threads: 10,
+      },
     ]),
   ),
 });
@@ -29,7 +36,7 @@ function sender(spent: Record<number, ProcessorTime>): number | null {
   const after = Object.fromEntries(
     Object.entries(spent).map(([pid, [all, kernel]]) => [pid, [1_000 + all, 500 + kernel] as const]),
   );
-  return senderOf(noted(0, before), noted(WINDOW_MS, after));
+  return findFloodingRenderer(noted(0, before), noted(WINDOW_MS, after));
 }
 
 describe("the sender of a flood", () => {
@@ -52,14 +59,14 @@ describe("the sender of a flood", () => {
   it("is not a renderer that did not exist at the first look", () => {
     const before = noted(0, { [BROWSER]: [1_000, 500] });
     const after = noted(WINDOW_MS, { [BROWSER]: [1_140, 560], 2: [100, 60] });
-    expect(senderOf(before, after)).to.equal(null);
+    expect(findFloodingRenderer(before, after)).to.equal(null);
   });
 });
 
 describe("a browser that does not answer", () => {
   const WAITED_MS = 5_000;
   const starves = (ran: number, isAnyRunnable: boolean) =>
-    isStarved({ ran: 70_000, isAnyRunnable: true }, { ran: 70_000 + ran, isAnyRunnable }, WAITED_MS);
+    isStarved({ cpuMs: 70_000, isAnyRunnable: true }, { cpuMs: 70_000 + ran, isAnyRunnable }, WAITED_MS);
 
   it("is starved if a thread could run, and its threads got little processor time", () => {
     expect(starves(0, true)).to.equal(true);

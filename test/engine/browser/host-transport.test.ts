@@ -71,7 +71,7 @@ describe("a host that requires https (HSTS)", () => {
       await page?.discard();
       const opened = await Page.open(chromium.connection, await proxy.openProxyPort(), () => null).catch(() => null);
       if (opened !== null) page = opened;
-    } while (!page?.usable || !(await page.setUp(runOf("").origin, "document")));
+    } while (!page?.isUsable || !(await page.setUp(runOf("").origin, "document")));
   }
 
   /** Navigates a document to the host's http URL in the middle of a run. Returns the protocol with which the request arrived. */

@@ -53,7 +53,7 @@ describe("the group of processes with the lowest priority", () => {
       await until(() => {
         const spent = performance.now() - startedAt;
         const threads = 10 + (looks++ === 0 ? 0 : more);
-        priorities.update(pids.map((pid, at) => ({ pid, spent: spent * shares[at]!, threads })));
+        priorities.update(pids.map((pid, at) => ({ pid, cpuMs: spent * shares[at]!, threads })));
         return spent > SETTLE_MS && groupOf(pids[0]!).includes("svc-idle-") === isIdle;
       });
     }

@@ -8,7 +8,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../src/engine/browser/globals.js";
 import { needsOfNames } from "../../../src/engine/browser/mode.js";
-import { READY_WITHIN_MS } from "../../../src/engine/browser/pages/harness.js";
+import { ISOLATE_READY_TIMEOUT_MS } from "../../../src/engine/browser/pages/harness.js";
 import { type ConsoleLine, hasNetwork, type Mode, type PageScript } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { sampleOf } from "../../harness/samples.js";
@@ -293,7 +293,7 @@ describe("a run without a document", function () {
       it("loses none of its time to a previous run that continues after its result", async () => {
         // The limit is shorter than the time that the service waits for the other page, and far longer than a run needs. On a busy machine,
         // some attempts may still exceed it.
-        const timeoutMs = READY_WITHIN_MS - 50;
+        const timeoutMs = ISOLATE_READY_TIMEOUT_MS - 50;
         const outcomes: boolean[] = [];
         while (outcomes.length < 20 && !outcomes.includes(true)) {
           expect(await resultOf(browsers, ENDLESS_CODE, here)).to.equal(1);

@@ -28,7 +28,7 @@ describe("a pool whose browser starts no renderer", () => {
     await until(pool.hasPages);
     await chromium.stop();
     await filled;
-    expect(pool.idleCounts().spare).to.equal(0);
+    expect(pool.countIdlePages().spare).to.equal(0);
     expect(pool.hasPages()).to.equal(false);
   });
 });
@@ -64,9 +64,9 @@ describe("a page after a run", () => {
     await runIt();
     await Promise.resolve();
     expect(renewed).to.equal(0);
-    await until(() => pool.idle("key") === 1);
+    await until(() => pool.countIdleOf("key") === 1);
     expect(renewed).to.equal(1);
-    expect(page.ready).to.equal(true);
+    expect(page.isReady).to.equal(true);
   });
 
   it("is renewed at once if a run waits for it", async () => {
@@ -78,7 +78,7 @@ describe("a page after a run", () => {
     await Promise.resolve();
     expect(renewed).to.equal(1);
     expect(await next).to.equal(page);
-    expect(page.ready).to.equal(true);
+    expect(page.isReady).to.equal(true);
   });
 
   it("is renewed at once if runs follow each other closely", async () => {

@@ -139,7 +139,7 @@ describe("after the requests of a run", () => {
           const opened = await Page.open(chromium.connection, proxyPort, () => null).catch(() => null);
           if (opened === null) proxyPort.close();
           else page = opened;
-        } while (!page?.usable || !(await page.setUp(ORIGIN, mode)));
+        } while (!page?.isUsable || !(await page.setUp(ORIGIN, mode)));
       }
       beforeEach(open);
       afterEach(() => page.discard());
@@ -230,12 +230,12 @@ describe("after the requests of a run", () => {
         pool.release(first, slot, false);
         const next = await pool.acquire(slot);
         expect(next).to.not.equal(first);
-        expect(first.usable).to.equal(false);
+        expect(first.isUsable).to.equal(false);
         pool.release(next, slot, false);
         // The pool renews the page before a caller asks for it, so the next caller gets it at once.
-        await until(() => pool.idle("key") === 1);
-        expect((await pool.acquire(slot)).ready).to.equal(true);
-        expect(pool.idle("key")).to.equal(0);
+        await until(() => pool.countIdleOf("key") === 1);
+        expect((await pool.acquire(slot)).isReady).to.equal(true);
+        expect(pool.countIdleOf("key")).to.equal(0);
       });
 
       if (mode === "network-isolate")

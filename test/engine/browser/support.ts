@@ -2,11 +2,11 @@
 import pino from "pino";
 import { Browsers, type BrowsersOptions } from "../../../src/engine/browser/browsers.js";
 import type { ChromiumOptions } from "../../../src/engine/browser/processes/chromium.js";
-import { localBrowser } from "../../../src/engine/browser/processes/local-browser.js";
+import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
 import {
+  createRemoteBrowserSource,
   type RemoteBrowser,
   type RemoteOptions,
-  remoteBrowser,
 } from "../../../src/engine/browser/remote/remote-browser.js";
 import type { PageOutcome, PageRun } from "../../../src/engine/browser/run.js";
 import { chromePath } from "../../harness/remote-chromium.js";
@@ -14,13 +14,13 @@ import { chromePath } from "../../harness/remote-chromium.js";
 /** Starts browsers on this machine, or uses those of `sources`. */
 export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions> = {}): Browsers {
   const { log = pino({ level: "silent" }), sandbox = true, ...others } = options;
-  const local = localBrowser({ chromePath: options.chromePath ?? chromePath(), sandbox, log });
+  const local = createLocalBrowserSource({ chromePath: options.chromePath ?? chromePath(), sandbox, log });
   return new Browsers({ sources: [local], openProxyPort: null, log, ...others });
 }
 
 /** Describes a remote browser, which another process has started. */
 export function createRemoteSource(endpoint: string, changes: Partial<RemoteOptions> = {}): RemoteBrowser {
-  return remoteBrowser({
+  return createRemoteBrowserSource({
     endpoint,
     egressHost: "127.0.0.1",
     sandbox: true,

@@ -10,7 +10,7 @@ import type { Protocol } from "puppeteer";
 import { Browsers } from "../../../src/engine/browser/browsers.js";
 import { NETWORK_ISOLATE_STAND_INS } from "../../../src/engine/browser/globals.js";
 import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
-import { localBrowser } from "../../../src/engine/browser/processes/local-browser.js";
+import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
 import { type FailureCause, failedPageOutcome, type Mode, type PageRun } from "../../../src/engine/browser/run.js";
 import { RememberedCode, Trials } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
@@ -241,7 +241,7 @@ describe("a trial", function () {
 
 /** Creates a browser whose pages first evaluate the source. `taken` counts these pages. */
 function browserAfterScript(source: string) {
-  const local = localBrowser({ chromePath: chromePath(), sandbox: true, log });
+  const local = createLocalBrowserSource({ chromePath: chromePath(), sandbox: true, log });
   let taken = 0;
   return {
     ...local,

@@ -1,4 +1,7 @@
-/** Reports each request of a run when it starts, and when it ends with its status. Adds headers to it, such as traceparent. */
+/**
+ * Reports each request of a run when the request starts, and when it ends with its status. Can add headers to the
+ * request, such as traceparent.
+ */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRun } from "../run.js";
 
@@ -10,7 +13,7 @@ interface OpenRequest {
 }
 
 /** Maximum number of open requests that are reported. A page may have thousands that never end. */
-const OPEN_MAX = 500;
+const OPEN_REQUESTS_MAX = 500;
 
 export class FollowedRequests {
   private onRequest: OnRequest;
@@ -32,11 +35,11 @@ export class FollowedRequests {
     session.on("Network.loadingFailed", ({ requestId }) => this.finish(requestId));
   }
 
-  /** Reports a request that may be sent. @returns changes to make in the request */
-  changesOf({ networkId, request }: Protocol.Fetch.RequestPausedEvent): { headers?: Protocol.Fetch.HeaderEntry[] } {
+  /** Reports a request before it is sent. @returns the headers to send instead of the request's own; {} for no change */
+  reportRequest({ networkId, request }: Protocol.Fetch.RequestPausedEvent): { headers?: Protocol.Fetch.HeaderEntry[] } {
     const { onRequest, open } = this;
     // A redirected request has been reported already, and gets no additional headers.
-    if (!onRequest || networkId === undefined || open.has(networkId) || open.size >= OPEN_MAX) return {};
+    if (!onRequest || networkId === undefined || open.has(networkId) || open.size >= OPEN_REQUESTS_MAX) return {};
     const { method, url } = request;
     const following = onRequest({ method, url });
     if (!following) return {};

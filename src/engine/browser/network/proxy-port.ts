@@ -4,21 +4,21 @@
 export interface ProxyCallbacks {
   /** Called once for each host that the run contacts. */
   onHost(host: string): void;
-  /** Called for a host that was refused, with the reason. */
-  onRefused(host: string, reason: string): void;
+  /** Called with the reason when the proxy rejects a host. */
+  onRejected(host: string, reason: string): void;
   /** Called for a host when the proxy has connected to it. */
   onReached(host: string): void;
   /** Called before each connection, and before each plain HTTP request. Resolves with false to reject it. */
   mayConnect(host: string): Promise<boolean>;
 }
 
-/** A proxy port that only one context uses. It is closed except while a run is active. */
+/** A proxy port that only one browser context uses. It is closed except while a run is active. */
 export interface ProxyPort {
   /** `http://host:port` */
   readonly proxyServer: string;
   /** Opens the port for a run. */
   startRun(run: ProxyCallbacks): void;
-  /** Closes the port: ends every connection, and refuses later ones, before this returns. */
+  /** Closes the port. When this function returns, every connection has ended, and the port rejects new ones. */
   endRun(): void;
   /** True if pages have sent anything since `startRun`. */
   wasUsed(): boolean;

@@ -9,10 +9,13 @@ import type { PageOutcome } from "../run.js";
 /** Message of every failed fetch in Chromium. */
 const DEFAULT_MESSAGE = "Failed to fetch";
 export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL contains a secret of the app";
-/** Maximum number of reasons that are recorded for a run (FAULTS_MAX), and that its error message contains. */
+/**
+ * Maximum number of reasons that are recorded for a run. The error message of the run contains the first
+ * MESSAGE_FAULTS_MAX of them.
+ */
 const FAULTS_MAX = 20;
-const NAMED_FAULTS_MAX = 3;
-const PENDING_MAX = 1_000;
+const MESSAGE_FAULTS_MAX = 3;
+const PENDING_REQUESTS_MAX = 1_000;
 
 function reasonOf(
   { corsErrorStatus, errorText, blockedReason }: Protocol.Network.LoadingFailedEvent,
@@ -39,8 +42,8 @@ export class RequestFaults {
   private faults = new Set<string>();
   private onFault: (fault: string) => void = () => {};
   private onSettled: (() => void) | null = null;
-  /** True if the run has had more than PENDING_MAX pending requests, so that not all are recorded. */
-  private isCrowded = false;
+  /** True if the run has had more than PENDING_REQUESTS_MAX pending requests, so that not all are recorded. */
+  private hasTooManyRequests = false;
 
   constructor(private readonly origin: string) {}
 
@@ -48,19 +51,19 @@ export class RequestFaults {
   watch(session: CDPSession): void {
     session.on("Network.requestWillBeSent", ({ requestId, request, type, redirectResponse }) => {
       if (type === "Fetch" && redirectResponse === undefined) this.fetches += 1;
-      if (this.pending.size < PENDING_MAX) this.pending.set(requestId, request.url);
-      else this.isCrowded = true;
+      if (this.pending.size < PENDING_REQUESTS_MAX) this.pending.set(requestId, request.url);
+      else this.hasTooManyRequests = true;
     });
     session.on("Network.loadingFinished", ({ requestId }) => this.endRequest(requestId));
     session.on("Network.loadingFailed", (event) => this.onFailed(event));
   }
 
-  /** Resets the records for the next run. `onFault` is called once for each reason. */
+  /** Resets the records for the next run. `onFault` is called once for each reason of a failed request. */
   beginRun(onFault: (fault: string) => void): void {
     this.onFault = onFault;
     this.pending.clear();
     this.fetches = 0;
-    this.isCrowded = false;
+    this.hasTooManyRequests = false;
     this.refusals.clear();
     this.faults = new Set();
   }
@@ -82,12 +85,12 @@ export class RequestFaults {
 
   /** True if at least `fetches` calls of `fetch` have been reported, and all requests have ended. */
   haveAllEnded(fetches: number): boolean {
-    return this.fetches >= fetches && this.pending.size === 0 && !this.isCrowded;
+    return this.fetches >= fetches && this.pending.size === 0 && !this.hasTooManyRequests;
   }
 
   /** Resolves when all reported requests have ended. Rejects if that takes longer than `timeoutMs`. */
   async waitForEnd(timeoutMs: number): Promise<void> {
-    if (this.isCrowded) throw new Error("the run has too many requests in progress to detect their end");
+    if (this.hasTooManyRequests) throw new Error("the run has too many requests in progress to detect their end");
     if (this.pending.size === 0) return;
     const timer = new AbortController();
     const timeout = setTimeoutPromise(timeoutMs, undefined, { signal: timer.signal }).then(() => {
@@ -108,10 +111,10 @@ export class RequestFaults {
     return outcome.cause === "script" && (this.pending.size > 0 || outcome.error.message === DEFAULT_MESSAGE);
   }
 
-  /** Adds the recorded reasons to an outcome with "Failed to fetch". */
+  /** Adds the recorded reasons to the error message of an outcome that failed with "Failed to fetch". */
   explain(outcome: PageOutcome): PageOutcome {
     if (outcome.ok || outcome.error.message !== DEFAULT_MESSAGE || this.faults.size === 0) return outcome;
-    const message = `${DEFAULT_MESSAGE} ${[...this.faults].slice(0, NAMED_FAULTS_MAX).join("; ")}`;
+    const message = `${DEFAULT_MESSAGE} ${[...this.faults].slice(0, MESSAGE_FAULTS_MAX).join("; ")}`;
     const stack = outcome.error.stack.replace(DEFAULT_MESSAGE, () => message);
     return { ...outcome, error: { ...outcome.error, message, stack } };
   }

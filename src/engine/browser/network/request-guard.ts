@@ -1,13 +1,13 @@
 /**
- * Pauses every request of a page, its frames and its workers until the check of the run has accepted the URL. The
- * protocol cannot pause WebSockets, but only reports them. So the proxy port also connects only to hosts of accepted
- * URLs.
+ * Pauses every request of a page, its frames and its workers until the run's URL check (`mayRequest`) has accepted the
+ * URL. The protocol cannot pause WebSockets, but only reports them. So the proxy port also connects only to hosts of
+ * accepted URLs.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRun } from "../run.js";
 import { FollowedRequests } from "./followed-requests.js";
 
-type Judge = NonNullable<PageRun["mayRequest"]>;
+type UrlCheck = NonNullable<PageRun["mayRequest"]>;
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
 /** Maximum time to wait for all events about requests before a connection. After this time, the connection is rejected. */
@@ -25,13 +25,13 @@ export function hostOf(address: string): string | null {
 
 export class RequestGuard {
   private enabled: Promise<unknown> | null = null;
-  private judge: Judge | undefined;
-  /** Hosts of URLs that the check has accepted. */
-  private accepted = new Set<string>();
+  private checkUrl: UrlCheck | undefined;
+  /** Hosts of URLs that the URL check has accepted. */
+  private acceptedHosts = new Set<string>();
   private refused = new Set<string>();
   private readonly followed = new FollowedRequests();
   /** Resolves when all pending checks of WebSockets have ended. */
-  private deciding: Promise<unknown> = Promise.resolve();
+  private pendingWebSocketChecks: Promise<unknown> = Promise.resolve();
 
   /** @param catchUp waits until all events that the page and its children have sent so far have arrived; rejects at the timeout */
   constructor(
@@ -43,11 +43,11 @@ export class RequestGuard {
    * Sets the functions that check and report the requests of the next run. The first call with a check enables the guard.
    * @returns true if this call enabled the guard
    */
-  async beginRun(mayRequest: Judge | undefined, onRequest?: PageRun["onRequest"]): Promise<boolean> {
-    this.judge = mayRequest;
+  async beginRun(mayRequest: UrlCheck | undefined, onRequest?: PageRun["onRequest"]): Promise<boolean> {
+    this.checkUrl = mayRequest;
     this.followed.follow(onRequest);
-    this.deciding = Promise.resolve();
-    this.accepted = new Set();
+    this.pendingWebSocketChecks = Promise.resolve();
+    this.acceptedHosts = new Set();
     this.refused = new Set();
     if (mayRequest === undefined) return false;
     const isFirst = this.enabled === null;
@@ -59,7 +59,7 @@ export class RequestGuard {
   /** Guards a worker or frame of the page, unless the guard has never been enabled. */
   async guardChild(child: CDPSession): Promise<void> {
     if (this.enabled === null) return;
-    child.on("Fetch.requestPaused", (event) => this.answer(child, event));
+    child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
     await this.enable(child);
   }
 
@@ -71,22 +71,22 @@ export class RequestGuard {
   /** True if a request to this URL may be sent. Rejects if the check throws. */
   async accepts(url: string, referrer?: string): Promise<boolean> {
     const host = hostOf(url);
-    const { judge, accepted } = this;
-    if (host === null || judge === undefined) return true;
-    if (!(await judge(url)) || (referrer !== undefined && !(await judge(referrer)))) return false;
-    accepted.add(host);
+    const { checkUrl, acceptedHosts } = this;
+    if (host === null || checkUrl === undefined) return true;
+    if (!(await checkUrl(url)) || (referrer !== undefined && !(await checkUrl(referrer)))) return false;
+    acceptedHosts.add(host);
     return true;
   }
 
   /** Continues or blocks a paused request. */
-  answer(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
+  continueOrBlock(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
     const { requestId, request } = event;
     const referrer = request.headers["Referer"] ?? request.headers["referer"];
     this.accepts(request.url + (request.urlFragment ?? ""), referrer)
       .catch(() => false)
       .then((isAllowed) =>
         isAllowed
-          ? session.send("Fetch.continueRequest", { requestId, ...this.followed.changesOf(event) })
+          ? session.send("Fetch.continueRequest", { requestId, ...this.followed.reportRequest(event) })
           : session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" }),
       )
       // The command fails only if the page has closed.
@@ -95,16 +95,16 @@ export class RequestGuard {
 
   /** True if a connection to `host:port` may be made. */
   async mayConnect(host: string): Promise<boolean> {
-    if (this.judge === undefined) return true;
+    if (this.checkUrl === undefined) return true;
     try {
       await this.catchUp(ANSWER_TIMEOUT_MS);
     } catch {
       return false;
     }
-    await this.deciding;
-    if (this.accepted.has(host)) return !this.refused.has(host);
+    await this.pendingWebSocketChecks;
+    if (this.acceptedHosts.has(host)) return !this.refused.has(host);
     // A preconnect has no URL, but only a host. The check is called, so that it can report the host.
-    await Promise.resolve(this.judge?.(`https://${host}/`)).catch(() => false);
+    await Promise.resolve(this.checkUrl?.(`https://${host}/`)).catch(() => false);
     return false;
   }
 
@@ -114,7 +114,7 @@ export class RequestGuard {
     const { refused } = this;
     const passed = this.accepts(url).catch(() => false);
     const decided = passed.then((isAllowed) => !isAllowed && host !== null && refused.add(host));
-    this.deciding = Promise.all([this.deciding, decided]);
+    this.pendingWebSocketChecks = Promise.all([this.pendingWebSocketChecks, decided]);
   }
 
   /**

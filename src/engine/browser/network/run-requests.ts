@@ -9,7 +9,7 @@ import { BLOCKED_REQUEST_TEXT, RequestFaults } from "./request-faults.js";
 import { hostOf, NO_BUFFERS, RequestGuard } from "./request-guard.js";
 
 /** Maximum time to wait for the end of requests after the proxy port is closed. */
-const SETTLED_WITHIN_MS = 200;
+const SETTLE_TIMEOUT_MS = 200;
 
 /**
  * Request that the service is allowed to send for a run: additional headers, and a function to call when the request has
@@ -24,7 +24,7 @@ interface RunRequestsOptions {
   session: CDPSession;
   origin: string;
   proxyPort: ProxyPort | null;
-  /** See the constructor of RequestGuard. */
+  /** Waits until all events that the page and its children have sent so far have arrived. Rejects at the timeout. */
   catchUp: (timeoutMs: number) => Promise<void>;
 }
 
@@ -32,8 +32,8 @@ export class RunRequests {
   readonly guard: RequestGuard;
   readonly faults: RequestFaults;
   private runs = 0;
-  private follow: PageRun["onRequest"];
-  private contact: (host: string) => void = () => {};
+  private onRequest: PageRun["onRequest"];
+  private reportHost: (host: string) => void = () => {};
 
   constructor(private readonly options: RunRequestsOptions) {
     this.guard = new RequestGuard(options.session, options.catchUp);
@@ -44,15 +44,15 @@ export class RunRequests {
   beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRun): Promise<boolean> {
     this.runs += 1;
     const hosts = new Set<string>();
-    this.contact = (host) => {
+    this.reportHost = (host) => {
       if (!hosts.has(host)) onHost?.(host);
       hosts.add(host);
     };
-    this.follow = mayRequest && onRequest;
+    this.onRequest = mayRequest && onRequest;
     this.faults.beginRun((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
     this.options.proxyPort?.startRun({
-      onHost: this.contact,
-      onRefused: (host, reason) => this.faults.recordRefusal(host, reason),
+      onHost: this.reportHost,
+      onRejected: (host, reason) => this.faults.recordRefusal(host, reason),
       onReached: (host) => this.faults.recordConnection(host),
       mayConnect: async (host) => network && this.guard.mayConnect(host),
     });
@@ -75,8 +75,8 @@ export class RunRequests {
       this.faults.recordFailure(url, BLOCKED_REQUEST_TEXT);
       return null;
     }
-    this.contact(hostOf(url)!);
-    const followed = this.follow?.({ method, url });
+    this.reportHost(hostOf(url)!);
+    const followed = this.onRequest?.({ method, url });
     return {
       headers: followed?.headers ?? {},
       end: (status, failure) => {
@@ -86,15 +86,15 @@ export class RunRequests {
     };
   };
 
-  /** Resolves when all requests of the run have ended. Rejects if that takes too long. */
-  settled(): Promise<void> {
-    return this.faults.waitForEnd(SETTLED_WITHIN_MS);
+  /** Resolves when all requests of the run have ended. Rejects after SETTLE_TIMEOUT_MS. */
+  waitUntilSettled(): Promise<void> {
+    return this.faults.waitForEnd(SETTLE_TIMEOUT_MS);
   }
 
   /**
-   * Removes cached responses, preflights, cookies and HSTS entries of the run. Passwords of hosts cannot be removed; see
-   * traces.ts. Call it when no code of the run can send another request.
-   * @returns true unless the run has sent no request
+   * Removes cached responses, preflights, cookies and HSTS entries of the run. Passwords of hosts cannot be removed;
+   * see traces.ts. Call it when no code of the run can send another request.
+   * @returns false if the run has sent no request, so that there was nothing to remove
    */
   async clear(): Promise<boolean> {
     const { session, proxyPort } = this.options;

@@ -1,25 +1,25 @@
 /**
  * Performs requests of the client library in a run: to this service, and through it to other services. The page sends
- * them by a binding instead of the network, and gets responses in parts. Each field is checked, because code of the run
- * may have taken over the page.
+ * them through a DevTools binding instead of the network, and gets responses in parts. Each field is checked, because
+ * code of the run may have taken over the page.
  */
 import { RUN_REQUESTS_AT_ONCE } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRequest, RunRequests } from "./run-requests.js";
 
 /** Maximum number of concurrent requests to this service. It is the number of connections that a browser opens to a host. */
-export const AT_ONCE_MAX = 6;
+export const SERVICE_REQUESTS_MAX = 6;
 /** Maximum length of a request's body. The library sends larger requests through the browser's network. */
 export const BODY_MAX_CHARACTERS = 128 * 1024;
-/** Maximum length of the whole message. */
+/** Maximum length of a message from the page: the ID, and the request with its headers and body. */
 export const CALL_MAX_CHARACTERS = 256 * 1024;
 
 /** Maximum number of concurrent requests to other services. The library in the run queues further requests. */
-export const OUTGOING_AT_ONCE_MAX = RUN_REQUESTS_AT_ONCE;
+export const OUTGOING_REQUESTS_MAX = RUN_REQUESTS_AT_ONCE;
 /** Maximum length of the options of a request to another service. A body of 1 MB in base64 fits. */
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
-const OUTGOING_MARK = "outgoing ";
-const CANCEL_MARK = "cancel";
+const OUTGOING_PREFIX = "outgoing ";
+const CANCEL_MESSAGE = "cancel";
 const PART_CHARACTERS = 256 * 1024;
 
 /**
@@ -50,7 +50,7 @@ function readRequest(json: string, base: string): ServiceRequest | null {
   return url?.startsWith(base) ? { method, url, headers: headers as Record<string, string>, body } : null;
 }
 
-/** Returns `at`, or `at - 1` if the text would be cut there inside a surrogate pair. */
+/** Returns a position at which the text can be cut: `at`, or `at - 1` if `at` is inside a surrogate pair. */
 function endOfPart(text: string, at: number): number {
   const code = text.charCodeAt(at - 1);
   return code >= 0xd800 && code <= 0xdbff ? at - 1 : at;
@@ -60,8 +60,8 @@ export class ServiceCalls {
   private service: ServiceClient | undefined;
   private sendOutgoing: SendOutgoing | undefined;
   private run = new AbortController();
-  /** Active requests to the service by ID. */
-  private active = new Map<number, AbortController>();
+  /** Active requests to this service, by ID. */
+  private activeRequests = new Map<number, AbortController>();
   private outgoingActive = 0;
 
   constructor(
@@ -69,13 +69,16 @@ export class ServiceCalls {
     private readonly reply: SendReply,
   ) {}
 
-  /** Accepts requests of the next run. Without `service` or `outgoing`, such requests are rejected. */
+  /**
+   * Accepts requests of the next run. Without `service`, requests to this service are rejected; without `outgoing`,
+   * requests to other services.
+   */
   beginRun({ service, outgoing }: { service?: ServiceClient | undefined; outgoing?: SendOutgoing | undefined }): void {
     this.service = service;
     this.sendOutgoing = outgoing;
     this.outgoingActive = 0;
     this.run = new AbortController();
-    this.active = new Map();
+    this.activeRequests = new Map();
   }
 
   /**
@@ -91,12 +94,13 @@ export class ServiceCalls {
     if (prefix === null) return;
     const id = Number(prefix[1]);
     const content = payload.slice(prefix[0].length);
-    if (content.startsWith(OUTGOING_MARK)) return this.performOutgoing(id, content.slice(OUTGOING_MARK.length));
+    if (content.startsWith(OUTGOING_PREFIX)) return this.performOutgoing(id, content.slice(OUTGOING_PREFIX.length));
     const { service } = this;
     if (service === undefined) return;
-    if (content === CANCEL_MARK) return this.cancel(id);
+    if (content === CANCEL_MESSAGE) return this.cancel(id);
     const request = readRequest(content, service.base);
-    if (request === null || this.active.has(id) || this.active.size >= AT_ONCE_MAX) return this.reject(id);
+    if (request === null || this.activeRequests.has(id) || this.activeRequests.size >= SERVICE_REQUESTS_MAX)
+      return this.reject(id);
     await this.perform(id, request, service);
   }
 
@@ -105,26 +109,26 @@ export class ServiceCalls {
     this.service = undefined;
     this.sendOutgoing = undefined;
     this.run.abort(RUN_ENDED_ERROR);
-    for (const call of this.active.values()) call.abort(RUN_ENDED_ERROR);
+    for (const call of this.activeRequests.values()) call.abort(RUN_ENDED_ERROR);
   }
 
   /** Cancels an active request to this service. */
   private async cancel(id: number): Promise<void> {
-    const call = this.active.get(id);
+    const call = this.activeRequests.get(id);
     if (call === undefined) return;
-    this.active.delete(id);
+    this.activeRequests.delete(id);
     call.abort(RUN_ENDED_ERROR);
     await this.reject(id);
   }
 
-  /** Sends the page the failure of the request. */
+  /** Reports to the page that the request has failed. */
   private async reject(id: number): Promise<void> {
     // The call fails only if the page has closed.
     await this.reply(id, null, null, true).catch(() => {});
   }
 
   private async perform(id: number, request: ServiceRequest, service: ServiceClient): Promise<void> {
-    const { active } = this;
+    const { activeRequests: active } = this;
     const call = new AbortController();
     const { signal } = call;
     active.set(id, call);
@@ -178,7 +182,7 @@ export class ServiceCalls {
 
   private async performOutgoing(id: number, options: string): Promise<void> {
     const { sendOutgoing, run } = this;
-    const isTooMuch = options.length > OUTGOING_MAX_CHARACTERS || this.outgoingActive >= OUTGOING_AT_ONCE_MAX;
+    const isTooMuch = options.length > OUTGOING_MAX_CHARACTERS || this.outgoingActive >= OUTGOING_REQUESTS_MAX;
     if (sendOutgoing === undefined || isTooMuch) return this.reject(id);
     this.outgoingActive += 1;
     try {
@@ -192,7 +196,7 @@ export class ServiceCalls {
       if (!run.signal.aborted) this.outgoingActive -= 1;
       await this.reply(id, from === 0 ? head : null, text.slice(from), true);
     } catch {
-      // The run has ended, or its page is gone.
+      // The reply fails only if the run has ended or its page has closed. Then no code waits for it.
     }
   }
 }

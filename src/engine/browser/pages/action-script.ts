@@ -1,6 +1,6 @@
 /**
- * Wraps the action's code in a function, so that its names never conflict with the globals of a page. Also corrects stack
- * traces, because text before the code shifts the columns of its first line.
+ * Wraps the action's code in a function, so that the names in the code never conflict with the globals of a page. Also
+ * corrects stack traces, because text before the code shifts the columns of its first line.
  */
 
 const SCRIPT_HEAD = "(()=>{";

@@ -11,14 +11,14 @@ export const TEXT_MAX_CHARACTERS = 16_384;
 
 /** Answer of an isolate if the run uses a global that the isolate does not have. */
 export const NEEDS_MORE = "needs-more";
-const ERROR = "error ";
+const ERROR_PREFIX = "error ";
 const DATA_PREFIX = "data ";
 
 /** Source name of the harness. Its frames are removed from stack traces. */
 export const HARNESS_NAME = "svc-harness.js";
 
 /** Matches line and column of a frame, with the closing bracket. */
-const HARNESS_PLACE = /\d+:\d+\)?/y;
+const HARNESS_POSITION = /\d+:\d+\)?/y;
 const STACK_FRAME = /^\s+at /;
 
 /** Matches the stack frame of code at the top level that `eval` evaluated. */
@@ -26,21 +26,22 @@ const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
 const EVALUATING_FRAME = "at eval (<anonymous>)";
 
 /** Matches the text that Chromium puts before the message of a syntax error in a script element. */
-const PARSED_BY = /^Failed to execute 'appendChild' on 'Node': /;
+const APPEND_CHILD_PREFIX = /^Failed to execute 'appendChild' on 'Node': /;
 
 function stringOr(value: unknown, fallback: string): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
 }
 
 /** True if the text has the maximum length, at which the page truncates texts. */
-export const wasCut = (value: unknown): boolean => typeof value === "string" && value.length >= TEXT_MAX_CHARACTERS;
+export const wasTruncated = (value: unknown): boolean =>
+  typeof value === "string" && value.length >= TEXT_MAX_CHARACTERS;
 
 /** Returns the text after a frame of the harness in a line; null if the line is not a frame of the harness. */
 function textAfterHarnessFrame(line: string): string | null {
   const at = line.lastIndexOf(`${HARNESS_NAME}:`);
   if (at === -1 || !STACK_FRAME.test(line)) return null;
-  HARNESS_PLACE.lastIndex = at + HARNESS_NAME.length + 1;
-  return HARNESS_PLACE.test(line) ? line.slice(HARNESS_PLACE.lastIndex) : null;
+  HARNESS_POSITION.lastIndex = at + HARNESS_NAME.length + 1;
+  return HARNESS_POSITION.test(line) ? line.slice(HARNESS_POSITION.lastIndex) : null;
 }
 
 function textAfterEvaluatingFrame(line: string): string | null {
@@ -78,8 +79,8 @@ function cleanStack(stack: string, at: string): string {
 function readFailure(json: string, sourceName: string): PageOutcome {
   const failure = JSON.parse(json) as Partial<HarnessFailure>;
   const name = stringOr(failure.name, "Error");
-  const message = stringOr(failure.message, "").replace(PARSED_BY, "");
-  const wasAnyCut = [failure.name, failure.message, failure.stack].some(wasCut);
+  const message = stringOr(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
+  const wasAnyCut = [failure.name, failure.message, failure.stack].some(wasTruncated);
   // Adds no position to a truncated text.
   const stack = correctFirstLineColumns(
     cleanStack(stringOr(failure.stack, name), wasAnyCut ? "" : stringOr(failure.at, "")),
@@ -96,11 +97,11 @@ function readFailure(json: string, sourceName: string): PageOutcome {
 export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
   const isLong = Buffer.isBuffer(answer);
   if (!isLong && typeof answer !== "string") return failedPageOutcome("browser", "Error", "The page gave no answer");
-  const start = isLong ? answer.toString("latin1", 0, ERROR.length) : answer;
+  const start = isLong ? answer.toString("latin1", 0, ERROR_PREFIX.length) : answer;
   try {
     if (answer === "undefined") return { ok: true, data: undefined };
     if (answer === NEEDS_MORE) return failedPageOutcome("retry", "Error", "The run needs more than its isolate has");
-    if (start.startsWith(ERROR)) return readFailure(String(answer).slice(ERROR.length), name);
+    if (start.startsWith(ERROR_PREFIX)) return readFailure(String(answer).slice(ERROR_PREFIX.length), name);
   } catch {
     return failedPageOutcome("browser", "Error", "The result of the page could not be read");
   }

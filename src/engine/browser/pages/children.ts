@@ -21,7 +21,7 @@ export class Children {
     this.sessions = new Set([page]);
   }
 
-  /** Starts to attach to children. Each child waits until it is prepared. */
+  /** Starts to attach to children. Each child waits until the service has prepared it. */
   async attach(): Promise<void> {
     await this.attachTo(this.page);
   }

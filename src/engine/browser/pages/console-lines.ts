@@ -1,10 +1,10 @@
 /**
- * Reads the console lines of a run from its page and workers. Checks every field. The limits apply to all lines of the
- * run together.
+ * Reads the console lines of a run from its page and workers. Checks every field, because code of the run may send any
+ * text. The limits apply to all lines of the run together.
  */
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
 import { correctFirstLineColumns } from "./action-script.js";
-import { removeHarnessFrames, TEXT_MAX_CHARACTERS, wasCut } from "./answer.js";
+import { removeHarnessFrames, TEXT_MAX_CHARACTERS, wasTruncated } from "./answer.js";
 import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 
 /** Maximum length of a line as JSON, where each character of the text may be an escape sequence of six characters. */
@@ -19,13 +19,13 @@ function readLine(payload: string, sourceName: string): ConsoleLine | null {
       at: Number(at),
       text: correctFirstLineColumns(removeHarnessFrames(String(text)), sourceName),
     };
-    return wasCut(text) ? { ...line, cut: true } : line;
+    return wasTruncated(text) ? { ...line, cut: true } : line;
   } catch {
     return null;
   }
 }
 
-/** @returns a function to call with each line of a page or worker, as the JSON of a ConsoleLine */
+/** Returns a function that reads one line of a page or worker, as the JSON of a ConsoleLine, and passes it to `print`. */
 export function createLineReader(
   print: (line: ConsoleLine) => void,
   sourceName = DEFAULT_SOURCE_NAME,

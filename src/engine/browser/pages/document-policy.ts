@@ -15,8 +15,8 @@ export const FORBIDDEN_FEATURES: readonly string[] = (
 ).split(" ");
 
 /**
- * The following constants list globals that are removed from every document and worker of a run. They use devices, a user
- * or other programs, start a process, or store data longer than the document.
+ * The following constants list globals that are removed from every document and worker of a run. These globals use
+ * devices, a user or other programs, start a process, or store data longer than the document.
  */
 const ADVERTISING_APIS =
   "adAuctionComponents canLoadAdAuctionFencedFrame clearOriginJoinedAdInterestGroups createAuctionNonce deprecatedReplaceInURN " +
@@ -24,7 +24,7 @@ const ADVERTISING_APIS =
   "leaveAdInterestGroup protectedAudience runAdAuction updateAdInterestGroups";
 const DEVICE_APIS =
   "getGamepads getUserMedia gpu hid keyboard mediaDevices requestMIDIAccess serial usb webkitGetUserMedia xr";
-const PEOPLE = "clipboard credentials login presentation virtualKeyboard windowControlsOverlay";
+const USER_DATA_APIS = "clipboard credentials login presentation virtualKeyboard windowControlsOverlay";
 const SYSTEM_APIS =
   "clearAppBadge connection getInstalledRelatedApps managed registerProtocolHandler requestMediaKeySystemAccess setAppBadge " +
   "unregisterProtocolHandler wakeLock webkitPersistentStorage webkitTemporaryStorage";
@@ -33,16 +33,16 @@ const PICKER_APIS =
   "showSaveFilePicker webkitRequestFileSystem webkitResolveLocalFileSystemURL";
 const MODEL_APIS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
 /** Functions that change position and size of the window, which stay changed for the next document. */
-const WINDOW_PLACE_APIS = "moveBy moveTo requestResize resizeBy resizeTo";
-/** Other globals. `ShadowRealm` is among them, because only the service uses it (realm-worker.ts). */
-const OTHERS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";
+const WINDOW_POSITION_APIS = "moveBy moveTo requestResize resizeBy resizeTo";
+/** Other globals that are removed. `ShadowRealm` is among them, because only the service may use it (realm-worker.ts). */
+const OTHER_APIS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";
 
 export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {
-  Navigator: `${ADVERTISING_APIS} ${DEVICE_APIS} ${PEOPLE} ${SYSTEM_APIS}`.split(" "),
+  Navigator: `${ADVERTISING_APIS} ${DEVICE_APIS} ${USER_DATA_APIS} ${SYSTEM_APIS}`.split(" "),
   WorkerNavigator: "clipboard connection gpu hid managed mediaDevices serial usb".split(" "),
   // `activation` shows the URL and the state of the previous document.
   Navigation: ["activation"],
-  Window: `${PICKER_APIS} ${MODEL_APIS} ${WINDOW_PLACE_APIS} ${OTHERS}`.split(" "),
+  Window: `${PICKER_APIS} ${MODEL_APIS} ${WINDOW_POSITION_APIS} ${OTHER_APIS}`.split(" "),
   DedicatedWorkerGlobalScope:
     "IdleDetector Notification ShadowRealm webkitRequestFileSystem webkitRequestFileSystemSync"
       .split(" ")

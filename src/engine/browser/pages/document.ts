@@ -11,25 +11,28 @@ import { functionOf } from "./action-script.js";
 import { Children } from "./children.js";
 import {
   answerDocument,
-  CALL_MARK,
   CONSOLE_BINDING,
   callForText,
   callHarness,
   installHarness,
   navigatePage,
+  SERVICE_CALL_PREFIX,
 } from "./fresh-document.js";
 import { CHILD_CONSOLE, DOCUMENT_BOUNDS, DOCUMENT_HARNESS, WORKER_BOUNDS } from "./harness.js";
 import { PageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { Traces } from "./traces.js";
 
-/** Maximum memory that earlier runs may still use after a garbage collection, because it reduces the memory of the next run. */
-const LEFT_MAX_BYTES = 24 * 1024 * 1024;
+/**
+ * Maximum memory that earlier runs may still use after a garbage collection. If they use more, the page is discarded,
+ * because the next run would have less memory.
+ */
+const REMAINING_MAX_BYTES = 24 * 1024 * 1024;
 
 /** Maximum time to wait at the end of a run for the last console lines of its workers. */
-const LAST_LINES_MS = 1_000;
+const LAST_LINES_TIMEOUT_MS = 1_000;
 
-function boundDocuments(session: CDPSession): Promise<unknown> {
+function limitDocuments(session: CDPSession): Promise<unknown> {
   return session.send("Page.addScriptToEvaluateOnNewDocument", { source: DOCUMENT_BOUNDS });
 }
 
@@ -45,7 +48,7 @@ export class DocumentSandbox implements Sandbox {
   private hasLateRequest = false;
 
   constructor(private readonly options: SandboxOptions) {
-    const { session, lose } = options;
+    const { session, markLost: lose } = options;
     this.traces = new Traces(
       options,
       () => lose("crowd"),
@@ -54,7 +57,7 @@ export class DocumentSandbox implements Sandbox {
     this.children = new Children(session, (child, type) =>
       Promise.all([
         this.requests.guard.guardChild(child),
-        type === "worker" ? this.prepareWorker(child) : boundDocuments(child),
+        type === "worker" ? this.prepareWorker(child) : limitDocuments(child),
       ]),
     );
     this.requests = new RunRequests({ ...options, catchUp: this.children.catchUp });
@@ -68,7 +71,7 @@ export class DocumentSandbox implements Sandbox {
   async prepare(): Promise<void> {
     const { session, origin } = this.options;
     await Promise.all([this.window.prepare(), this.children.attach()]);
-    await boundDocuments(session);
+    await limitDocuments(session);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
     await this.requests.watch(session);
     // Tracks caches and databases, because the search for stored data (traces.ts) does not find empty ones.
@@ -82,17 +85,17 @@ export class DocumentSandbox implements Sandbox {
     this.isRunning = false;
     this.window.reset();
     if (traces.hasReportedAny() || this.children.hasHadAny()) return false;
-    await requests.settled();
+    await requests.waitUntilSettled();
     const { loaded } = await navigatePage(session, `${origin}/`);
     const [harnessId, [hasTraces, holdsMuch]] = await Promise.all([
       installHarness(session, DOCUMENT_HARNESS),
-      this.lookForTraces(),
+      this.searchForTraces(),
       loaded,
     ]);
     this.harnessId = harnessId;
     // The old document may have sent requests during the navigation. They may still be active.
-    await requests.settled();
-    // This command would fail right after the navigation has been committed, so it comes after the other commands.
+    await requests.waitUntilSettled();
+    // This command would fail right after the navigation has been committed, so the other commands are sent first.
     await session.send("Page.resetNavigationHistory");
     // Checked last, because by now all requests of the old document have been reported.
     return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.hasReportedAny() && !requests.hasLateRequest();
@@ -111,11 +114,11 @@ export class DocumentSandbox implements Sandbox {
     const values = [CONSOLE_BINDING, scripts, payload, settings, base];
     const answer = await callForText(this.options.session, this.harnessId, "run", values);
     // Console lines of workers come from other sessions, so they may arrive after the answer.
-    if (this.children.hasAny()) await this.children.catchUp(LAST_LINES_MS).catch(() => {});
+    if (this.children.hasAny()) await this.children.catchUp(LAST_LINES_TIMEOUT_MS).catch(() => {});
     return answer;
   }
 
-  unreadyMs(): number {
+  maxMsUntilReady(): number {
     return 0;
   }
 
@@ -124,7 +127,7 @@ export class DocumentSandbox implements Sandbox {
     this.window.onRunEnd();
   }
 
-  async explain(outcome: PageOutcome): Promise<PageOutcome> {
+  async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
     return this.requests.faults.explain(outcome);
   }
 
@@ -144,9 +147,9 @@ export class DocumentSandbox implements Sandbox {
     session.on("Network.webSocketCreated", onRequest);
     session.on("Network.webTransportCreated", onRequest);
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name !== CONSOLE_BINDING || !payload.startsWith(CALL_MARK)) return;
+      if (name !== CONSOLE_BINDING || !payload.startsWith(SERVICE_CALL_PREFIX)) return;
       onServiceRequest();
-      runInBackground(this.calls.receive(payload.slice(CALL_MARK.length)));
+      runInBackground(this.calls.receive(payload.slice(SERVICE_CALL_PREFIX.length)));
     });
     session.on("Fetch.requestPaused", (event) => this.onRequestPaused(event));
   }
@@ -155,7 +158,7 @@ export class DocumentSandbox implements Sandbox {
     const { session, origin } = this.options;
     const isOwn = event.resourceType === "Document" && event.request.url.startsWith(`${origin}/`);
     if (isOwn) answerDocument(session, event.requestId);
-    else this.requests.guard.answer(session, event);
+    else this.requests.guard.continueOrBlock(session, event);
   }
 
   /** Prepares a worker. Sends all commands at once, so that all of them take effect before the worker's first line. */
@@ -168,16 +171,16 @@ export class DocumentSandbox implements Sandbox {
     ]);
   }
 
-  private async heldBytes(): Promise<number> {
+  private async readUsedBytes(): Promise<number> {
     const usage = await this.options.session.send("Runtime.getHeapUsage");
     return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
   }
 
-  /** True if earlier documents use more than LEFT_MAX_BYTES of memory even after a garbage collection. */
-  private async holdsMuch(): Promise<boolean> {
-    if ((await this.heldBytes()) <= LEFT_MAX_BYTES) return false;
+  /** True if earlier documents use more than REMAINING_MAX_BYTES of memory even after a garbage collection. */
+  private async usesTooMuchMemory(): Promise<boolean> {
+    if ((await this.readUsedBytes()) <= REMAINING_MAX_BYTES) return false;
     await this.options.session.send("HeapProfiler.collectGarbage");
-    return (await this.heldBytes()) > LEFT_MAX_BYTES;
+    return (await this.readUsedBytes()) > REMAINING_MAX_BYTES;
   }
 
   /** Clears the responses that the renderer process caches, because a navigation does not clear them. */
@@ -186,11 +189,14 @@ export class DocumentSandbox implements Sandbox {
     return Promise.all(toggled.map((values) => this.options.session.send("Network.setCacheDisabled", values)));
   }
 
-  /** Searches for data of earlier documents. @returns true if there is any; and true if they use too much memory */
-  private async lookForTraces(): Promise<[boolean, boolean]> {
+  /**
+   * Searches for data of earlier documents.
+   * @returns two flags: if there is stored data, and if earlier documents use too much memory
+   */
+  private async searchForTraces(): Promise<[boolean, boolean]> {
     // Cookies are cleared after the navigation, because the old document could set them until then, and before the
     // search, which would find them.
     if (await this.requests.clear()) await this.clearMemoryCache();
-    return Promise.all([this.traces.search(this.options.origin), this.holdsMuch()]);
+    return Promise.all([this.traces.search(this.options.origin), this.usesTooMuchMemory()]);
   }
 }

@@ -14,16 +14,16 @@ export const CONSOLE_BINDING = "__svc_console";
  * Prefix of a service call, which a document sends through the binding of console lines (in-page/messages.ts). A console
  * line is a JSON object, so it never has this prefix.
  */
-export const CALL_MARK = "service ";
-const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>').toString(
-  "base64",
-);
+export const SERVICE_CALL_PREFIX = "service ";
+const DOCUMENT_BASE64 = Buffer.from(
+  '<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>',
+).toString("base64");
 
 /**
- * Time after which a navigation is repeated, because it never ends if Chromium's network process dies. Only new pages
- * repeat it, because a reset has a shorter time limit.
+ * Time after which a navigation is repeated, because it never ends if Chromium's network process dies. Only the
+ * navigation of a new page is repeated, because a reset of a used page has a shorter time limit.
  */
-const NAVIGATE_AGAIN_MS = 1_000;
+const NAVIGATION_RETRY_MS = 1_000;
 
 /** Answers the request for a document of the page's origin with an empty document. */
 export function answerDocument(
@@ -33,7 +33,7 @@ export function answerDocument(
 ): void {
   const responseHeaders = [{ name: "Content-Type", value: "text/html; charset=utf-8" }, POLICY_HEADER, ...headers];
   session
-    .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT })
+    .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT_BASE64 })
     // The command fails only if the page has closed.
     .catch(() => {});
 }
@@ -50,7 +50,7 @@ export function navigatePage(session: CDPSession, url: string): Promise<{ loaded
     };
     session.on("Page.frameNavigated", onCommit);
     const send = () => session.send("Page.navigate", { url }).catch(() => clearInterval(timer));
-    const timer = setInterval(() => runInBackground(send()), NAVIGATE_AGAIN_MS);
+    const timer = setInterval(() => runInBackground(send()), NAVIGATION_RETRY_MS);
     runInBackground(send());
   });
 }
@@ -104,7 +104,7 @@ export const MESSAGE_CHARACTERS = 256 * 1024;
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
 /** Reads a text of `length` characters in parts. @returns its UTF-8 bytes; undefined if a part is missing or too short */
-export async function textInParts(
+export async function readTextInParts(
   length: number,
   partOf: (from: number, to: number) => Promise<unknown>,
 ): Promise<Buffer | undefined> {
@@ -123,7 +123,7 @@ export async function textInParts(
  * Function that calls a method of the harness. If the result is too long for one message, it stores the result and returns
  * its length. It is evaluated before any line of the action, because the action may replace all globals.
  */
-const KEEP_LONG = `function(max, ...values) {
+const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
   const { apply, defineProperty } = Reflect;
   const { slice } = String.prototype;
   const { then } = Promise.prototype;
@@ -160,7 +160,7 @@ export async function callForText(
     );
     return result.value;
   };
-  const length = await call(KEEP_LONG.replace("METHOD", method), [MESSAGE_CHARACTERS, ...values]);
+  const length = await call(CALL_AND_STORE_LONG_RESULT.replace("METHOD", method), [MESSAGE_CHARACTERS, ...values]);
   if (typeof length !== "number") return length;
-  return textInParts(length, (from, to) => call("function(from, to) { return this.part(from, to) }", [from, to]));
+  return readTextInParts(length, (from, to) => call("function(from, to) { return this.part(from, to) }", [from, to]));
 }

@@ -8,16 +8,16 @@ import {
   UNNAMED_HOST_CLASSES,
 } from "../globals.js";
 import {
-  AT_ONCE_MAX,
   BODY_MAX_CHARACTERS,
   CALL_MAX_CHARACTERS,
-  OUTGOING_AT_ONCE_MAX,
+  OUTGOING_REQUESTS_MAX,
+  SERVICE_REQUESTS_MAX,
 } from "../network/service-calls.js";
 import { SERVICE_GLOBAL } from "../run.js";
 import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
 import { FORBIDDEN_MEMBERS } from "./document-policy.js";
 import { CONSOLE_BINDING, MESSAGE_CHARACTERS } from "./fresh-document.js";
-import { boundScope } from "./in-page/bounds.js";
+import { limitScope } from "./in-page/bounds.js";
 import { codeOfText } from "./in-page/code-of-text.js";
 import { harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
@@ -43,31 +43,31 @@ export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL = "The console is full: further lines are not stored";
 
-/** Maximum numbers of channels, messages and locks of each document and worker. Only frames and workers of the run use them. */
+/** Maximum numbers of broadcast channels, of their messages, and of locks in each document and worker. */
 const CHANNELS_MAX = 8;
 const CHANNEL_MESSAGES_MAX = 1_000;
 const LOCKS_MAX = 1_000;
 
-/** Time limit for creating the next isolate after the end of a run. Otherwise the page is discarded. */
-export const READY_WITHIN_MS = 500;
+/** Time limit for creating the next isolate after the end of a run. If it is exceeded, the page is discarded. */
+export const ISOLATE_READY_TIMEOUT_MS = 500;
 /**
  * Pause after a run before the next realm is created, so that the service can first store the result and answer the
  * caller. That takes less than this pause, even on two slow cores.
  */
-export const PAUSE_MS = 8;
+export const REALM_PAUSE_MS = 8;
 
 /** Limits of a worker thread with realms. The memory of ended realms is freed only when their thread ends. */
 const THREAD_BOUNDS: ThreadBounds = {
-  pauseMs: PAUSE_MS,
-  readyWithinMs: READY_WITHIN_MS,
+  pauseMs: REALM_PAUSE_MS,
+  readyWithinMs: ISOLATE_READY_TIMEOUT_MS,
   threadRuns: 100,
   measureAfter: 10,
   messageCharacters: MESSAGE_CHARACTERS,
 };
 
 /**
- * Maximum size of the platform objects that all runs of a thread create. They are freed only when the thread ends, and
- * measurements of memory do not include them.
+ * Maximum size of the platform objects, such as requests and blobs, that all runs of a thread create. They are freed
+ * only when the thread ends, and measurements of memory do not include them.
  */
 const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
@@ -93,8 +93,8 @@ const nameStrictScript = (source: string): string =>
 const FORMATTER_CODE = codeThatCalls(valueFormatter, String(TEXT_MAX_CHARACTERS));
 const HARNESS_CORE_CODE = `((formatter) => ${codeThatCalls(harnessCore, JSON.stringify(HARNESS_LIMITS), "formatter", codeThatCalls(harnessConsole, JSON.stringify(HARNESS_LIMITS), "formatter"))})(${FORMATTER_CODE})`;
 const PAGE_TEXTS_CODE = codeThatCalls(pageTexts);
-const HOST_CALLS = codeThatCalls(hostCalls, String(AT_ONCE_MAX), String(OUTGOING_AT_ONCE_MAX));
-const RUN_CALLS = codeThatCalls(runCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
+const HOST_CALLS_CODE = codeThatCalls(hostCalls, String(SERVICE_REQUESTS_MAX), String(OUTGOING_REQUESTS_MAX));
+const RUN_CALLS_CODE = codeThatCalls(runCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
 const NAVIGATOR_JSON = JSON.stringify(NAVIGATOR_MEMBERS);
 
 /**
@@ -102,11 +102,11 @@ const NAVIGATOR_JSON = JSON.stringify(NAVIGATOR_MEMBERS);
  * in the page has access.
  */
 export const DOCUMENT_HARNESS = nameStrictScript(
-  codeThatCalls(documentHarness, HARNESS_CORE_CODE, HOST_CALLS, RUN_CALLS, JSON.stringify(SERVICE_GLOBAL)),
+  codeThatCalls(documentHarness, HARNESS_CORE_CODE, HOST_CALLS_CODE, RUN_CALLS_CODE, JSON.stringify(SERVICE_GLOBAL)),
 );
 
-const BOUND_SCOPE = codeThatCalls(
-  boundScope,
+const LIMIT_SCOPE_CODE = codeThatCalls(
+  limitScope,
   String(CHANNELS_MAX),
   String(CHANNEL_MESSAGES_MAX),
   String(LOCKS_MAX),
@@ -114,10 +114,10 @@ const BOUND_SCOPE = codeThatCalls(
 );
 
 /** Script that limits a document. It is evaluated in every document and frame of a run before any other code. */
-export const DOCUMENT_BOUNDS = nameStrictScript(`[${BOUND_SCOPE}, ${codeThatCalls(visibleAlways)}]`);
+export const DOCUMENT_BOUNDS = nameStrictScript(`[${LIMIT_SCOPE_CODE}, ${codeThatCalls(visibleAlways)}]`);
 
 /** Script that limits a worker. It is evaluated in every worker that a run starts before any other code. */
-export const WORKER_BOUNDS = nameStrictScript(BOUND_SCOPE);
+export const WORKER_BOUNDS = nameStrictScript(LIMIT_SCOPE_CODE);
 
 /** Script that replaces the console in each worker of a run before the worker's first line. */
 export const CHILD_CONSOLE = nameStrictScript(
@@ -148,7 +148,7 @@ function isolateThread(globals: readonly string[], hasNetwork: boolean): { page:
     codeThatCalls(codeOfText),
     codeThatCalls(standIns),
     ifNetwork(realmPlatformSource),
-    ifNetwork(RUN_CALLS),
+    ifNetwork(RUN_CALLS_CODE),
     JSON.stringify(SERVICE_GLOBAL),
     JSON.stringify(globals),
   );
@@ -157,7 +157,7 @@ function isolateThread(globals: readonly string[], hasNetwork: boolean): { page:
     JSON.stringify(nameStrictScript(realm)),
     PAGE_TEXTS_CODE,
     ifNetwork(hostPlatformSource),
-    ifNetwork(HOST_CALLS),
+    ifNetwork(HOST_CALLS_CODE),
     NAVIGATOR_JSON,
     JSON.stringify(THREAD_BOUNDS),
   );

@@ -11,9 +11,9 @@ import {
   callHarness,
   installHarness,
   navigatePage,
-  textInParts,
+  readTextInParts,
 } from "./fresh-document.js";
-import { ISOLATE_THREAD, PAUSE_MS, READY_WITHIN_MS } from "./harness.js";
+import { ISOLATE_READY_TIMEOUT_MS, ISOLATE_THREAD, REALM_PAUSE_MS } from "./harness.js";
 import type { ThreadStep } from "./in-page/messages.js";
 import { splitWord } from "./long-text.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
@@ -21,26 +21,26 @@ import { StoredTexts } from "./stored-texts.js";
 
 export interface IsolateKind {
   /** Scripts of the harnesses in the page and in its worker. */
-  harnesses: { page: string; worker: string };
+  harnessScripts: { page: string; worker: string };
   /** Directives that the page's Content-Security-Policy has in addition to `default-src 'none'`. */
   policy: string;
   /** Memory above which the thread is replaced, because V8 frees the memory of a realm only when its thread ends. */
-  heldMaxBytes: number;
+  workerMaxBytes: number;
 }
 
-const WITHOUT_NETWORK: IsolateKind = {
-  harnesses: ISOLATE_THREAD,
+const NO_NETWORK_KIND: IsolateKind = {
+  harnessScripts: ISOLATE_THREAD,
   policy: "worker-src data:",
   // With a lower limit, a few runs with a large package would replace the thread, and the package is compiled again.
-  heldMaxBytes: 48 * 1024 * 1024,
+  workerMaxBytes: 48 * 1024 * 1024,
 };
 
 /** Result of the thread's `run` if there is no realm for the run. */
 const LATE = "late";
 /** Maximum time to wait for a busy thread. */
-const CATCH_UP_MS = 200;
+const CATCH_UP_TIMEOUT_MS = 200;
 /** Time after a run after which a thread without a new realm counts as stuck. */
-const STUCK_AFTER_MS = PAUSE_MS + READY_WITHIN_MS + 250;
+const STUCK_AFTER_MS = REALM_PAUSE_MS + ISOLATE_READY_TIMEOUT_MS + 250;
 /**
  * Number of runs after which a garbage collection of the page is forced. An ended worker uses 40 to 100 KB until then, and
  * the page itself would collect garbage much later.
@@ -51,7 +51,7 @@ interface Worker {
   session: CDPSession;
   harnessId: string;
   texts: StoredTexts;
-  /** Number of runs that the worker has answered. */
+  /** Number of runs that the worker has answered, including failed ones. */
   runs: number;
 }
 
@@ -59,7 +59,7 @@ export class Isolate implements Sandbox {
   private pageHarnessId = "";
   private pageRuns = 0;
   private worker: Worker | null = null;
-  /** Resolves when the thread that was requested last is ready. */
+  /** Resolves when the worker thread that was requested last is ready. */
   private starting: Promise<void> = Promise.resolve();
   private onAttached: (session: CDPSession) => void = () => {};
   private step: ThreadStep = "reuse";
@@ -70,7 +70,7 @@ export class Isolate implements Sandbox {
 
   constructor(
     protected readonly options: SandboxOptions,
-    private readonly kind = WITHOUT_NETWORK,
+    private readonly kind = NO_NETWORK_KIND,
   ) {
     options.session.on("Target.attachedToTarget", ({ sessionId }) => {
       const session = options.session.connection()?.session(sessionId);
@@ -85,7 +85,8 @@ export class Isolate implements Sandbox {
 
   async reset(): Promise<boolean> {
     const { step, kind, options } = this;
-    const mustReplace = step === "replace" || (step === "measure" && (await this.heldBytes()) > kind.heldMaxBytes);
+    const mustReplace =
+      step === "replace" || (step === "measure" && (await this.readWorkerBytes()) > kind.workerMaxBytes);
     if (mustReplace) await this.replaceThread();
     this.pageRuns += 1;
     if (this.pageRuns % COLLECT_EVERY_RUNS === 0) await options.session.send("HeapProfiler.collectGarbage");
@@ -96,16 +97,16 @@ export class Isolate implements Sandbox {
     return this.evaluate(request, "");
   }
 
-  unreadyMs(): number {
+  maxMsUntilReady(): number {
     return Math.max(0, this.endedAt + STUCK_AFTER_MS - performance.now());
   }
 
   end(): void {
     this.endedAt = performance.now();
-    this.checkLater(STUCK_AFTER_MS);
+    this.scheduleStuckCheck(STUCK_AFTER_MS);
   }
 
-  async explain(outcome: PageOutcome): Promise<PageOutcome> {
+  async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
     return outcome;
   }
 
@@ -113,7 +114,7 @@ export class Isolate implements Sandbox {
     clearTimeout(this.stuckTimer ?? undefined);
   }
 
-  /** Called for each new worker before its first run. */
+  /** Called for each new worker before its first run. Subclasses listen to the worker here. */
   protected async watchWorker(_worker: CDPSession): Promise<unknown> {
     return undefined;
   }
@@ -131,7 +132,7 @@ export class Isolate implements Sandbox {
     session.on("Fetch.requestPaused", answer);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
     const { loaded } = await navigatePage(session, `${origin}/`);
-    [this.pageHarnessId] = await Promise.all([installHarness(session, this.kind.harnesses.page), loaded]);
+    [this.pageHarnessId] = await Promise.all([installHarness(session, this.kind.harnessScripts.page), loaded]);
     // Disabled again, because while it is enabled, each worker and each request starts more slowly.
     await session.send("Fetch.disable");
     session.off("Fetch.requestPaused", answer);
@@ -145,7 +146,7 @@ export class Isolate implements Sandbox {
 
   /** Resolves when all events that the worker has sent so far have arrived. Rejects if the worker is busy for too long. */
   protected async catchUp(): Promise<void> {
-    await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_MS });
+    await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_TIMEOUT_MS });
   }
 
   /** Calls a method of the worker's harness. */
@@ -166,12 +167,12 @@ export class Isolate implements Sandbox {
       );
     });
     if (answer === LATE) {
-      this.options.lose("unready");
+      this.options.markLost("unready");
       return undefined;
     }
     worker.runs += 1;
     if (typeof answer !== "number") return this.readStep(answer);
-    return this.readStep(await textInParts(answer, (from, to) => this.callWorker("part", from, to)));
+    return this.readStep(await readTextInParts(answer, (from, to) => this.callWorker("part", from, to)));
   }
 
   /** Reads the thread's next step from the start of an answer, and stores it. @returns the rest of the answer */
@@ -192,7 +193,7 @@ export class Isolate implements Sandbox {
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
       if (name === CONSOLE_BINDING && worker === this.worker) this.receive(payload);
     });
-    const harness = installHarness(session, this.kind.harnesses.worker);
+    const harness = installHarness(session, this.kind.harnessScripts.worker);
     [worker.harnessId] = await Promise.all([harness, this.watchWorker(session)]);
     await this.callWorker("begin", CONSOLE_BINDING);
   }
@@ -206,7 +207,7 @@ export class Isolate implements Sandbox {
     else this.onAnswer(tag === "long-answer" ? Number(content) : content);
   }
 
-  private checkLater(ms: number): void {
+  private scheduleStuckCheck(ms: number): void {
     this.stuckTimer ??= setTimeout(() => {
       // The check fails only if the page has closed.
       this.checkStuck().catch(() => {});
@@ -218,18 +219,18 @@ export class Isolate implements Sandbox {
   private async checkStuck(): Promise<void> {
     this.stuckTimer = null;
     const rest = this.endedAt + STUCK_AFTER_MS - performance.now();
-    if (rest > 0) return this.checkLater(rest);
+    if (rest > 0) return this.scheduleStuckCheck(rest);
     const { starting } = this;
     await starting;
     // A thread that is being replaced creates no more realms.
     if (this.step === "replace" || starting !== this.starting) return;
     const { session } = this.options;
     const hasRealm = await callHarness(session, this.pageHarnessId, "hasMade", [this.worker!.runs + 1]);
-    if (hasRealm === false) this.options.lose("unready");
+    if (hasRealm === false) this.options.markLost("unready");
   }
 
   /** Returns the memory of the worker in bytes, including the platform's objects, buffers and garbage. */
-  private async heldBytes(): Promise<number> {
+  private async readWorkerBytes(): Promise<number> {
     if (this.worker === null) throw new Error("the worker of the page did not start, or has ended");
     const usage = await this.worker.session.send("Runtime.getHeapUsage");
     return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;

@@ -5,34 +5,34 @@
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 
-/** Maximum number of bytes of a text: a result of maximum size, and the words before it. */
+/** Maximum number of bytes of a text: a result of maximum size, and the message tag before it. */
 const TEXT_MAX_BYTES = RESULT_MAX_BYTES + 1_024;
-const MOST_BYTES_OF_CHARACTER = 3;
+const CHARACTER_MAX_BYTES = 3;
 const WORD_MAX_CHARACTERS = 32;
 
-/** Collects the parts of a text. Stores only TEXT_MAX_BYTES of it; a longer text is rejected as a result anyway. */
+/** Collects the parts of a text. Stores at most TEXT_MAX_BYTES, because a longer text is rejected as a result anyway. */
 export class LongText {
   private readonly memory: Buffer;
   private end = 0;
   /** First half of a surrogate pair whose second half is in the next part. */
-  private half = "";
+  private firstSurrogate = "";
 
   /** @param characters length of the whole text */
   constructor(characters: number) {
-    const bytes = Math.min(characters * MOST_BYTES_OF_CHARACTER, TEXT_MAX_BYTES);
+    const bytes = Math.min(characters * CHARACTER_MAX_BYTES, TEXT_MAX_BYTES);
     this.memory = Buffer.from(new SharedArrayBuffer(bytes));
   }
 
   add(part: string): void {
-    const text = this.half + part;
+    const text = this.firstSurrogate + part;
     const isSplit = (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
-    this.half = isSplit ? text.slice(-1) : "";
+    this.firstSurrogate = isSplit ? text.slice(-1) : "";
     this.end += this.memory.write(isSplit ? text.slice(0, -1) : text, this.end);
   }
 
   /** Returns the text as UTF-8 bytes. */
   bytes(): Buffer {
-    const end = this.end + this.memory.write(this.half, this.end);
+    const end = this.end + this.memory.write(this.firstSurrogate, this.end);
     return this.memory.subarray(0, end);
   }
 }

@@ -3,8 +3,8 @@ import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { failedPageOutcome, type PageOutcome } from "../run.js";
 
 /**
- * Cause of a loss. `unready`: code of the previous run was still active, so the run has not started. `isolate`: the
- * thread of an isolate crashed the page, and the run can be repeated.
+ * Cause for which a page is lost. `unready`: code of the previous run was still active, so the run has not started.
+ * `isolate`: the thread of an isolate crashed the page, and the run can be repeated.
  */
 export type PageLoss =
   | "isolate"
@@ -20,7 +20,10 @@ export type PageLoss =
 
 const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 
-/** @param loss null if the page still exists and only the document of the run is gone */
+/**
+ * Returns the outcome of a run whose page was lost.
+ * @param loss null if the page still exists and only the document of the run is gone
+ */
 export function outcomeOfLoss(loss: PageLoss | null): PageOutcome {
   switch (loss) {
     case "memory":
@@ -54,7 +57,7 @@ export function outcomeOfLoss(loss: PageLoss | null): PageOutcome {
   }
 }
 
-export function timedOut(timeoutMs: number): PageOutcome {
+export function timeoutOutcome(timeoutMs: number): PageOutcome {
   const seconds = timeoutMs / 1_000;
   return failedPageOutcome(
     "timeout",

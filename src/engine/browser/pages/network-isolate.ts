@@ -14,29 +14,29 @@ import { Isolate, type IsolateKind } from "./isolate.js";
 import { splitWord } from "./long-text.js";
 import type { SandboxOptions } from "./sandbox.js";
 
-const WITH_NETWORK: IsolateKind = {
-  harnesses: NETWORK_ISOLATE_THREAD,
+const NETWORK_KIND: IsolateKind = {
+  harnessScripts: NETWORK_ISOLATE_THREAD,
   // Does not allow WebSockets, because they would bypass the request guard.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
   // Low, because Chromium's own objects are collected in steps, and the last step crashes the page if it happens while
   // code of a realm runs (chromium-flags.ts).
-  heldMaxBytes: 16 * 1024 * 1024,
+  workerMaxBytes: 16 * 1024 * 1024,
 };
 
 /**
  * Returns the URL of the service for the client library: NO_SERVICE if the run can send requests only to other services,
  * "" if it can send none.
  */
-const baseOf = ({ service, outgoing }: PageRun): string => service?.base ?? (outgoing ? NO_SERVICE : "");
+const serviceBase = ({ service, outgoing }: PageRun): string => service?.base ?? (outgoing ? NO_SERVICE : "");
 
 export class NetworkIsolate extends Isolate {
   private readonly requests: RunRequests;
   private readonly calls: ServiceCalls;
   /** Number of `fetch` calls of the last run; null if it is unknown. */
-  private fetches: number | null = 0;
+  private fetchCount: number | null = 0;
 
   constructor(options: SandboxOptions) {
-    super(options, WITH_NETWORK);
+    super(options, NETWORK_KIND);
     // There are no events of WebSockets to wait for, because the policy forbids WebSockets.
     this.requests = new RunRequests({ ...options, catchUp: async () => {} });
     this.calls = new ServiceCalls(this.requests.admitRequest, (...part) => this.callWorker("answer", ...part));
@@ -45,34 +45,34 @@ export class NetworkIsolate extends Isolate {
   override async prepare(): Promise<void> {
     const { session } = this.options;
     await this.openPage();
-    session.on("Fetch.requestPaused", (event) => this.requests.guard.answer(session, event));
+    session.on("Fetch.requestPaused", (event) => this.requests.guard.continueOrBlock(session, event));
     await this.replaceThread();
   }
 
   override async reset(): Promise<boolean> {
     const { requests } = this;
-    if (this.fetches === null) return false;
-    if (!requests.faults.haveAllEnded(this.fetches)) {
+    if (this.fetchCount === null) return false;
+    if (!requests.faults.haveAllEnded(this.fetchCount)) {
       await this.catchUp();
-      await requests.settled();
+      await requests.waitUntilSettled();
     }
     await Promise.all([super.reset(), requests.clear()]);
     return !requests.hasLateRequest();
   }
 
   override async execute(request: PageRun): Promise<unknown> {
-    this.fetches = null;
+    this.fetchCount = null;
     // The guard was enabled only now, so it may not see requests of the existing thread.
     if (await this.requests.beginRun(request)) await this.replaceThread();
     this.calls.beginRun(request);
-    const answer = await this.evaluate(request, baseOf(request));
+    const answer = await this.evaluate(request, serviceBase(request));
     if (answer === undefined) return answer;
     if (answer === NEEDS_MORE) {
-      this.fetches = 0;
+      this.fetchCount = 0;
       return answer;
     }
     const [fetches, rest] = splitWord(answer);
-    this.fetches = Number(fetches);
+    this.fetchCount = Number(fetches);
     return rest;
   }
 
@@ -81,7 +81,7 @@ export class NetworkIsolate extends Isolate {
     super.end();
   }
 
-  override async explain(outcome: PageOutcome): Promise<PageOutcome> {
+  override async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
     const { faults } = this.requests;
     // The events of requests may arrive after the answer, because they come from different threads.
     if (faults.isPending(outcome)) await this.catchUp().catch(() => {});

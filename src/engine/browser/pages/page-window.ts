@@ -4,8 +4,8 @@
  */
 import type { SandboxOptions } from "./sandbox.js";
 
-/** Duration of a frame. For a shorter run, the window stays hidden. */
-const DRAWN_AFTER_MS = 16;
+/** Duration of a frame. The window stays hidden for a run that is shorter. */
+const FRAME_MS = 16;
 
 export class PageWindow {
   /** ID of the window; null if the browser cannot hide windows. */
@@ -28,7 +28,7 @@ export class PageWindow {
 
   /** Shows the window if the run takes longer than a frame, so that animation frames happen. */
   onRunStart(): void {
-    if (this.windowId !== null) this.timer = setTimeout(() => this.show(), DRAWN_AFTER_MS);
+    if (this.windowId !== null) this.timer = setTimeout(() => this.show(), FRAME_MS);
   }
 
   onRunEnd(): void {

@@ -12,22 +12,22 @@ import { FAILED_TO_LAUNCH } from "../watch/launches.js";
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
 import { DocumentSandbox } from "./document.js";
-import { CALL_MARK, CONSOLE_BINDING } from "./fresh-document.js";
+import { CONSOLE_BINDING, SERVICE_CALL_PREFIX } from "./fresh-document.js";
 import { Isolate } from "./isolate.js";
-import { outcomeOfLoss, type PageLoss, timedOut } from "./loss.js";
+import { outcomeOfLoss, type PageLoss, timeoutOutcome } from "./loss.js";
 import { NetworkIsolate } from "./network-isolate.js";
 import { MISSING_ISOLATE, type Sandbox, type SandboxOptions } from "./sandbox.js";
 
-const RENEW_TIMEOUT_MS = 1_000;
+const RESET_TIMEOUT_MS = 1_000;
 /** Time limit for opening a page. If the renderer dies meanwhile, the browser never answers the commands. */
 const OPEN_TIMEOUT_MS = 5_000;
 /** Maximum time to wait for the cause of a crash, which arrives through another pipe than the crash itself. */
-const CAUSE_WITHIN_MS = 1_000;
+const CRASH_CAUSE_TIMEOUT_MS = 1_000;
 /** Maximum time to wait, after a command has failed, for the report that the renderer or the browser has ended. */
-const LOSS_REPORTED_WITHIN_MS = 100;
-const CAUSE_LOOK_MS = 25;
-/** Maximum pause between two runs that follow each other without a pause (`followedAtOnce`). */
-const QUICK_SUCCESSION_MS = 20;
+const LOSS_REPORT_TIMEOUT_MS = 100;
+const CRASH_CAUSE_POLL_MS = 25;
+/** A run that starts within this time after the end of the previous one counts as following at once (`followedAtOnce`). */
+const FOLLOWS_AT_ONCE_MS = 20;
 
 const SANDBOX_BY_MODE: Readonly<Record<Mode, new (options: SandboxOptions) => Sandbox>> = {
   isolate: Isolate,
@@ -65,7 +65,7 @@ export class Page {
   private runs = 0;
   private endedAt = Number.NEGATIVE_INFINITY;
   private isFollowUp = false;
-  private unlisten: () => void = () => {};
+  private removeListeners: () => void = () => {};
   private onTarget: (page: Page) => void = () => {};
   targetId = "";
 
@@ -92,7 +92,7 @@ export class Page {
     const created = page.create().catch(() => false);
     if (await page.completesWithin(OPEN_TIMEOUT_MS, () => created)) return page;
     runInBackground(page.discard());
-    // A page that is opened too late is discarded as well.
+    // If the page opens after the timeout, it is discarded.
     runInBackground(created.then(() => page.discard()));
     throw new Error("the browser did not open a page in time");
   }
@@ -106,7 +106,7 @@ export class Page {
     this.contextId = context.browserContextId;
     const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", ...context });
     this.targetId = targetId;
-    if (this.usable) this.onTarget(this);
+    if (this.isUsable) this.onTarget(this);
     if (this.crashedEarly.has(targetId)) this.lose("crashed");
     this.session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
     this.listen();
@@ -115,12 +115,12 @@ export class Page {
   }
 
   /** True if the sandbox is ready for a run. */
-  get ready(): boolean {
+  get isReady(): boolean {
     return this.state.kind === "ready";
   }
 
   /** False once the page is lost. A crashed page becomes lost when the reason is known. */
-  get usable(): boolean {
+  get isUsable(): boolean {
     return this.state.kind !== "lost";
   }
 
@@ -151,7 +151,7 @@ export class Page {
   private onCrash({ targetId, status }: Protocol.Target.TargetCrashedEvent): void {
     if (this.targetId === "") this.crashedEarly.add(targetId);
     if (targetId !== this.targetId) return;
-    if (this.usable) this.state = { kind: "crashed" };
+    if (this.isUsable) this.state = { kind: "crashed" };
     // If no code has run, or the renderer did not start, the crash needs no further explanation.
     if (this.mode === null || status === FAILED_TO_LAUNCH) this.lose("crashed");
     else runInBackground(this.findCrashCause().then((loss) => this.lose(loss)));
@@ -165,7 +165,7 @@ export class Page {
     };
     connection.on("Target.targetCrashed", crash);
     connection.on("Target.detachedFromTarget", detach);
-    this.unlisten = () => {
+    this.removeListeners = () => {
       connection.off("Target.targetCrashed", crash);
       connection.off("Target.detachedFromTarget", detach);
     };
@@ -178,7 +178,7 @@ export class Page {
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name === CONSOLE_BINDING && !payload.startsWith(CALL_MARK)) this.printLine(payload);
+      if (name === CONSOLE_BINDING && !payload.startsWith(SERVICE_CALL_PREFIX)) this.printLine(payload);
     });
   }
 
@@ -200,8 +200,8 @@ export class Page {
   private async findCrashCause(): Promise<PageLoss> {
     // A run in an isolate that has had no effect is repeated in a document, so the cause does not matter.
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
-    for (const deadline = Date.now() + CAUSE_WITHIN_MS; Date.now() < deadline && this.usable; ) {
-      await delay(CAUSE_LOOK_MS);
+    for (const deadline = Date.now() + CRASH_CAUSE_TIMEOUT_MS; Date.now() < deadline && this.isUsable; ) {
+      await delay(CRASH_CAUSE_POLL_MS);
       const cause = this.crashCause();
       if (cause !== null) return cause;
     }
@@ -210,9 +210,9 @@ export class Page {
 
   /** Marks the page as lost, and ends its active run. */
   lose(loss: PageLoss): void {
-    if (!this.usable) return;
+    if (!this.isUsable) return;
     this.state = { kind: "lost", loss };
-    this.unlisten();
+    this.removeListeners();
     this.sandbox?.stop();
     this.proxyPort?.close();
     this.onLost?.();
@@ -229,7 +229,7 @@ export class Page {
    * meanwhile. `work` is a function, so that nothing is started in a lost page.
    */
   private async completesWithin(ms: number, work: () => Promise<boolean>): Promise<boolean> {
-    if (!this.usable) return false;
+    if (!this.isUsable) return false;
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<boolean>((resolve) => {
       timer = setTimeout(resolve, ms, false);
@@ -237,28 +237,28 @@ export class Page {
     const pageLoss = new Promise<boolean>((resolve) => {
       this.onLost = () => resolve(false);
     });
-    const done = (await Promise.race([work().catch(() => false), timeout, pageLoss])) && this.usable;
+    const done = (await Promise.race([work().catch(() => false), timeout, pageLoss])) && this.isUsable;
     clearTimeout(timer);
     this.onLost = null;
     return done;
   }
 
   /** Resets the sandbox for the next run. @returns false if the page must be discarded instead */
-  async resetSandbox(timeoutMs = RENEW_TIMEOUT_MS): Promise<boolean> {
+  async resetSandbox(timeoutMs = RESET_TIMEOUT_MS): Promise<boolean> {
     this.print = null;
     this.setState((await this.completesWithin(timeoutMs, () => this.sandbox.reset())) ? "ready" : "pending");
-    return this.ready;
+    return this.isReady;
   }
 
   /** Creates the page's sandbox. Called once for each page. @returns false if the page must be discarded instead */
   async setUp(origin: string, mode: Mode): Promise<boolean> {
     const { connection, session, contextId, targetId, proxyPort } = this;
-    const lose = (loss: PageLoss) => this.lose(loss);
+    const markLost = (loss: PageLoss) => this.lose(loss);
     const print = (payload: string) => this.printLine(payload);
     const onServiceRequest = () => {
       this.hadOutput = true;
     };
-    const options = { connection, session, contextId, targetId, origin, proxyPort, lose, onServiceRequest, print };
+    const options = { connection, session, contextId, targetId, origin, proxyPort, markLost, onServiceRequest, print };
     this.mode = mode;
     const create = async () => {
       const isMissing = mode !== "document" && !(await this.hasIsolates());
@@ -274,11 +274,11 @@ export class Page {
     this.setState("running");
     this.hadOutput = false;
     this.runs += 1;
-    this.isFollowUp = performance.now() - this.endedAt < QUICK_SUCCESSION_MS;
+    this.isFollowUp = performance.now() - this.endedAt < FOLLOWS_AT_ONCE_MS;
     this.print = request.onConsole ? createLineReader(request.onConsole, request.sourceName) : null;
     const { timeoutMs, signal, sourceName } = request;
     const { promise, resolve } = Promise.withResolvers<PageOutcome>();
-    const timer = setTimeout(() => resolve(timedOut(timeoutMs)), timeoutMs + this.sandbox.unreadyMs());
+    const timer = setTimeout(() => resolve(timeoutOutcome(timeoutMs)), timeoutMs + this.sandbox.maxMsUntilReady());
     const cancel = () => resolve(failedPageOutcome("cancelled", "AbortError", "The run was cancelled"));
     signal?.addEventListener("abort", cancel, { once: true });
     const reportLoss = () => resolve(outcomeOfLoss(this.loss));
@@ -301,7 +301,7 @@ export class Page {
     if (this.mode === "network-isolate" && hasOverflowed(outcome) && this.hadNoEffect()) {
       return failedPageOutcome("retry", "RangeError", "The run needs a larger stack than its isolate has");
     }
-    return this.sandbox.explain(outcome);
+    return this.sandbox.explainFailure(outcome);
   }
 
   /**
@@ -309,14 +309,14 @@ export class Page {
    * moment later. If nothing is reported, the action has navigated the page.
    */
   private async whenLossIsKnown(): Promise<void> {
-    if (this.usable) await delay(LOSS_REPORTED_WITHIN_MS);
-    while (this.state.kind === "crashed") await delay(CAUSE_LOOK_MS);
+    if (this.isUsable) await delay(LOSS_REPORT_TIMEOUT_MS);
+    while (this.state.kind === "crashed") await delay(CRASH_CAUSE_POLL_MS);
   }
 
   /** Disposes of the context with all its processes, timers, workers, windows and storage. */
   async discard(): Promise<void> {
     this.lose("discarded");
-    this.unlisten();
+    this.removeListeners();
     const { contextId: browserContextId, connection } = this;
     if (browserContextId === "") return;
     // The command fails only if the browser has ended, which also ends its contexts.

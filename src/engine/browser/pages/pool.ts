@@ -8,7 +8,7 @@ import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { Mode } from "../run.js";
-import { PAUSE_MS } from "./harness.js";
+import { REALM_PAUSE_MS } from "./harness.js";
 import type { PageLoss } from "./loss.js";
 import { Page } from "./page.js";
 
@@ -18,18 +18,18 @@ import { Page } from "./page.js";
  */
 const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS = 3;
-/** Time after which an idle page of a key is discarded if the key has other pages. Only overlapping runs need it. */
+/** Time after which an idle page is discarded if its key has other pages. Only overlapping runs need several pages. */
 const SURPLUS_IDLE_MS = 10_000;
 /** Usual duration of a reset, unless the machine is very busy. */
-const RESET_MS = 20;
+const USUAL_RESET_MS = 20;
 /** Maximum duration of a turn for opening a context. Opening usually takes a tenth of this time. */
-const OPENING_MAX_MS = 500;
+const OPEN_TURN_MAX_MS = 500;
 /** Delay of the next new page of an origin after one of its runs exceeded the memory limit. */
-const DELAY_MS = 1_000;
-/** Number of waiting openings from which turns are delayed, so that runs with existing pages come first. */
-const CROWDED_FROM = 4;
+const NEW_PAGE_DELAY_MS = 1_000;
+/** If at least this many callers wait to open a page, turns are delayed, so that runs with existing pages come first. */
+const DELAY_FROM_WAITING = 4;
 /** Name that is used instead of an origin for contexts that are opened in advance. */
-const IN_ADVANCE = "in advance";
+const ADVANCE_ORIGIN = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
 export interface PageOpenings {
@@ -46,8 +46,8 @@ export interface PoolOptions {
   /** Number of contexts that are opened in advance. */
   spares: number;
   /**
-   * Maximum number of idle pages of all keys, which need 20 to 45 MB each. With more, the least recently used page of the
-   * origin with the most pages is discarded.
+   * Maximum number of idle pages of all keys, which need 20 to 45 MB each. If there are more, the least recently used
+   * page of the origin with the most pages is discarded.
    */
   warmPages: number;
 }
@@ -116,18 +116,18 @@ export class Pool {
   }
 
   /**
-   * Ends the turn after `work`, or after a time limit. If many callers wait, lets as much time pass again before the next
+   * Ends the turn after `work`, or after a time limit. If many callers wait, pauses for the same time before the next
    * turn, so that runs with existing pages come first.
    */
   private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
     const startedAt = performance.now();
-    const turnTimer = setTimeout(endTurn, OPENING_MAX_MS);
+    const turnTimer = setTimeout(endTurn, OPEN_TURN_MAX_MS);
     try {
       return await work;
     } finally {
       clearTimeout(turnTimer);
-      if (this.waitingForTurn < CROWDED_FROM) endTurn();
-      else setTimeout(endTurn, Math.min(OPENING_MAX_MS, performance.now() - startedAt));
+      if (this.waitingForTurn < DELAY_FROM_WAITING) endTurn();
+      else setTimeout(endTurn, Math.min(OPEN_TURN_MAX_MS, performance.now() - startedAt));
     }
   }
 
@@ -147,7 +147,7 @@ export class Pool {
       }, reject);
     let awaitsReset = pages.resetting > pages.waiting.length;
     const accept = (page: Page | null): boolean => {
-      if (page?.ready && !isSettled) {
+      if (page?.isReady && !isSettled) {
         isSettled = true;
         resolve(page);
         return true;
@@ -170,7 +170,7 @@ export class Pool {
    */
   delayNextPage(origin: string): void {
     if (this.delays.has(origin)) return;
-    const over = delay(DELAY_MS, undefined, { ref: false }).then(() => {
+    const over = delay(NEW_PAGE_DELAY_MS, undefined, { ref: false }).then(() => {
       this.delays.delete(origin);
     });
     this.delays.set(origin, over);
@@ -179,7 +179,7 @@ export class Pool {
   /** Releases a page after a run. Prepares the next run of the key: resets the page if it is `intact`, otherwise replaces it. */
   release(page: Page, slot: PageKey, intact: boolean): void {
     if (this.isRetired) this.discard(page);
-    else runInBackground(this.resetOrReplace(page, slot, intact && page.usable && page.runCount < RUNS_PER_PAGE));
+    else runInBackground(this.resetOrReplace(page, slot, intact && page.isUsable && page.runCount < RUNS_PER_PAGE));
   }
 
   /** Discards all pages that are released from now on, because the browser is being replaced. */
@@ -188,12 +188,12 @@ export class Pool {
   }
 
   /** Returns the number of idle pages of a key. */
-  idle(key: string): number {
+  countIdleOf(key: string): number {
     return this.pagesByKey.get(key)?.idle.length ?? 0;
   }
 
   /** Returns the number of idle pages: those of a key (`warm`), and those that were opened in advance (`spare`). */
-  idleCounts(): { warm: number; spare: number } {
+  countIdlePages(): { warm: number; spare: number } {
     return { warm: this.idleInOrder.size, spare: this.spare.length };
   }
 
@@ -210,7 +210,7 @@ export class Pool {
 
   private async refill(): Promise<void> {
     for (let failures = 0; this.spare.length < this.options.spares && this.options.chromium.isAlive(); ) {
-      const endTurn = await this.waitForTurn(IN_ADVANCE);
+      const endTurn = await this.waitForTurn(ADVANCE_ORIGIN);
       try {
         this.spare.push(await this.endTurnAfter(endTurn, this.open()));
       } catch (error) {
@@ -256,11 +256,11 @@ export class Pool {
    * thus stay idle and can be discarded.
    */
   private findIdle(pages: KeyPages): Page | null {
-    const resetBefore = Date.now() - RESET_MS;
+    const resetBefore = Date.now() - USUAL_RESET_MS;
     while (pages.idle.length > 0) {
       const page = pages.idle.findLast((idle) => this.idleSince.get(idle)! < resetBefore) ?? pages.idle[0]!;
       this.removeIdle(page, pages);
-      if (page.ready) return page;
+      if (page.isReady) return page;
       this.discard(page);
     }
     return null;
@@ -277,7 +277,7 @@ export class Pool {
       const page = this.spare.shift() ?? (await this.open());
       // If this fails, the next run tries again.
       this.fill().catch(() => {});
-      if (page.usable && (await page.setUp(origin, mode))) return page;
+      if (page.isUsable && (await page.setUp(origin, mode))) return page;
       this.discard(page);
     }
     throw new Error(`the browser could not open a page in ${OPEN_ATTEMPTS} attempts, or has ended`);
@@ -291,7 +291,7 @@ export class Pool {
       pages.pauses.splice(pages.pauses.indexOf(over), 1);
       resolve();
     };
-    const timer = setTimeout(over, PAUSE_MS);
+    const timer = setTimeout(over, REALM_PAUSE_MS);
     pages.pauses.push(over);
     return promise;
   }

@@ -15,12 +15,15 @@ export interface Sandbox {
   reset(): Promise<boolean>;
   /** Executes the code of a run. @returns the answer of the harness (answer.ts). Rejects if the document or renderer is gone */
   execute(request: PageRun): Promise<unknown>;
-  /** Returns the maximum time in milliseconds until the sandbox is ready. It does not count for the time limit of a run. */
-  unreadyMs(): number;
+  /**
+   * Returns the maximum time in milliseconds until the sandbox is ready. This time does not count for the time limit of
+   * a run.
+   */
+  maxMsUntilReady(): number;
   /** Ends the requests and the output of the run. Called before the outcome of the run is reported. */
   end(): void;
-  /** Adds reasons to the error of an outcome that the page does not have, such as a rejected host. */
-  explain(outcome: PageOutcome): Promise<PageOutcome>;
+  /** Adds reasons to the error message of a failed run that the page cannot know, such as a host that the proxy rejected. */
+  explainFailure(outcome: PageOutcome): Promise<PageOutcome>;
   /** Ends timers and listeners of a page that is lost. */
   stop(): void;
 }
@@ -34,7 +37,7 @@ export interface SandboxOptions {
   origin: string;
   proxyPort: ProxyPort | null;
   /** Marks the page as lost. */
-  lose(loss: PageLoss): void;
+  markLost(loss: PageLoss): void;
   /** Called if the run sends a request that does not use the proxy port. */
   onServiceRequest(): void;
   /** Called with each console line of a worker, as the JSON of a ConsoleLine. */
@@ -46,8 +49,8 @@ export const MISSING_ISOLATE: Sandbox = {
   prepare: async () => {},
   reset: async () => true,
   execute: async () => NEEDS_MORE,
-  unreadyMs: () => 0,
+  maxMsUntilReady: () => 0,
   end: () => {},
-  explain: async (outcome) => outcome,
+  explainFailure: async (outcome) => outcome,
   stop: () => {},
 };

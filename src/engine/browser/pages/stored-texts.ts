@@ -43,7 +43,7 @@ export class StoredTexts {
     const removed: string[] = [];
     const sent = packages.flatMap((script): SentScript[] => {
       if (!("source" in script)) return [];
-      // The key contains the name, because the cached text does.
+      // The key contains the name of the script, because the cached text contains it too.
       const content = script.content ? `${script.name}\n${script.content}` : "";
       if (this.lengths.has(content)) return [[script.name, null, content, false]];
       const text = withSourceUrl(script);

@@ -1,4 +1,7 @@
-/** Detects data of a run that stays in its browser context after a navigation, such as cookies. The page is then discarded. */
+/**
+ * Detects data of a run that stays in its browser context after a navigation, such as cookies. If there is any, the
+ * page is discarded.
+ */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { SandboxOptions } from "./sandbox.js";
 
@@ -25,12 +28,12 @@ export class Traces {
   private readonly onTarget = ({ targetInfo }: Protocol.Target.TargetCreatedEvent) => this.countTarget(targetInfo);
 
   /**
-   * @param onCrowd called if the run opens too many targets
+   * @param onTooManyTargets called if the run opens too many targets
    * @param onForbidden called if the run opens a target of a forbidden type
    */
   constructor(
     private readonly options: Pick<SandboxOptions, "connection" | "session" | "contextId" | "targetId">,
-    private readonly onCrowd: () => void,
+    private readonly onTooManyTargets: () => void,
     private readonly onForbidden: () => void,
   ) {
     const { connection, session } = options;
@@ -69,7 +72,7 @@ export class Traces {
     this.wasReported = true;
     this.otherTargets += 1;
     if (FORBIDDEN_TARGET_TYPES.includes(type)) this.onForbidden();
-    else if (this.otherTargets > OTHER_TARGETS_MAX) this.onCrowd();
+    else if (this.otherTargets > OTHER_TARGETS_MAX) this.onTooManyTargets();
   }
 
   /** Checks the URLs of requests, and the targets of redirects before the browser follows them. */

@@ -16,14 +16,14 @@ import { createPipeTransport } from "./pipe-transport.js";
 
 /** Address at which proxy ports listen for browsers on this machine. */
 const PROXY_HOST = "127.0.0.1";
-const STDERR_KEPT_CHARACTERS = 8_192;
+const STDERR_MAX_CHARACTERS = 8_192;
 /** Matches the output of Chromium if it cannot start its sandbox. */
 const NO_SANDBOX = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
 /** Matches the output of a renderer that has reached its heap limit. */
 const OUT_OF_HEAP = /V8 (javascript|process) OOM/;
 /** First of a range of unused user IDs for the browsers of a service that runs as root. */
 const FIRST_UID = 64_100;
-const END_UID = 64_900;
+const UID_RANGE_END = 64_900;
 const FOLDER_PREFIX = "svc-chromium-";
 
 export interface ChromiumOptions {
@@ -48,14 +48,14 @@ function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
  */
 function unusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
-  const id = randomInt(FIRST_UID, END_UID);
+  const id = randomInt(FIRST_UID, UID_RANGE_END);
   return { uid: id, gid: id };
 }
 
 /** True if a process with this user ID may be a browser of this service. */
 export function isBrowsersUid(uid: number): boolean {
   const serviceUid = process.getuid?.();
-  return serviceUid === 0 ? uid >= FIRST_UID && uid < END_UID : uid === serviceUid;
+  return serviceUid === 0 ? uid >= FIRST_UID && uid < UID_RANGE_END : uid === serviceUid;
 }
 
 function makeFolder(owner: { uid: number; gid: number } | null): string {
@@ -64,8 +64,11 @@ function makeFolder(owner: { uid: number; gid: number } | null): string {
   return folder;
 }
 
-/** Removes folders and ends browsers of services that were killed. A browser that is very busy can outlive its service. */
-export function sweepFolders(): void {
+/**
+ * Removes profile folders and ends browsers of services that were killed. A browser that is very busy can outlive its
+ * service.
+ */
+export function removeLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
     if (!(pid > 0) || isAlive(pid)) continue;
@@ -121,16 +124,16 @@ function startFailure(options: ChromiumOptions, stderr: string, reason: string):
   );
 }
 
-function listenToStderr(child: ChildProcess): { text(): string; exhaustedAt(): number } {
+function listenToStderr(child: ChildProcess): { text(): string; heapFullAt(): number } {
   let text = "";
-  let exhaustedAt = 0;
+  let heapFullAt = 0;
   child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
     // A line may arrive in two chunks.
     const newText = text.slice(text.lastIndexOf("\n") + 1) + chunk;
-    text = (text + chunk).slice(-STDERR_KEPT_CHARACTERS);
-    if (OUT_OF_HEAP.test(newText)) exhaustedAt = Date.now();
+    text = (text + chunk).slice(-STDERR_MAX_CHARACTERS);
+    if (OUT_OF_HEAP.test(newText)) heapFullAt = Date.now();
   });
-  return { text: () => text, exhaustedAt: () => exhaustedAt };
+  return { text: () => text, heapFullAt: () => heapFullAt };
 }
 
 function killGroup(child: ChildProcess): void {
@@ -141,7 +144,7 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-function pipeTo(child: ChildProcess, onClose: () => void): ConnectionTransport {
+function createPipe(child: ChildProcess, onClose: () => void): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
   // The started process may be a wrapper that outlives the browser, so the end of the pipe is observed too.
   fromBrowser.once("close", onClose);
@@ -186,12 +189,12 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
   stopped?.addEventListener("abort", kill);
   try {
     const failed = ended.then(() => Promise.reject(new Error("the process ended")));
-    const connection = await Promise.race([openConnection(pipeTo(child, kill)), failed]);
+    const connection = await Promise.race([openConnection(createPipe(child, kill)), failed]);
     const stop = () => {
       kill();
       return ended;
     };
-    return { connection, pid: child.pid!, ended, isAlive: () => alive, exhaustedAt: stderr.exhaustedAt, stop };
+    return { connection, pid: child.pid!, ended, isAlive: () => alive, heapFullAt: stderr.heapFullAt, stop };
   } catch (error) {
     kill();
     await ended;

@@ -4,18 +4,18 @@ import type { Logger } from "pino";
 import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import type { BrowserSource, Chromium } from "../browser-source.js";
-import { type ChromiumOptions, startChromium, sweepFolders } from "./chromium.js";
+import { type ChromiumOptions, removeLeftovers, startChromium } from "./chromium.js";
 import { type ProcessProof, processesOf, proveSandbox } from "./sandbox-proof.js";
 
 const ZYGOTE_CHECK_INTERVAL_MS = 100;
 
-/** True if the process has ended. A process whose parent has not collected its status is a zombie. */
+/** True if the process has ended, or is a zombie: its parent has not collected its status. */
 export function hasEnded(
   pid: number,
-  read: (path: string) => string = (path) => readFileSync(path, "latin1"),
+  readFile: (path: string) => string = (path) => readFileSync(path, "latin1"),
 ): boolean {
   try {
-    return read(`/proc/${pid}/stat`).includes(") Z ");
+    return readFile(`/proc/${pid}/stat`).includes(") Z ");
   } catch (error) {
     // Other errors, such as too many open files, do not mean that the process has ended.
     return ["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "");
@@ -42,12 +42,12 @@ async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   clearInterval(timer);
 }
 
-export function localBrowser({ log, ...options }: ChromiumOptions & { log: Logger }): BrowserSource {
+export function createLocalBrowserSource({ log, ...options }: ChromiumOptions & { log: Logger }): BrowserSource {
   return {
     name: "Chromium",
 
     async open(stopped) {
-      sweepFolders();
+      removeLeftovers();
       if (!options.sandbox)
         log.warn("Chromium runs WITHOUT its sandbox (CHROME_SANDBOX=off): actions are not contained");
       const chromium = await startChromium(options, stopped);
@@ -55,7 +55,7 @@ export function localBrowser({ log, ...options }: ChromiumOptions & { log: Logge
       return chromium;
     },
 
-    async inspect(chromium) {
+    async checkSandbox(chromium) {
       const proof = await proveSandbox(chromium);
       const { pid } = chromium;
       if (!options.sandbox || proof === null) return { pid, sandbox: options.sandbox };

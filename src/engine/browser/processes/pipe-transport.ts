@@ -4,15 +4,18 @@ import type { ConnectionTransport } from "puppeteer";
 
 const NUL = 0;
 /** Size of the buffer for an incomplete message. A larger message gets a larger buffer, which is released afterwards. */
-const MEMORY_BYTES = 1024 * 1024;
+const BUFFER_BYTES = 1024 * 1024;
 
 /**
  * Creates the transport. A pipe is used instead of a port, so that no other process on the machine can control the
  * browser.
  */
 export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
-  /** Reused, because a buffer for each message would cause a garbage collection after some large results. */
-  let memory = Buffer.allocUnsafe(MEMORY_BYTES);
+  /**
+   * Buffer for an incomplete message. It is reused, because a buffer for each message would cause a garbage collection
+   * after some large results.
+   */
+  let memory = Buffer.allocUnsafe(BUFFER_BYTES);
   /** Number of bytes of the incomplete message in `memory`. */
   let pending = 0;
   let closed = false;
@@ -45,7 +48,7 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
     bufferBytes(last);
     const message = memory.toString("utf8", 0, pending);
     pending = 0;
-    if (memory.length > MEMORY_BYTES) memory = Buffer.allocUnsafe(MEMORY_BYTES);
+    if (memory.length > BUFFER_BYTES) memory = Buffer.allocUnsafe(BUFFER_BYTES);
     return message;
   }
 

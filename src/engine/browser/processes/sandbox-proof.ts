@@ -30,15 +30,15 @@ export interface SandboxProof {
  */
 const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
 
-/** Maximum time to wait until new processes have entered their sandbox. They need it on a busy machine. */
-const SANDBOXED_WITHIN_MS = 3_000;
+/** Maximum time to wait until new processes have entered their sandbox, which takes long on a busy machine. */
+const SANDBOX_TIMEOUT_MS = 3_000;
 const CHECK_INTERVAL_MS = 50;
 
 function statusField(status: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1] ?? -1);
 }
 
-async function sharesUsers(pid: number): Promise<boolean> {
+async function sharesUserNamespace(pid: number): Promise<boolean> {
   return (await readlink(`/proc/${pid}/ns/user`)) === (await readlink("/proc/self/ns/user"));
 }
 
@@ -54,7 +54,7 @@ function kindOf(commandLine: string, pid: number, parent: number, group: number)
 }
 
 /** Reads the sandbox state of a process. @returns null if the process belongs to another group, or has ended */
-async function proveProcess(pid: number, group: number): Promise<ProcessProof | null> {
+async function readProcess(pid: number, group: number): Promise<ProcessProof | null> {
   try {
     const [state, parent, leader] = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
     if (Number(leader) !== group || state === "Z") return null;
@@ -64,7 +64,7 @@ async function proveProcess(pid: number, group: number): Promise<ProcessProof | 
     ]);
     const kind = kindOf(commandLine, pid, Number(parent), group);
     const seccompMode = statusField(status, "Seccomp");
-    const ownUserNamespace = !(await sharesUsers(pid));
+    const ownUserNamespace = !(await sharesUserNamespace(pid));
     return {
       pid,
       parent: Number(parent),
@@ -83,13 +83,13 @@ async function proveProcess(pid: number, group: number): Promise<ProcessProof | 
 /** Returns the running processes of a process group. */
 export async function processesOf(group: number): Promise<ProcessProof[]> {
   const pids = (await readdir("/proc")).map(Number).filter((pid) => pid > 0);
-  return (await Promise.all(pids.map((pid) => proveProcess(pid, group)))).filter((proof) => proof !== null);
+  return (await Promise.all(pids.map((pid) => readProcess(pid, group)))).filter((proof) => proof !== null);
 }
 
 /** Reads the sandbox state of all processes of a browser. @returns null for a remote browser, and on other systems than Linux */
 export async function proveSandbox({ pid: group }: Chromium): Promise<SandboxProof | null> {
   if (group === null || process.platform !== "linux") return null;
-  const deadline = Date.now() + SANDBOXED_WITHIN_MS;
+  const deadline = Date.now() + SANDBOX_TIMEOUT_MS;
   for (;;) {
     const processes = await processesOf(group);
     const sandboxed = processes.every(({ contained }) => contained);

@@ -1,6 +1,6 @@
 /**
- * Source of remote browsers, to which the service connects by their DevTools URL. It uses only browser contexts of its
- * own, which end when the connection closes.
+ * Source of remote browsers, to which the service connects by their DevTools URL. The service opens its own browser
+ * contexts there, which end when the connection closes.
  */
 
 import { networkInterfaces } from "node:os";
@@ -84,10 +84,10 @@ function connectChromium(connection: Connection, transport: SocketTransport): Ch
     transport.close();
     return ended;
   };
-  return { connection, pid: null, ended, isAlive: () => open, exhaustedAt: () => 0, stop };
+  return { connection, pid: null, ended, isAlive: () => open, heapFullAt: () => 0, stop };
 }
 
-export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
+export function createRemoteBrowserSource(options: RemoteOptions): RemoteBrowser {
   const { egressHost } = options;
   const endpoint = new URL(options.endpoint);
   const name = nameOf(endpoint);
@@ -119,7 +119,7 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
       }
     },
 
-    async inspect({ connection }) {
+    async checkSandbox({ connection }) {
       const { product } = await connection.send("Browser.getVersion");
       return { browser: name, product };
     },

@@ -4,7 +4,7 @@ import WebSocket from "ws";
 
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 const CLOSE_TIMEOUT_MS = 500;
-const PING_MS = 5_000;
+const PING_INTERVAL_MS = 5_000;
 /** Number of unanswered pings after which the connection counts as dead. It is 2, because this process may be late with one. */
 const PINGS_UNANSWERED_MAX = 2;
 const MESSAGE_MAX_BYTES = 256 * 1024 * 1024;
@@ -23,9 +23,9 @@ interface SocketOptions {
   stopped?: AbortSignal | undefined;
 }
 
-/** @throws Error of the connection attempt */
+/** Opens a WebSocket to the browser. @throws the error of the connection attempt */
 export async function openSocketTransport(url: string, options: SocketOptions = {}): Promise<SocketTransport> {
-  const { pingMs = PING_MS, stopped } = options;
+  const { pingMs = PING_INTERVAL_MS, stopped } = options;
   stopped?.throwIfAborted();
   const socket = new WebSocket(url, {
     perMessageDeflate: false,
@@ -45,10 +45,10 @@ export async function openSocketTransport(url: string, options: SocketOptions = 
     socket.once("open", resolve);
     socket.once("error", reject);
   });
-  return transportOver(socket, peer, pingMs);
+  return createTransport(socket, peer, pingMs);
 }
 
-function transportOver(socket: WebSocket, peer: string, pingMs: number): SocketTransport {
+function createTransport(socket: WebSocket, peer: string, pingMs: number): SocketTransport {
   let unanswered = 0;
   const pinging = setInterval(() => {
     if (unanswered >= PINGS_UNANSWERED_MAX) {

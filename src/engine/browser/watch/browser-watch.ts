@@ -9,14 +9,14 @@ import { MemoryLimits } from "./memory.js";
 import { Priorities } from "./priorities.js";
 import { measureProcesses } from "./processes.js";
 
-/** Interval of checks that the browser responds (first constant), and of measurements of its processes. */
+/** Interval of the checks that the browser responds. Its processes are measured every MEASURE_INTERVAL_MS. */
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
 /** Interval at which the priorities of renderers are set by their processor time. */
 const PRIORITY_INTERVAL_MS = 50;
-/** Minimum duration of a run before its processes are measured. A measurement would delay the end of a shorter run. */
-const LASTING_MS = 10;
-/** Time after the service has killed a process in which a crash counts as the effect of the kill. */
+/** Minimum duration of a run before the browser's processes are measured. A measurement would delay the end of a shorter run. */
+const MEASURED_AFTER_MS = 10;
+/** Time after the service has killed a process during which a crash counts as the effect of the kill. */
 const CAUSED_WITHIN_MS = 5_000;
 
 /** Repeats a check at an interval, never two at once. Ignores errors, because the browser or a process may have ended. */
@@ -33,10 +33,10 @@ function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   }, ms);
 }
 
-/** Resolves with true if a run is active now and also LASTING_MS later. The two may be different runs. */
+/** Resolves with true if a run is active now and also MEASURED_AFTER_MS later. The two may be different runs. */
 export async function isActiveRepeatedly(isActive: () => boolean): Promise<boolean> {
   if (!isActive()) return false;
-  await delay(LASTING_MS);
+  await delay(MEASURED_AFTER_MS);
   return isActive();
 }
 
@@ -79,12 +79,12 @@ export class BrowserWatch {
     const { floods, memory, chromium } = this;
     if (floods === null || memory === null) return null;
     if (floods.causedCrash()) return "flood";
-    return Date.now() - Math.max(memory.endedAt, chromium.exhaustedAt()) < CAUSED_WITHIN_MS ? "memory" : null;
+    return Date.now() - Math.max(memory.lastKillAt, chromium.heapFullAt()) < CAUSED_WITHIN_MS ? "memory" : null;
   }
 
   /** True if the browser's own processes, which serve all runs, use so much memory that the browser should be replaced. */
-  overgrown(): boolean {
-    return this.memory?.overgrown() ?? false;
+  usesTooMuchMemory(): boolean {
+    return this.memory?.usesTooMuchMemory() ?? false;
   }
 
   stop(): void {

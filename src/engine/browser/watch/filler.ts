@@ -9,10 +9,10 @@ import { residentBytesOf, signalProcess, usageOf } from "./processes.js";
 const CHECK_INTERVAL_MS = 20;
 /** Maximum time to wait until data that was sent before the pause has arrived. */
 const SETTLE_MS = 500;
-/** Limits of a renderer's turn: processor time (first constant), and total time. */
-const TURN_SPENT_MS = 40;
+/** Limits of the turn of one renderer: CPU time (this constant), and total time (TURN_MS). */
+const TURN_CPU_MS = 40;
 const TURN_MS = 250;
-const STILL_BYTES = 1024 * 1024;
+const STABLE_GROWTH_BYTES = 1024 * 1024;
 const GROWTH_BYTES = 6 * 1024 * 1024;
 
 /** Process group of a browser, and its processes that all pages share. */
@@ -21,16 +21,16 @@ interface BrowserGroup {
   sharedPids: readonly number[];
 }
 
-const bytesHeldBy = ({ sharedPids, id }: BrowserGroup) => residentBytesOf(sharedPids, id);
-const processorTimeOf = async (pid: number, { id }: BrowserGroup) => (await usageOf(pid, id))?.spent ?? 0;
+const readSharedBytes = ({ sharedPids, id }: BrowserGroup) => residentBytesOf(sharedPids, id);
+const processorTimeOf = async (pid: number, { id }: BrowserGroup) => (await usageOf(pid, id))?.cpuMs ?? 0;
 
 /** Waits until the memory of the browser's own processes has stopped growing. @returns the memory in bytes */
-async function settledBytes(group: BrowserGroup): Promise<number> {
-  let bytes = await bytesHeldBy(group);
+async function waitForStableBytes(group: BrowserGroup): Promise<number> {
+  let bytes = await readSharedBytes(group);
   for (const deadline = Date.now() + SETTLE_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
-    const next = await bytesHeldBy(group);
-    if (next - bytes < STILL_BYTES) return next;
+    const next = await readSharedBytes(group);
+    if (next - bytes < STABLE_GROWTH_BYTES) return next;
     bytes = next;
   }
   return bytes;
@@ -38,15 +38,15 @@ async function settledBytes(group: BrowserGroup): Promise<number> {
 
 /** Lets a renderer continue for a moment. @returns true if the memory of the browser's own processes grows meanwhile */
 async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
-  const before = await settledBytes(group);
+  const before = await waitForStableBytes(group);
   const spent = await processorTimeOf(pid, group);
   signalProcess(pid, "SIGCONT");
   for (const deadline = Date.now() + TURN_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
-    if ((await bytesHeldBy(group)) - before > GROWTH_BYTES) return true;
-    if ((await processorTimeOf(pid, group)) - spent > TURN_SPENT_MS) break;
+    if ((await readSharedBytes(group)) - before > GROWTH_BYTES) return true;
+    if ((await processorTimeOf(pid, group)) - spent > TURN_CPU_MS) break;
   }
-  return (await settledBytes(group)) - before > GROWTH_BYTES;
+  return (await waitForStableBytes(group)) - before > GROWTH_BYTES;
 }
 
 /**

@@ -16,16 +16,16 @@ import {
 /** Time without a response after which processor times are first measured. */
 const LATE_MS = 100;
 /** Time after the first measurement after which processor times are measured again and compared. */
-const WINDOW_MS = 150;
+const COMPARED_AFTER_MS = 150;
 /**
- * Minimum share of WINDOW_MS that a flooding renderer spends in the kernel. Code that only computes spends almost no time
+ * Minimum share of COMPARED_AFTER_MS that a flooding renderer spends in the kernel. Code that only computes spends almost no time
  * there; code that sends messages spends a fifth or more.
  */
-const SENDING_SHARE = 0.08;
+const FLOOD_KERNEL_SHARE = 0.08;
 /** Minimum share of its own processor time that a flooding renderer spends in the kernel. */
-const SENDING_OF_OWN = 0.1;
+const FLOOD_KERNEL_SHARE_OF_OWN = 0.1;
 /**
- * Minimum share of WINDOW_MS that the browser's own processes get. With less, they are slow because the machine is busy,
+ * Minimum share of COMPARED_AFTER_MS that the browser's own processes get. With less, they are slow because the machine is busy,
  * and not because of a renderer.
  */
 const SERVING_SHARE = 0.25;
@@ -33,7 +33,7 @@ const SERVING_SHARE = 0.25;
 const FORGIVEN_AFTER_MS = 10_000;
 /** Time without a response after which the browser is replaced. */
 const HUNG_MS = 5_000;
-/** Time without a response after which the browser is replaced if it gets no processor time because the machine is overloaded. */
+/** Time without a response after which the browser is replaced if it gets no CPU time because the machine is overloaded. */
 const STARVED_MS = 60_000;
 /** Time after the browser's first response after a kill in which a crash counts as the effect of the kill. */
 const CAUSED_WITHIN_MS = 2_000;
@@ -45,7 +45,7 @@ export interface UsageSample {
 }
 
 /** Request to the browser that has no response yet. */
-interface Question {
+interface UnansweredRequest {
   at: number;
   /** Last measurement since the request. */
   sample: UsageSample | null;
@@ -58,21 +58,21 @@ interface Question {
  * browser that hangs has no runnable thread, and a flooded browser runs most of the time.
  */
 export function isStarved(before: ServingThreads, after: ServingThreads, ms: number): boolean {
-  return after.isAnyRunnable && after.ran - before.ran < SERVING_SHARE * ms;
+  return after.isAnyRunnable && after.cpuMs - before.cpuMs < SERVING_SHARE * ms;
 }
 
 /** Returns the process ID of the renderer that sent most between two samples; null if no renderer floods the browser. */
-export function senderOf(before: UsageSample, after: UsageSample): number | null {
+export function findFloodingRenderer(before: UsageSample, after: UsageSample): number | null {
   const window = after.at - before.at;
   let serving = 0;
-  let most = SENDING_SHARE * window;
+  let most = FLOOD_KERNEL_SHARE * window;
   let sender: number | null = null;
-  for (const [pid, { spent, kernel, renderer }] of after.usages) {
+  for (const [pid, { cpuMs: spent, kernelMs: kernel, renderer }] of after.usages) {
     const earlier = before.usages.get(pid);
     if (earlier === undefined) continue;
-    const sending = kernel - earlier.kernel;
-    if (!renderer) serving += spent - earlier.spent;
-    else if (sending >= most && sending >= SENDING_OF_OWN * (spent - earlier.spent)) {
+    const sending = kernel - earlier.kernelMs;
+    if (!renderer) serving += spent - earlier.cpuMs;
+    else if (sending >= most && sending >= FLOOD_KERNEL_SHARE_OF_OWN * (spent - earlier.cpuMs)) {
       most = sending;
       sender = pid;
     }
@@ -85,7 +85,7 @@ export class FloodWatch {
   processes: readonly BrowserProcess[] = [];
   private readonly paused = new Set<number>();
   private readonly pausedAt = new Map<number, number>();
-  private question: Question | null = null;
+  private unansweredRequest: UnansweredRequest | null = null;
   /** Time until which a crash counts as the effect of a kill by this class. */
   private causedUntil = 0;
 
@@ -100,8 +100,8 @@ export class FloodWatch {
    * instead. Call this ten times a second.
    */
   async check(isActive: boolean): Promise<void> {
-    if (this.question !== null) await this.checkLate(this.question);
-    else if (isActive) this.sendQuestion();
+    if (this.unansweredRequest !== null) await this.checkLate(this.unansweredRequest);
+    else if (isActive) this.sendRequest();
   }
 
   /** True if a crash that is reported now is the effect of a kill by this class. */
@@ -109,9 +109,9 @@ export class FloodWatch {
     return Date.now() < this.causedUntil;
   }
 
-  private sendQuestion(): void {
+  private sendRequest(): void {
     const { connection } = this.chromium;
-    this.question = { at: Date.now(), sample: null, threads: null };
+    this.unansweredRequest = { at: Date.now(), sample: null, threads: null };
     // The browser process answers the first command, and the network process, which all runs share, the second one.
     Promise.all([listProcesses(connection, 0), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
       .then(([processes]) => {
@@ -123,14 +123,14 @@ export class FloodWatch {
   }
 
   private onAnswer(): void {
-    this.question = null;
+    this.unansweredRequest = null;
     // The event about the killed renderer may arrive only after the many messages of the flood.
     if (this.causedUntil === Number.POSITIVE_INFINITY) this.causedUntil = Date.now() + CAUSED_WITHIN_MS;
     for (const pid of this.paused) signalProcess(pid, "SIGCONT");
     this.paused.clear();
   }
 
-  private isStarvedFor({ threads }: Question, ms: number): boolean {
+  private isStarvedFor({ threads }: UnansweredRequest, ms: number): boolean {
     return threads !== null && isStarved(threads, readServingThreads(this.group), ms);
   }
 
@@ -151,20 +151,17 @@ export class FloodWatch {
     signalProcess(pid, "SIGSTOP");
   }
 
-  /**
-   * Compares processor times while a request has no response.
-   * @param late the request
-   */
-  private async checkLate(late: Question): Promise<void> {
+  /** Compares processor times while the request `late` has no response. */
+  private async checkLate(late: UnansweredRequest): Promise<void> {
     const now = Date.now();
     const lateMs = now - late.at;
     if (lateMs > HUNG_MS && (lateMs > STARVED_MS || !this.isStarvedFor(late, lateMs))) await this.chromium.stop();
-    if (lateMs < LATE_MS || (late.sample !== null && now - late.sample.at < WINDOW_MS)) return;
+    if (lateMs < LATE_MS || (late.sample !== null && now - late.sample.at < COMPARED_AFTER_MS)) return;
     const before = late.sample;
     late.threads ??= readServingThreads(this.group);
     late.sample = await this.sample();
-    if (before === null || this.question !== late) return;
-    const sender = senderOf(before, late.sample);
+    if (before === null || this.unansweredRequest !== late) return;
+    const sender = findFloodingRenderer(before, late.sample);
     if (sender !== null && !this.paused.has(sender)) this.pauseOrKill(sender);
   }
 }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 const CGROUP_MOUNT = "/sys/fs/cgroup";
 /** File that lists the control groups of this process. Lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2. */
-const GROUPS_OF_SERVICE = "/proc/self/cgroup";
+const SERVICE_GROUPS_FILE = "/proc/self/cgroup";
 const PREFIX = "svc-idle-";
 /** Weight of the group: a twentieth of the default. With less, a run on a busy machine would get no CPU time. */
 const IDLE_WEIGHT = "5";
@@ -16,7 +16,7 @@ const IDLE_SHARES = "51";
 
 /** Returns the folder of this process's control group that controls CPU time; null if there is none. */
 function findServiceGroup(): string | null {
-  for (const line of readFileSync(GROUPS_OF_SERVICE, "utf8").split("\n")) {
+  for (const line of readFileSync(SERVICE_GROUPS_FILE, "utf8").split("\n")) {
     const [number, controllers = "", ...path] = line.split(":");
     const isVersion2 = number === "0" && controllers === "";
     if (!isVersion2 && !controllers.split(",").includes("cpu")) continue;
@@ -27,12 +27,12 @@ function findServiceGroup(): string | null {
     // In a container, the mount itself may be the group, although the path is that on the host.
     const folders = mounts.flatMap((mount) => [join(mount, relative), mount]);
     const group = folders.find((folder) => existsSync(join(folder, "cgroup.procs")));
-    if (group !== undefined && (!isVersion2 || dividesProcessorTime(group))) return group;
+    if (group !== undefined && (!isVersion2 || hasCpuWeight(group))) return group;
   }
   return null;
 }
 
-function dividesProcessorTime(group: string): boolean {
+function hasCpuWeight(group: string): boolean {
   return readFileSync(join(group, "cgroup.controllers"), "utf8").split(/\s/).includes("cpu");
 }
 
@@ -73,7 +73,10 @@ function createGroups(): { idle: string; service: string } | null {
 /** Folders of the two control groups; null if the system has none, undefined before the first use. */
 let controlGroups: ReturnType<typeof createGroups> | undefined;
 
-/** Resolves after the last queued move. Moves are asynchronous, because one may take the kernel hundreds of milliseconds. */
+/**
+ * Resolves after the last queued move of a process to a control group. Moves are asynchronous, because one may take the
+ * kernel hundreds of milliseconds.
+ */
 let lastMove: Promise<unknown> = Promise.resolve();
 
 async function moveTo(group: "idle" | "service", pid: number): Promise<boolean> {

@@ -15,27 +15,27 @@ const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
 /** Growth after a search before the next search, because the memory that a search freed is returned only later. */
 const SHARED_STEP_BYTES = 128 * 1024 * 1024;
 /**
- * Growth within RUSH_MS that starts a search below the limit. Only a run that fills the browser causes such growth, and it
+ * Growth within FAST_GROWTH_MS that starts a search below the limit. Only a run that fills the browser causes such growth, and it
  * slows down all other runs.
  */
-const SHARED_RUSH_BYTES = 192 * 1024 * 1024;
-const RUSH_MS = 1_000;
-/** Age of a process from which its growth counts. A younger process grows fast because it is starting. */
-const GROWN_UP_MS = 2_000;
-/** Minimum processor time of a renderer between two checks to be suspected of filling the browser. */
-const FILLING_SPENT_MS = 20;
+const SHARED_FAST_GROWTH_BYTES = 192 * 1024 * 1024;
+const FAST_GROWTH_MS = 1_000;
+/** Minimum age of a process for its growth to count. A younger process grows fast because it is starting. */
+const GROWTH_MIN_AGE_MS = 2_000;
+/** Minimum CPU time that a renderer must use between two checks to be suspected of filling the browser. */
+const SUSPECT_MIN_CPU_MS = 20;
 
 export class MemoryLimits {
   /** Time of the last kill; Unix time in milliseconds, 0 for never. */
-  endedAt = 0;
+  lastKillAt = 0;
   private sharedBytes = 0;
   private searchAt = SHARED_MAX_BYTES;
-  /** Memory of the browser's own processes at the checks within the last RUSH_MS. */
+  /** Memory of the browser's own processes at the checks within the last FAST_GROWTH_MS. */
   private history: { at: number; byPid: Map<number, number> }[] = [];
   /** Times at which the processes were first seen. */
-  private since = new Map<number, number>();
+  private firstSeenAt = new Map<number, number>();
   /** Processor time of each renderer at the last check. */
-  private spentBefore = new Map<number, number>();
+  private cpuMsBefore = new Map<number, number>();
   /** Killed processes that still exist, because a busy machine needs time to free their memory. */
   private dying = new Set<number>();
 
@@ -46,14 +46,14 @@ export class MemoryLimits {
   ) {}
 
   /** True if the browser's own processes use so much memory that the browser should be replaced. */
-  overgrown(): boolean {
+  usesTooMuchMemory(): boolean {
     return this.sharedBytes > SHARED_MAX_BYTES;
   }
 
   /** Kills renderers that use too much memory, and a renderer that fills the browser's own processes. */
   async check(processes: readonly MeasuredProcess[]): Promise<void> {
     this.dying = new Set(processes.flatMap(({ pid }) => (this.dying.has(pid) ? [pid] : [])));
-    if (this.dying.size > 0) this.endedAt = Date.now();
+    if (this.dying.size > 0) this.lastKillAt = Date.now();
     const shared = processes.filter(({ renderer }) => !renderer);
     this.sharedBytes = shared.reduce((sum, { residentBytes }) => sum + residentBytes, 0);
     const renderers = processes.filter(({ renderer }) => renderer);
@@ -63,29 +63,29 @@ export class MemoryLimits {
   }
 
   private killProcess(pid: number): void {
-    this.endedAt = Date.now();
+    this.lastKillAt = Date.now();
     this.dying.add(pid);
     signalProcess(pid, "SIGKILL");
     runInBackground(moveToServiceGroup(pid));
   }
 
-  /** True if the browser's own processes have grown by SHARED_RUSH_BYTES within RUSH_MS. */
+  /** True if the browser's own processes have grown by SHARED_FAST_GROWTH_BYTES within FAST_GROWTH_MS. */
   private growsFast(shared: readonly MeasuredProcess[]): boolean {
     const now = performance.now();
-    this.since = new Map(shared.map(({ pid }) => [pid, this.since.get(pid) ?? now]));
-    const grownUp = shared.filter(({ pid }) => now - this.since.get(pid)! >= GROWN_UP_MS);
-    this.history = this.history.filter(({ at }) => now - at < RUSH_MS);
+    this.firstSeenAt = new Map(shared.map(({ pid }) => [pid, this.firstSeenAt.get(pid) ?? now]));
+    const grownUp = shared.filter(({ pid }) => now - this.firstSeenAt.get(pid)! >= GROWTH_MIN_AGE_MS);
+    this.history = this.history.filter(({ at }) => now - at < FAST_GROWTH_MS);
     this.history.push({ at: now, byPid: new Map(grownUp.map(({ pid, residentBytes }) => [pid, residentBytes])) });
     const before = this.history[0]!.byPid;
     const growth = grownUp.map(({ pid, residentBytes }) => residentBytes - (before.get(pid) ?? residentBytes));
-    return growth.reduce((sum, bytes) => sum + bytes, 0) >= SHARED_RUSH_BYTES;
+    return growth.reduce((sum, bytes) => sum + bytes, 0) >= SHARED_FAST_GROWTH_BYTES;
   }
 
-  /** Returns the renderers that used at least FILLING_SPENT_MS since the last check, the busiest first. */
+  /** Returns the renderers that used at least SUSPECT_MIN_CPU_MS since the last check, the busiest first. */
   private suspectsAmong(renderers: readonly MeasuredProcess[]): number[] {
-    const spent = renderers.map(({ pid, spent: now }) => ({ pid, spent: now - (this.spentBefore.get(pid) ?? 0) }));
-    this.spentBefore = new Map(renderers.map((renderer) => [renderer.pid, renderer.spent]));
-    const filling = spent.filter((renderer) => renderer.spent >= FILLING_SPENT_MS);
+    const spent = renderers.map(({ pid, cpuMs: now }) => ({ pid, spent: now - (this.cpuMsBefore.get(pid) ?? 0) }));
+    this.cpuMsBefore = new Map(renderers.map((renderer) => [renderer.pid, renderer.cpuMs]));
+    const filling = spent.filter((renderer) => renderer.spent >= SUSPECT_MIN_CPU_MS);
     return filling.sort((a, b) => b.spent - a.spent).map(({ pid }) => pid);
   }
 

@@ -27,16 +27,19 @@ const IDLE_CORES = 0.5;
 const IDLE_MS = 2_000;
 /** Period over which CPU time is measured. A shorter run cannot delay other runs much. */
 const WINDOW_MS = 150;
-/** Period for renderers with several busy threads, which ordinary code does not have, and which delay others sooner. */
+/**
+ * Period over which CPU time is measured for renderers with several busy threads. Ordinary code does not have them, and
+ * they delay other runs sooner.
+ */
 const THREADS_WINDOW_MS = 40;
-/** Number of busy cores from which the short period applies. */
+/** Number of busy cores from which THREADS_WINDOW_MS applies instead of WINDOW_MS. */
 const THREADS_CORES = 1.2;
 /** Number of busy cores from which a renderer with many new threads is moved to the idle group. */
 const CROWDED_CORES = 0.15;
-/** Number of additional threads that counts as many. */
-const MORE_THREADS = 8;
+/** Number of additional threads from which a renderer counts as having many new threads. */
+const MANY_NEW_THREADS = 8;
 
-type Renderer = Pick<MeasuredProcess, "pid" | "spent" | "threads">;
+type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads">;
 
 /** Last measurement of a renderer. */
 interface Measurement {
@@ -57,13 +60,13 @@ export function priorityOf(cores: number): number {
 }
 
 /** Sets the priority of all threads of a process. A new thread inherits the priority of its creator. */
-async function setAll(pid: number, priority: number): Promise<void> {
+async function setThreadPriorities(pid: number, priority: number): Promise<void> {
   for (const thread of await readdir(`/proc/${pid}/task`)) setPriority(Number(thread), priority);
 }
 
 /** Moves a renderer to the idle group or back. @returns its new `idleUntil` */
-function moveRenderer(pid: number, isInTheWay: boolean, now: number, idleUntil: number): number {
-  if (isInTheWay) {
+function moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleUntil: number): number {
+  if (isDelayingOthers) {
     if (idleUntil === 0) runInBackground(moveToIdleGroup(pid));
     return now + IDLE_MS;
   }
@@ -87,7 +90,7 @@ export class Priorities {
     return [...this.measurements].some(([other, { computedAt }]) => other !== pid && now - computedAt < IDLE_MS);
   }
 
-  private updateOne({ pid, spent, threads }: Renderer, now: number): void {
+  private updateOne({ pid, cpuMs: spent, threads }: Renderer, now: number): void {
     const before = this.measurements.get(pid);
     if (before === undefined) {
       const idle = { computedAt: -IDLE_MS, priority: BROWSER_PRIORITY, idleUntil: 0 };
@@ -95,7 +98,7 @@ export class Priorities {
       return;
     }
     const cores = (spent - before.spent) / (now - before.at);
-    const hasMore = threads >= before.threads + MORE_THREADS;
+    const hasMore = threads >= before.threads + MANY_NEW_THREADS;
     if (now - before.at < (cores >= THREADS_CORES || hasMore ? THREADS_WINDOW_MS : WINDOW_MS)) return;
     const priority = priorityOf(cores);
     const isInTheWay = cores >= (hasMore ? CROWDED_CORES : IDLE_CORES) && this.anotherComputes(pid, now);
@@ -108,6 +111,6 @@ export class Priorities {
       idleUntil: moveRenderer(pid, isInTheWay, now, before.idleUntil),
     });
     // Fails if the process has ended, or if the account is not allowed to raise the priority again.
-    if (priority !== before.priority) setAll(pid, priority).catch(() => {});
+    if (priority !== before.priority) setThreadPriorities(pid, priority).catch(() => {});
   }
 }

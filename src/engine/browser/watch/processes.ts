@@ -13,9 +13,9 @@ export interface BrowserProcess {
 
 export interface Usage {
   /** CPU time in milliseconds since the start of the process. */
-  spent: number;
-  /** Part of `spent` that was spent in the kernel. */
-  kernel: number;
+  cpuMs: number;
+  /** Part of the CPU time that was spent in the kernel, in milliseconds. */
+  kernelMs: number;
   residentBytes: number;
   threads: number;
 }
@@ -42,7 +42,12 @@ export async function usageOf(pid: number, group: number): Promise<Usage | null>
     if (Number(fields[2]) !== group) return null;
     const kernel = Number(fields[12]) * TICK_MS;
     const spent = Number(fields[11]) * TICK_MS + kernel;
-    return { kernel, spent, residentBytes: Number(fields[21]) * PAGE_BYTES, threads: Number(fields[17]) };
+    return {
+      kernelMs: kernel,
+      cpuMs: spent,
+      residentBytes: Number(fields[21]) * PAGE_BYTES,
+      threads: Number(fields[17]),
+    };
   } catch {
     return null;
   }
@@ -51,14 +56,14 @@ export async function usageOf(pid: number, group: number): Promise<Usage | null>
 /** Summary of the threads of a browser's own processes, which serve all pages. */
 export interface ServingThreads {
   /** CPU time of all threads in milliseconds. */
-  ran: number;
+  cpuMs: number;
   /** True if a thread is running or waits for a CPU. */
   isAnyRunnable: boolean;
 }
 
 /** Reads the threads of all processes of the group except renderers. Use it rarely, because it lists all processes of the machine. */
 export function readServingThreads(group: number): ServingThreads {
-  const threads = { ran: 0, isAnyRunnable: false };
+  const threads = { cpuMs: 0, isAnyRunnable: false };
   for (const name of readdirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
     try {
@@ -67,7 +72,7 @@ export function readServingThreads(group: number): ServingThreads {
         continue;
       for (const thread of readdirSync(`/proc/${name}/task`)) {
         const fields = statFields(`/proc/${name}/task/${thread}/stat`);
-        threads.ran += (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+        threads.cpuMs += (Number(fields[11]) + Number(fields[12])) * TICK_MS;
         threads.isAnyRunnable ||= fields[0] === "R";
       }
     } catch {

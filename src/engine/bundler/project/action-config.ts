@@ -1,5 +1,5 @@
 /**
- * Evaluates the `config` in an action's file without running the file, because its author may not be trusted. Evaluates
+ * Evaluates the `config` in an action's file without running the file, because its author may not be trusted. Supports
  * literals, constants and imported constants; rejects calls.
  */
 import type { AnyNode, Expression, Property, SpreadElement } from "acorn";
@@ -23,7 +23,7 @@ const LOADER_BY_EXTENSION: Record<string, Loader> = {
 const PROJECT_NAMESPACE = "project";
 
 /** Returns an esbuild plugin that resolves modules of the project. Imports of packages stay in the script. */
-const modulesOf = (finder: ModuleFinder, texts: ReadonlyMap<string, string>): Plugin => ({
+const createModulesPlugin = (finder: ModuleFinder, texts: ReadonlyMap<string, string>): Plugin => ({
   name: PROJECT_NAMESPACE,
   setup(bundler) {
     bundler.onResolve({ filter: /.*/ }, ({ path, importer, namespace }) => {
@@ -57,7 +57,7 @@ async function configScript(entry: string, finder: ModuleFinder, texts: Readonly
       charset: "utf8",
       tsconfigRaw: "{}",
       logLevel: "silent",
-      plugins: [modulesOf(finder, texts)],
+      plugins: [createModulesPlugin(finder, texts)],
     });
     return outputFiles[0]!.text;
   } catch (error) {
@@ -110,7 +110,7 @@ class ConstantValues {
   #constant(name: string): unknown {
     const init = this.#values.get(name);
     if (init === undefined) throw new NotLiteral(name);
-    if (this.#pending.has(name)) throw new NotLiteral(`${name}, which refers to itself`);
+    if (this.#pending.has(name)) throw new NotLiteral(`the constant ${name}, which refers to itself`);
     this.#pending.add(name);
     const value = this.#evaluate(init);
     this.#pending.delete(name);
@@ -187,7 +187,7 @@ class ConstantValues {
     const value = this.#evaluate(object);
     const name = String(key);
     if (typeof value === "object" && value !== null && Object.hasOwn(value, name)) return Reflect.get(value, name);
-    throw new NotLiteral(`${name}, which the object does not have`);
+    throw new NotLiteral(`the property ${name}, which the object does not have`);
   }
 }
 

@@ -3,7 +3,10 @@
 const IMPORT_LINE_TEXT = 'import { defineAction } from "svc";';
 const CONFIG_START = "export const config = defineAction(";
 
-/** Returns the index after the `)` that closes the `(` before `from`, ignoring strings and comments; -1 if there is none. */
+/**
+ * Returns the index after the `)` that closes the last `(` before the index `from`, ignoring strings and comments; -1
+ * if there is none.
+ */
 function closingIndex(text: string, from: number): number {
   let depth = 1;
   for (let at = from; at < text.length; at += 1) {
@@ -30,7 +33,10 @@ function closingIndex(text: string, from: number): number {
 
 const IMPORT_LINE = /^import \{ defineAction \} from (?:"svc"|'svc');?\r?\n*/m;
 
-/** Returns the ranges of the file's code: everything except the config block and its import. A range is [start, end). */
+/**
+ * Returns the ranges of the file's code: everything except the config block and its import. Each range is [start, end),
+ * as indexes into `text`.
+ */
 function codeRanges(text: string): [number, number][] {
   const start = text.indexOf(CONFIG_START);
   const configEnd = start < 0 ? -1 : closingIndex(text, start + CONFIG_START.length);
@@ -46,13 +52,13 @@ function codeRanges(text: string): [number, number][] {
 }
 
 /** Returns the file without the config block and its import. */
-export const bodyOf = (text: string): string =>
+export const codeWithoutConfig = (text: string): string =>
   codeRanges(text)
     .map(([from, to]) => text.slice(from, to))
     .join("");
 
 /** Returns the line number in the file, counted from 1, of each line of its body. */
-export function linesOfBody(text: string): number[] {
+export function lineNumbersOfCode(text: string): number[] {
   const lines: number[] = [];
   let isLineStart = true;
   for (const [from, to] of codeRanges(text)) {

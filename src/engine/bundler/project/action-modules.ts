@@ -1,7 +1,10 @@
-/** Finds the files of an action in a project folder by its imports, and converts their paths to those of `source` and back. */
+/**
+ * Finds the files of an action in a project folder by its imports. Converts their paths in the project to paths in the
+ * field `source` of the action, and back.
+ */
 import { dirname, join } from "node:path/posix";
 import { PackageFault, ProjectFault } from "../fault.js";
-import { fileAt, fileByAlias, isRelative, tsconfigOf } from "../source-modules.js";
+import { findFile, findFileByAlias, isRelative, tsconfigOf } from "../source-modules.js";
 
 /** Returns the text of a file; null if it does not exist. `path` is relative to the project's root. */
 export type ReadFile = (path: string) => string | null;
@@ -35,10 +38,10 @@ export class ModuleFinder {
   /** Returns the path of the file that an import refers to; null for a package, and if there is no such file. */
   resolve(importer: string, specifier: string): string | null {
     const has = (path: string) => this.#read(path) !== null;
-    if (isRelative(specifier)) return fileAt(has, join(dirname(importer), specifier));
+    if (isRelative(specifier)) return findFile(has, join(dirname(importer), specifier));
     if (!this.#tsconfig) return null;
     const { folder, text } = this.#tsconfig;
-    const aliasedPath = fileByAlias((path) => has(join(folder, path)), text, specifier);
+    const aliasedPath = findFileByAlias((path) => has(join(folder, path)), text, specifier);
     return aliasedPath === null ? null : join(folder, aliasedPath);
   }
 
@@ -76,13 +79,17 @@ function sourcePath(folder: string, path: string): string {
 }
 
 /** Adds the name of the file to an error whose message does not contain a file. */
-const namingFile = (file: string, error: unknown): unknown =>
+const addFileName = (file: string, error: unknown): unknown =>
   error instanceof PackageFault && !(error instanceof ProjectFault)
     ? new ProjectFault(`${file}: ${error.message}`)
     : error;
 
-/** Returns the files of an action for `source`. @param folder folder of the action, such as `actions/hello` @throws ProjectFault */
-export function sourceFiles(folder: string, entry: string, read: ReadFile): Record<string, string> {
+/**
+ * Returns the files of an action for its field `source`.
+ * @param folder folder of the action, such as `actions/hello`
+ * @throws ProjectFault
+ */
+export function readSourceFiles(folder: string, entry: string, read: ReadFile): Record<string, string> {
   const files = new Map<string, { path: string; text: string }>();
   try {
     const finder = new ModuleFinder(folder, read);
@@ -98,13 +105,13 @@ export function sourceFiles(folder: string, entry: string, read: ReadFile): Reco
       files.set(name, { path, text });
     }
   } catch (error) {
-    throw namingFile(entry, error);
+    throw addFileName(entry, error);
   }
   return Object.fromEntries([...files].map(([name, { text }]) => [name, text]));
 }
 
 /** Returns a test and all files that it imports, by their paths in the project. @param folder folder of the action @throws ProjectFault */
-export function testFiles(folder: string, test: string, read: ReadFile): Record<string, string> {
+export function readTestFiles(folder: string, test: string, read: ReadFile): Record<string, string> {
   try {
     const finder = new ModuleFinder(folder, read);
     const files = Object.fromEntries(finder.follow(test));
@@ -116,15 +123,15 @@ export function testFiles(folder: string, test: string, read: ReadFile): Record<
       [TSCONFIG_FILE]: JSON.stringify({ compilerOptions: { baseUrl: base, paths: Object.fromEntries(paths) } }),
     };
   } catch (error) {
-    throw namingFile(test, error);
+    throw addFileName(test, error);
   }
 }
 
 /**
- * Converts the paths of a `source` to paths in a project. It is the reverse of `sourceFiles`.
+ * Converts the paths of a `source` to paths in a project. It is the reverse of `readSourceFiles`.
  * @param readProject reads files that the project already has
  */
-export function projectPaths(
+export function toProjectPaths(
   folder: string,
   files: Readonly<Record<string, string>>,
   readProject: ReadFile,

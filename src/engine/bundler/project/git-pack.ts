@@ -13,10 +13,10 @@ const HASH_BYTES = 20;
 const HEADER_BYTES = 12;
 const CHUNK_MAX_BYTES = 16 * 1024;
 const CHUNK_MIN_BYTES = 64;
-/** Maximum number of bytes of an encoded number after the first byte. It is enough for UNPACKED_MAX_BYTES. */
-const NUMBER_MORE_BYTES = 5;
+/** Maximum number of further bytes of an encoded number after its first byte. They suffice for UNPACKED_MAX_BYTES. */
+const NUMBER_FURTHER_BYTES = 5;
 const DELTA_OBJECT_TYPE = 7;
-const TYPES: Readonly<Record<number, ObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
+const TYPE_BY_CODE: Readonly<Record<number, ObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
 
 export type ObjectType = "commit" | "tree" | "blob" | "tag";
 
@@ -40,7 +40,7 @@ const hashOf = ({ type, content }: GitObject): string =>
   createHash("sha1").update(`${type} ${content.length}\0`).update(content).digest("hex");
 
 /** Reads numbers and bytes from a buffer. @throws PackageFault at the end of the buffer */
-class Reader {
+class ByteReader {
   at = 0;
 
   constructor(private readonly bytes: Buffer) {}
@@ -65,7 +65,7 @@ class Reader {
     let count = 0;
     for (let byte = first; byte & 0x80; factor *= 128) {
       count += 1;
-      if (count > NUMBER_MORE_BYTES) throw brokenPackFault("a number is too long");
+      if (count > NUMBER_FURTHER_BYTES) throw brokenPackFault("a number is too long");
       byte = this.byte();
       value += (byte & 0x7f) * factor;
       if (value > UNPACKED_MAX_BYTES) throw brokenPackFault("an object is too large");
@@ -83,7 +83,7 @@ class Reader {
 }
 
 /** Unpacks the next object. */
-function inflateObject(reader: Reader, size: number): Buffer {
+function inflateObject(reader: ByteReader, size: number): Buffer {
   const chunkSize = Math.min(Math.max(size, CHUNK_MIN_BYTES), CHUNK_MAX_BYTES);
   try {
     const result = inflateSync(reader.rest, { info: true, maxOutputLength: Math.max(size, 1), chunkSize });
@@ -98,7 +98,7 @@ function inflateObject(reader: Reader, size: number): Buffer {
 
 /** Applies a delta to its base object. @throws PackageFault */
 function applyDelta(base: Buffer, content: Buffer, budget: (bytes: number) => void): Buffer {
-  const reader = new Reader(content);
+  const reader = new ByteReader(content);
   const baseSize = reader.number(reader.byte(), 7);
   const size = reader.number(reader.byte(), 7);
   if (baseSize !== base.length) throw brokenPackFault("a delta does not match the size of its base object");
@@ -141,7 +141,7 @@ function objectCountOf(pack: Buffer): number {
   return count;
 }
 
-/** @throws PackageFault for a pack that is broken or too large */
+/** Unpacks the objects of a pack. @throws PackageFault for a pack that is damaged or too large */
 export function readPack(pack: Buffer): GitObjects {
   const count = objectCountOf(pack);
   let total = 0;
@@ -153,7 +153,7 @@ export function readPack(pack: Buffer): GitObjects {
   const objects = new Map<string, GitObject>();
   /** Deltas whose base object is not known yet, by the hash of the base object. */
   const waiting = new Map<string, Delta[]>();
-  const reader = new Reader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
+  const reader = new ByteReader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
   for (let index = 0; index < count; index += 1) {
     const first = reader.byte();
     const kind = (first >> 4) & 7;
@@ -167,7 +167,7 @@ export function readPack(pack: Buffer): GitObjects {
       waiting.set(base, deltas);
       continue;
     }
-    const type = TYPES[kind];
+    const type = TYPE_BY_CODE[kind];
     if (type === undefined) throw brokenPackFault(`it has an object of the unknown type ${kind}`);
     objects.set(hashOf({ type, content }), { type, content });
   }

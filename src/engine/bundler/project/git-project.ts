@@ -15,7 +15,13 @@ export interface RepositoryJob {
 
 /** Folders and files of a project; the rest of a repository is not read. */
 const PROJECT_FOLDERS: readonly string[] = ["actions", "data", "lib"];
-const FILES: readonly string[] = ["alerts.json", "app.json", "secret-bindings.json", "settings.json", "tsconfig.json"];
+const PROJECT_FILES: readonly string[] = [
+  "alerts.json",
+  "app.json",
+  "secret-bindings.json",
+  "settings.json",
+  "tsconfig.json",
+];
 const FILES_MAX = 5_000;
 /** Maximum number of visited entries of folders, because one folder can be in many places of a small pack. */
 const ENTRIES_MAX = 20_000;
@@ -86,16 +92,21 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
   const readTree = (tree: string, parent: string, depth: number) => {
     if (depth > DEPTH_MAX) throw new ProjectFault(`${parent} is nested deeper than ${DEPTH_MAX} folders`);
     const entries = entriesOf(contentOf(objects, tree, "tree"));
-    // The root of a repository may hold much that is not part of the project.
+    // Entries of the root do not count, because the root of a repository may contain much that is not part of the
+    // project.
     if (parent !== "") visitedEntries += entries.length;
     if (visitedEntries > ENTRIES_MAX)
       throw new PackageFault(`the project has more than ${ENTRIES_MAX} files and folders`);
     for (const { mode, name, hash } of entries) {
       const path = parent + name;
-      if (parent === "" && !(mode === TREE_MODE ? PROJECT_FOLDERS : FILES).includes(name) && !isLink(mode, name))
+      if (
+        parent === "" &&
+        !(mode === TREE_MODE ? PROJECT_FOLDERS : PROJECT_FILES).includes(name) &&
+        !isLink(mode, name)
+      )
         continue;
       if (mode === TREE_MODE) readTree(hash, `${path}/`, depth + 1);
-      else files.set(path, checkedFile(path, mode, hash));
+      else files.set(path, checkFile(path, mode, hash));
       if (files.size > FILES_MAX) throw new PackageFault(`the project has more than ${FILES_MAX} files`);
     }
   };
@@ -111,9 +122,9 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
 
 /** True if a project's file or folder is a link or a submodule, which is rejected. */
 const isLink = (mode: string, name: string): boolean =>
-  (mode === LINK_MODE || mode === SUBMODULE_MODE) && (PROJECT_FOLDERS.includes(name) || FILES.includes(name));
+  (mode === LINK_MODE || mode === SUBMODULE_MODE) && (PROJECT_FOLDERS.includes(name) || PROJECT_FILES.includes(name));
 
-function checkedFile(path: string, mode: string, hash: string): string {
+function checkFile(path: string, mode: string, hash: string): string {
   if (mode === LINK_MODE) throw new ProjectFault(`${path} is a symbolic link, which a project cannot have`);
   if (mode === SUBMODULE_MODE) throw new ProjectFault(`${path} is a submodule, which a project cannot have`);
   return hash;
@@ -153,11 +164,13 @@ export async function readRepository({ commit, folder, entries }: RepositoryJob,
   const hashes = filesBelow(objects, rootOf(objects, commit), folder);
   if (hashes.size === 0) {
     const where = folder === "" ? "the root of the repository" : folder;
-    throw new PackageFault(`${where} holds no project: it has none of ${[...PROJECT_FOLDERS, ...FILES].join(", ")}`);
+    throw new PackageFault(
+      `${where} contains no project: it has none of ${[...PROJECT_FOLDERS, ...PROJECT_FILES].join(", ")}`,
+    );
   }
   const manifest: ProjectManifest = await new ProjectReader(projectOf(objects, hashes), entries).readManifest();
   const document = JSON.stringify(manifest);
   if (Buffer.byteLength(document) > DOCUMENT_MAX_BYTES)
-    throw new PackageFault(`the definitions are larger than ${DOCUMENT_MAX_BYTES / 2 ** 20} MB`);
+    throw new PackageFault(`the project's definitions are larger than ${DOCUMENT_MAX_BYTES / 2 ** 20} MB`);
   return document;
 }

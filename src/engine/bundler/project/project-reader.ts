@@ -1,8 +1,8 @@
-/** Reads a project folder as a manifest. The command line passes files of a disk, the service those of a git repository. */
+/** Reads a project folder as a manifest. The command line passes files on disk, the service passes files of a Git repository. */
 import { ProjectFault } from "../fault.js";
 import { type Item, readActionConfig } from "./action-config.js";
-import { bodyOf } from "./action-file.js";
-import { ModuleFinder, type ReadFile, sourceFiles } from "./action-modules.js";
+import { codeWithoutConfig } from "./action-file.js";
+import { ModuleFinder, type ReadFile, readSourceFiles } from "./action-modules.js";
 
 const MANIFEST_VERSION = 1;
 
@@ -13,7 +13,7 @@ export interface ProjectFiles {
   list(folder: string): string[];
 }
 
-/** Definitions that a project folder contains. The service checks the rest. */
+/** Definitions that a project folder contains. The service validates their fields. */
 export interface ProjectManifest {
   version: number;
   app?: Item;
@@ -75,16 +75,16 @@ export class ProjectReader {
     return file === null ? {} : readConfigOf(`actions/${folder}`, file, this.#files.read);
   }
 
-  /** @throws ProjectFault if the folder holds no action */
+  /** Reads an action with its source. @throws ProjectFault if the folder contains no action */
   async readAction(folder: string): Promise<Item> {
     const file = this.actionFile(folder);
     if (file === null) throw new ProjectFault(`actions/${folder} has none of ${this.#entries.join(", ")}`);
     const item = { name: nameOfFile(folder), ...(await this.readConfig(folder)) };
-    const body = bodyOf(this.#files.read(file)!);
-    // Plain code needs no building.
+    const body = codeWithoutConfig(this.#files.read(file)!);
+    // JavaScript without imports and exports needs no building.
     if (file.endsWith(".js") && !/^[ \t]*(?:import|export)\b/m.test(body)) return { ...item, code: body, source: null };
     const language = /\.jsx?$/.test(file) ? "javascript" : "typescript";
-    return { ...item, source: { language, files: sourceFiles(`actions/${folder}`, file, this.#files.read) } };
+    return { ...item, source: { language, files: readSourceFiles(`actions/${folder}`, file, this.#files.read) } };
   }
 
   async readManifest(): Promise<ProjectManifest> {

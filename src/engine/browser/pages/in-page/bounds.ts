@@ -8,11 +8,11 @@ type Any = any;
 declare const self: Any;
 
 /**
- * Limits the functions of a global scope: channels, because the browser process forwards each message to all channels of
- * the same name, and locks, because it compares each lock with all others. Removes the console of frames, whose lines are
- * not used. Its source text is evaluated in the browser, like `harnessCore`.
+ * Limits the functions of a global scope: channels, because the browser process forwards each message to all channels
+ * of the same name, and locks, because it compares each lock with all others. Removes the console of frames, whose
+ * lines are not used. The browser evaluates this function's source text (see `harnessCore`).
  */
-export function boundScope(
+export function limitScope(
   channelsMax: number,
   messagesMax: number,
   locksMax: number,
@@ -56,7 +56,8 @@ export function boundScope(
   BroadcastChannel.prototype.constructor = scope.BroadcastChannel;
   const messages = `An action can send at most ${messagesMax} messages over BroadcastChannels`;
   boundMethod(BroadcastChannel.prototype, "postMessage", messagesMax, messages);
-  // Only a secure context has locks. A worker does not have them yet at this time; watch/floods.ts limits them there.
+  // `LockManager` exists only in a secure context. A worker gets it after this script has run, so watch/floods.ts
+  // limits the worker's locks.
   if (LockManager)
     boundMethod(LockManager.prototype, "request", locksMax, `An action can request at most ${locksMax} locks`);
 

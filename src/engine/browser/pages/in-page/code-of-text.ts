@@ -10,7 +10,7 @@ export type CodeOfText = ReturnType<typeof codeOfText>;
 
 /**
  * Replaces the functions that create code from text by ones that reject `import()`. A keyword cannot be written with
- * escapes, so the pattern finds every import. Its source text is evaluated in the browser, like `harnessCore`.
+ * escapes, so the pattern finds every import. The browser evaluates this function's source text (see `harnessCore`).
  */
 export function codeOfText() {
   const { apply, construct, defineProperty, getPrototypeOf, setPrototypeOf } = Reflect;

@@ -20,8 +20,8 @@ type Any = any;
 export type HarnessCore = ReturnType<typeof harnessCore>;
 
 /**
- * Creates the core of the harness. Its source text is evaluated in the browser, so it can use only globals and its own
- * code. It stores all globals that it uses later, because the action may replace them.
+ * Creates the core of the harness. The browser evaluates the source text of `harnessCore`, so the function can use only
+ * globals and its own code. It stores all globals that it uses later, because the action may replace them.
  */
 export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, installConsole: InstallConsole) {
   const scope = globalThis as Any;

@@ -8,9 +8,9 @@ type Any = any;
 declare const self: Any;
 
 /**
- * Creates the harness of a document, and returns the object whose methods the service calls. Returns null if the document
- * has history state of the previous document, which can happen because both have the same URL. Its source text is
- * evaluated in the browser, like `harnessCore`.
+ * Creates the harness of a document, and returns the object whose methods the service calls. Returns null if the
+ * document has history state of the previous document, which can happen because both have the same URL. The browser
+ * evaluates this function's source text (see `harnessCore`).
  */
 export function documentHarness(
   core: HarnessCore,
@@ -32,7 +32,7 @@ export function documentHarness(
   const { addEventListener, removeEventListener } = window;
   let head: Any = null;
 
-  // These three keep their values after a navigation. traces.ts checks all other kinds of storage.
+  // `name` and both storages keep their values after a navigation. traces.ts checks all other kinds of storage.
   if (window.name !== "") window.name = "";
   if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
@@ -95,7 +95,7 @@ export function documentHarness(
   async function loadAll(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // After an await, stack traces contain no frames of the service, only those of the action.
     await undefined;
-    // Not read earlier, because the harness may be installed before the document has a head.
+    // Reads `head` only now, because the harness may be installed before the document has a head.
     head = document.head;
     for (let i = 0; i < endIndex; i += 2) {
       const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);

@@ -17,8 +17,8 @@ declare const self: Any;
 export type InstallConsole = ReturnType<typeof harnessConsole>;
 
 /**
- * Creates the console of a run. Its source text is evaluated in the browser, like `harnessCore`. Returns a function
- * that installs the console; `print` receives each line as the JSON of a ConsoleLine.
+ * Creates the console of a run. The browser evaluates this function's source text (see `harnessCore`). Returns a
+ * function that installs the console; `print` receives each line as the JSON of a ConsoleLine.
  */
 export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter) {
   const scope = globalThis as Any;
@@ -98,8 +98,8 @@ export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter)
 }
 
 /**
- * Replaces the console of a worker that the action starts. Removes the binding from the global scope, so that the action
- * cannot use it. Its source text is evaluated in the browser, like `harnessCore`.
+ * Replaces the console of a worker that the action starts. Removes the binding from the global scope, so that the
+ * action cannot use it. The browser evaluates this function's source text (see `harnessCore`).
  */
 export function childConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
   const print = self[bindingName];

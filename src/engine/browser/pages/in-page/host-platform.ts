@@ -46,8 +46,8 @@ export interface HostClass {
 export type HostPlatform = ReturnType<typeof hostPlatform>;
 
 /**
- * Creates the worker's side. Reads the members from the platform's own classes, so that none is missing. Its source text
- * is evaluated in the browser, like `harnessCore`.
+ * Creates the worker's side. Reads the members from the platform's own classes, so that none is missing. The browser
+ * evaluates this function's source text (see `harnessCore`).
  * @param names classes that are globals of a realm
  * @param unnamed classes that are no globals of a realm, although it has their objects
  * @param maxCharacters total size of values passed to objects of the platform after which the thread must be replaced

@@ -18,7 +18,7 @@ type ReadRow = (row: readonly Any[]) => Any[];
 
 export type HostRows = ReturnType<typeof hostRows>;
 
-/** Creates functions that decode rows. Its source text is evaluated in the browser, like `harnessCore`. */
+/** Creates functions that decode rows. The browser evaluates this function's source text (see `harnessCore`). */
 export function hostRows() {
   /** Error that code of the realm threw while the platform read an object of the realm. */
   class RealmError {

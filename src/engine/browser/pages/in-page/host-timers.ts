@@ -6,7 +6,7 @@ declare const self: Any;
 
 export type HostTimers = ReturnType<typeof hostTimers>;
 
-/** Returns a function that creates the timers of a run. Its source text is evaluated in the browser, like `harnessCore`. */
+/** Returns a function that creates the timers of a run. The browser evaluates this function's source text (see `harnessCore`). */
 export function hostTimers() {
   const { clearTimeout } = self;
 

@@ -12,8 +12,8 @@ export type SentScript = readonly [name: string, text: string | null, content: s
 export type TextsOf = ReturnType<typeof pageTexts>;
 
 /**
- * Creates the cache. Returns a function that returns the name and source of each sent script in turn. Its source text is
- * evaluated in the browser, like `harnessCore`.
+ * Creates the cache. Returns a function that returns the name and source of each sent script in turn. The browser
+ * evaluates this function's source text (see `harnessCore`).
  */
 export function pageTexts() {
   const texts = new Map<string, string>();

@@ -8,7 +8,10 @@ type Any = any;
 
 export type RealmFaults = ReturnType<typeof realmFaults>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may replace them. */
+/**
+ * Returns functions that create errors of a realm. The browser evaluates this function's source text (see
+ * `harnessCore`). It stores the globals that it uses, because the action may replace them.
+ */
 export function realmFaults() {
   const { DOMException, QuotaExceededError } = globalThis as Any;
   const { captureStackTrace } = Error as Any;

@@ -26,7 +26,10 @@ interface Call {
 
 export type RealmPlatform = ReturnType<typeof realmPlatform>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may replace them. */
+/**
+ * Returns a function that defines the platform in a realm. The browser evaluates this function's source text (see
+ * `harnessCore`). It stores the globals that it uses, because the action may replace them.
+ */
 export function realmPlatform(
   signals: RealmSignals,
   createRows: (signals: RealmSignals) => RealmRows,
@@ -56,7 +59,10 @@ export function realmPlatform(
   /** Functions that return the next value of an iterator of the worker. */
   const iterators = new WeakMap<object, HostHandle>();
   const PLAIN = { __proto__: null } as Call;
-  /** Cached values of attributes that are objects, by object, so that an attribute always returns the same object. */
+  /**
+   * Values of attributes that are objects, cached by the object that has the attribute. So an attribute always returns
+   * the same object.
+   */
   const attributes = new WeakMap<object, Any>();
   /** Objects of the worker, by their number. */
   const objectsByNumber: Any = { __proto__: null };
@@ -296,7 +302,7 @@ export function realmPlatform(
         const call = { __proto__: null, caller: method } as Call;
         if (key !== "json" || values.length === 0)
           return callHost(hostScope, "static", name, rows.rowOf(values, ["v", key]), call);
-        // The worker parses the JSON text. If the value has no JSON text, the call without one fails in the platform.
+        // The worker parses the JSON text. If the value has none (undefined), the platform rejects the call.
         values[0] = stringify(values[0]);
         const hasText = values[0] !== undefined;
         return callHost(

@@ -1,7 +1,7 @@
 /**
- * Encodes values that code in a realm passes to a function of the platform as rows (host-platform.ts). Other objects than
- * those of the platform are not copied: the platform reads their properties through functions of the realm. Runs in the
- * realm before the action's code.
+ * Encodes values that code in a realm passes to a function of the platform as rows (host-platform.ts). Objects of the
+ * realm are not copied: the platform reads their properties through functions of the realm. Runs in the realm before
+ * the action's code.
  */
 import type { HostHandle } from "./host-platform.js";
 import type { RealmObject, ReceiveRow } from "./host-rows.js";
@@ -12,7 +12,10 @@ type Any = any;
 
 export type RealmRows = ReturnType<typeof realmRows>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may replace them. */
+/**
+ * Returns functions that encode values as rows. The browser evaluates this function's source text (see `harnessCore`).
+ * It stores the globals that it uses, because the action may replace them.
+ */
 export function realmRows(signals: RealmSignals) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;

@@ -9,7 +9,10 @@ type Any = any;
 
 export type RealmSignals = ReturnType<typeof realmSignals>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may replace them. */
+/**
+ * Returns functions for AbortSignals in a realm. The browser evaluates this function's source text (see `harnessCore`).
+ * It stores the globals that it uses, because the action may replace them.
+ */
 export function realmSignals() {
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;

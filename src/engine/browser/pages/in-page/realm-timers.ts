@@ -11,7 +11,10 @@ type CallHost = (handle: HostHandle, verb: string, member: string, row: readonly
 
 export type RealmTimers = ReturnType<typeof realmTimers>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may replace them. */
+/**
+ * Returns a function that defines the timers of a realm. The browser evaluates this function's source text (see
+ * `harnessCore`). It stores the globals that it uses, because the action may replace them.
+ */
 export function realmTimers() {
   const scope = globalThis as Any;
   const { apply, defineProperty } = Reflect;
@@ -36,7 +39,7 @@ export function realmTimers() {
         try {
           if (isFunction) apply(work, scope, parameters);
         } catch {
-          // Ignored, as in a worker.
+          // Ignores errors of the callback, as a worker does.
         }
       };
       const converted: unknown[] = [];
@@ -74,7 +77,7 @@ export function realmTimers() {
           try {
             apply(work, undefined, []);
           } catch {
-            // Ignored, as in a worker.
+            // Ignores errors of the callback, as a worker does.
           }
         };
         void apply(then, soon, [onTime]);

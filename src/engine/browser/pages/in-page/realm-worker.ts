@@ -29,30 +29,30 @@ export interface ThreadBounds {
 }
 
 /**
- * Returns the object whose methods the service calls, and sends messages of the type ThreadMessage. Posts a message to the
- * page for each realm that it has created; then nothing of the last run is active any more. Creates few objects for each
- * realm, because these stay in memory until the thread ends. Its source text is evaluated in the browser, like
- * `harnessCore`.
- * @param realm source text of the realm's harness
- * @param textsOf returns the scripts of a run; V8 reuses compiled code if the texts are identical
+ * Returns the object whose methods the service calls, and sends messages of the type ThreadMessage. Posts a message to
+ * the page for each realm that it has created; then nothing of the last run is active any more. Creates few objects for
+ * each realm, because these stay in memory until the thread ends. The browser evaluates this function's source text
+ * (see `harnessCore`).
+ * @param realmSource source text of the realm's harness
+ * @param getScripts returns the scripts of a run; V8 reuses compiled code if the texts are identical
  * @param host functions that realms can use; null without network. If set, an answer starts with the run's number of
  *   `fetch` calls.
  * @param calls sends requests to the service; null without network
- * @param ofNavigator members of `navigator` that a trial can read
+ * @param navigatorMembers members of `navigator` that a trial can read
  */
 export function realmWorker(
-  realm: string,
-  textsOf: TextsOf,
+  realmSource: string,
+  getScripts: TextsOf,
   host: HostPlatform | null,
   calls: HostCalls | null,
-  ofNavigator: readonly string[],
+  navigatorMembers: readonly string[],
   bounds: ThreadBounds,
 ): unknown {
   const { ShadowRealm, navigator, performance } = self;
-  const navigatorJson = JSON.stringify(Object.fromEntries(ofNavigator.map((name) => [name, navigator[name]])));
+  const navigatorJson = JSON.stringify(Object.fromEntries(navigatorMembers.map((name) => [name, navigator[name]])));
   let send: (message: ThreadMessage) => void = () => {};
   /** Function that starts a run in the realm that was created in advance; null while there is no such realm. */
-  let startRun: Any = null;
+  let startRunInRealm: Any = null;
   let hostRun: Any = null;
   let endLastRun = () => {};
   /** Number of the run whose messages are accepted. */
@@ -76,7 +76,7 @@ export function realmWorker(
     current += 1;
     endLastRun();
     const hostOfRun = host?.forRun() ?? null;
-    startRun = new ShadowRealm().evaluate(realm)(hostOfRun?.hostScope ?? null, host?.description ?? "");
+    startRunInRealm = new ShadowRealm().evaluate(realmSource)(hostOfRun?.hostScope ?? null, host?.description ?? "");
     hostRun = hostOfRun;
     endLastRun = () => void hostOfRun?.end();
     self.postMessage(null);
@@ -113,7 +113,7 @@ export function realmWorker(
     return (text) => {
       if (runNumber !== current) return;
       if (text.startsWith("console ")) return send(text as ThreadMessage);
-      // Later messages of this run are ignored.
+      // Ignores messages that this run sends after its answer.
       current += 1;
       calls?.reset();
       if (text === "needs-more") return send(endRun(0, text));
@@ -152,13 +152,22 @@ export function realmWorker(
     ): string {
       isHurried = runs > 0 && performance.now() - answeredAt < bounds.pauseMs;
       if (pause !== undefined) prepare();
-      if (startRun === null) return "late";
+      if (startRunInRealm === null) return "late";
       answer = "";
-      const texts = textsOf(forget, scripts);
+      const texts = getScripts(forget, scripts);
       const hostOfRun = hostRun;
       const receive = receiver();
-      const drop = startRun(receive, base, requester(), payload, settings, standInsJson, navigatorJson, ...texts);
-      startRun = null;
+      const drop = startRunInRealm(
+        receive,
+        base,
+        requester(),
+        payload,
+        settings,
+        standInsJson,
+        navigatorJson,
+        ...texts,
+      );
+      startRunInRealm = null;
       endLastRun = () => {
         hostOfRun?.end();
         drop();

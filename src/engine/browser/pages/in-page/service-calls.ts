@@ -25,7 +25,7 @@ interface CallQueue {
 }
 
 /**
- * Creates the part outside of the run. Its source text is evaluated in the browser, like `harnessCore`.
+ * Creates the part outside of the run. The browser evaluates this function's source text (see `harnessCore`).
  * @param atOnceMax maximum active requests to the service
  * @param outgoingMax maximum active requests to other services, whose texts start with `outgoing`
  */
@@ -92,8 +92,9 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
 }
 
 /**
- * Creates the part in the run's global scope. Its source text is evaluated in the browser, like `harnessCore`. Stores the
- * globals that it uses, because the action may replace them. `call` returns null for a request that is too long.
+ * Creates the part in the run's global scope. The browser evaluates this function's source text (see `harnessCore`).
+ * Stores the globals that it uses, because the action may replace them. `call` returns null for a request that is too
+ * long.
  */
 export function runCalls(bodyMax: number, callMax: number) {
   const RunPromise = Promise;

@@ -10,8 +10,9 @@ type Any = any;
 export type StandInsOf = ReturnType<typeof standIns>;
 
 /**
- * Returns a function that defines the stand-ins. Any other operation on a stand-in calls `touched` and throws; the service
- * then repeats the run in its own mode. Its source text is evaluated in the browser, like `harnessCore`.
+ * Returns a function that defines the stand-ins. An operation that a stand-in does not support calls `touched` and
+ * throws. The service then repeats the run in the mode that its code needs. The browser evaluates this function's
+ * source text (see `harnessCore`).
  */
 export function standIns() {
   const { defineProperty, ownKeys } = Reflect;
@@ -23,7 +24,7 @@ export function standIns() {
   return (namesJson: string, navigatorJson: string, touched: () => void): void => {
     const refuse = () => {
       touched();
-      throw new Refusal("this realm does not have it");
+      throw new Refusal("an isolate does not have this global");
     };
     // All stand-ins share these handlers, because creating them for each stand-in takes too long.
     const refusals: Any = { __proto__: null };

@@ -8,7 +8,8 @@ type Any = any;
 declare const self: Any;
 
 /**
- * Returns the object whose methods the service calls. Its source text is evaluated in the browser, like `harnessCore`.
+ * Returns the object whose methods the service calls. The browser evaluates this function's source text (see
+ * `harnessCore`).
  * @param withOrigin true if the worker has the page's origin, as it needs for requests
  */
 export function threadHost(withOrigin: boolean): unknown {

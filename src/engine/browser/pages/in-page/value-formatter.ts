@@ -6,8 +6,8 @@ type Any = any;
 export type ValueFormatter = ReturnType<typeof valueFormatter>;
 
 /**
- * Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may
- * replace them.
+ * Returns functions that convert values to text. The browser evaluates this function's source text (see `harnessCore`).
+ * It stores the globals that it uses, because the action may replace them.
  * @param max maximum length of a text in characters
  */
 export function valueFormatter(max: number) {

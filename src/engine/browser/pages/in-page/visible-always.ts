@@ -4,7 +4,10 @@
 type Any = any;
 declare const self: Any;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. */
+/**
+ * Defines the properties that report the window as visible. The browser evaluates this function's source text (see
+ * `harnessCore`).
+ */
 export function visibleAlways(): void {
   const scope = self;
   const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
