@@ -4,11 +4,11 @@ import multipart from "@fastify/multipart";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, LARGE_BODY_MAX_BYTES } from "../limits.js";
-import { type ExportFormat, exportFormat } from "../operations/data-sources/entry-export.js";
+import { type ExportFormat, parseExportFormat } from "../operations/data-sources/entry-export.js";
 import {
-  columnTypesOf,
   createLayout,
-  delimiterOf,
+  parseColumnTypes,
+  parseDelimiter,
   type RowFormat,
   readRows,
 } from "../operations/data-sources/row-streams.js";
@@ -98,8 +98,8 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   const append = q.flag("append");
   const delimiter = q.text("delimiter");
   const typesText = q.text("types");
-  const layout = createLayout(q.check(() => delimiterOf(delimiter)) ?? null);
-  const types = q.check(() => columnTypesOf(typesText)) ?? {};
+  const layout = createLayout(q.check(() => parseDelimiter(delimiter)) ?? null);
+  const types = q.check(() => parseColumnTypes(typesText)) ?? {};
   // An import from a page has the same limit as its other requests.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
   const mostOf = (format: RowFormat) => {
@@ -126,7 +126,7 @@ async function exportFile(request: FastifyRequest, reply: FastifyReply, entries:
   const { context } = request;
   const q = restRequest(request, context);
   const wantedFormat = q.text("format");
-  const format = q.check(() => exportFormat(wantedFormat)) ?? "json";
+  const format = q.check(() => parseExportFormat(wantedFormat)) ?? "json";
   const { name, texts } = await entries.exportFile(context, q.id("appId"), q.reference("ds"), {
     format,
     spreadsheet: q.flag("spreadsheet"),

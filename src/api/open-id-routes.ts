@@ -5,7 +5,7 @@
 import { parseCookie, stringifySetCookie } from "cookie";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
-import { type OpenId, type OpenIdFlow, readFlow, writeFlow } from "../operations/accounts/open-id.js";
+import { formatFlowCookie, type OpenId, type OpenIdFlow, parseFlowCookie } from "../operations/accounts/open-id.js";
 import { safeNextPath } from "../rules/next-path.js";
 import { signInRequest } from "./context.js";
 import { pathBefore } from "./page-origin.js";
@@ -34,7 +34,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     return safeNextPath(next, `${base}/studio`);
   };
   const beginFlow = (reply: FastifyReply, flow: OpenIdFlow) =>
-    reply.header("set-cookie", cookie(writeFlow(flow), FLOW_SECONDS)).header("cache-control", "no-store");
+    reply.header("set-cookie", cookie(formatFlowCookie(flow), FLOW_SECONDS)).header("cache-control", "no-store");
 
   app.get(`${PROVIDER_ROUTE}/start`, async (request, reply) => {
     const { url, flow } = await openId.start(providerIn(request), callbackOf(request), nextIn(request));
@@ -60,7 +60,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
   });
 
   app.get(`${PROVIDER_ROUTE}/callback`, async (request, reply) => {
-    const flow = readFlow(parseCookie(request.headers.cookie ?? "")[name]);
+    const flow = parseFlowCookie(parseCookie(request.headers.cookie ?? "")[name]);
     const callback = new URL(callbackOf(request));
     callback.search = new URL(request.url, callback).search;
     const outcome = await openId.finish(signInRequest(request.context), providerIn(request), flow, callback);

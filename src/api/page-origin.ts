@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
-import type { PageSession, PageSessions, Preview } from "../operations/client/page-sessions.js";
+import type { PageSession, PageSessions, PreviewPage } from "../operations/client/page-sessions.js";
 import { TRIGGER_ADDRESS } from "./http-triggers.js";
 import { KEPT_ROUTE } from "./kept-scripts.js";
 
@@ -22,7 +22,7 @@ export interface PageOrigin {
   /** Redirects a browser that came to the wrong origin to `path` at the right one; returns null if the origin is right. */
   moved(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply | null;
   /** Returns the session of an editor's page; null if the browser has been redirected. @throws as PageSessions.preview */
-  preview(request: FastifyRequest, reply: FastifyReply, preview: Preview): Promise<PageSession | null>;
+  preview(request: FastifyRequest, reply: FastifyReply, preview: PreviewPage): Promise<PageSession | null>;
 }
 
 const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
@@ -34,7 +34,7 @@ function isServedAtPageOrigin({ routeOptions: { url = "" }, query }: FastifyRequ
   return SERVED_ROUTES.includes(url) && (url !== DEBUG_PAGE || "html" in (query as object));
 }
 
-const pathOf = ({ appId, actionId }: Preview) =>
+const pathOf = ({ appId, actionId }: PreviewPage) =>
   actionId === null ? `/apps/${appId}/viewer?` : `/v3/apps/${appId}/actions/${actionId}/compile?html&`;
 
 /** Returns the path of a URL; "" if it has none. */

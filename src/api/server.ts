@@ -209,7 +209,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const answer = answers.open(caller);
     callWhenResponseEnds(request.raw, reply.raw, answer.close);
     Object.assign(request.context, { caller, answer });
-    answer.whenEnded(await limiter.enter(request.context, disconnectSignal));
+    answer.whenEnded(await limiter.acquireSlot(request.context, disconnectSignal));
     if (isOwn) return;
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
     request.context.retryFailed = readIdempotencyRetry(request.headers["idempotency-retry"]);

@@ -268,7 +268,7 @@ export function createSockets({
         }
         // `limiter` rejects only if the socket has closed while the operation waited.
         const releaseSlot = await limiter
-          .enter(callerOf(extra), () => websocketClosedSignal(extra.socket))
+          .acquireSlot(callerOf(extra), () => websocketClosedSignal(extra.socket))
           .catch(() => null);
         if (!releaseSlot) return completedError();
         operation.whenEnded(releaseSlot);

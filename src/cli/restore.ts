@@ -75,8 +75,8 @@ await runCommand(async () => {
         if (config.mediaBucket === null && SPACE_NAME.test(space))
           await rm(join(folder, space), { recursive: true, force: true });
       },
-      incoming: join(folder, "incoming"),
-      makeIndexes: () => createEntryIndexes({ url, log }).reconcile(),
+      temporaryDir: join(folder, "incoming"),
+      createIndexes: () => createEntryIndexes({ url, log }).reconcile(),
       warn: writeWarning,
     }),
   );

@@ -7,9 +7,9 @@ import type { AccessGate } from "./access/gate.js";
 import { createAlerts } from "./alerts/alerts.js";
 import type { MessageAcceptance } from "./communicate/acceptance.js";
 import { createCommunicate } from "./communicate/communicate.js";
-import { operatorMail } from "./communicate/destinations.js";
+import { readOperatorMail } from "./communicate/destinations.js";
 import type { MessageOutlet } from "./data-sources/hook-messages.js";
-import type { Store } from "./data-sources/store.js";
+import type { DataSourceStore } from "./data-sources/store.js";
 import { createVerification } from "./data-sources/verification.js";
 import { createNotify } from "./notifications/notify.js";
 import type { IntakeLimiter } from "./records/intake.js";
@@ -25,7 +25,7 @@ export function createMessaging(
   { config, db, notifications, baseUrl, now, log }: Surroundings,
   parts: {
     settings: ReturnType<typeof createSettings>;
-    store: Store;
+    store: DataSourceStore;
     scans: SecretScans;
     logEvents: LogEvents;
     intake: IntakeLimiter;
@@ -37,7 +37,7 @@ export function createMessaging(
   const { sessionOf } = store;
   const { allowPrivateNetwork, mailFrom } = config;
   const sharedParts = { db, allowPrivateNetwork, baseUrl, now, log };
-  const communicate = createCommunicate({ ...sharedParts, ...parts, operator: operatorMail(config) });
+  const communicate = createCommunicate({ ...sharedParts, ...parts, operator: readOperatorMail(config) });
   const connections = communicate.checked;
   const notify = createNotify({
     ...sharedParts,

@@ -10,7 +10,7 @@ import { createFrontDoor } from "../../src/api/health.js";
 import { createPort, type PortLimits } from "../../src/api/port.js";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { PAGE_SESSIONS_PER_ADDRESS } from "../../src/limits.js";
-import { visitorBlock } from "../../src/operations/client/visitors.js";
+import { hashVisitorAddress } from "../../src/operations/client/visitors.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -238,7 +238,7 @@ describe("the address of a visitor", () => {
       const addresses = Array.from({ length: 5 }, (_, at) => `192.0.2.${at}`);
       const statuses = await visit(proxy, (at) => `198.51.100.9, ${addresses[at]}`, 0, addresses.length);
       expect(statuses).to.deep.equal(Array(addresses.length).fill(200));
-      const blocks = addresses.map((address) => visitorBlock(1, address));
+      const blocks = addresses.map((address) => hashVisitorAddress(1, address));
       const sql = "SELECT DISTINCT visitor_block FROM credential WHERE visitor_block = ANY ($1)";
       expect(await services[proxy].db.query(sql, [blocks]), proxy).to.have.length(addresses.length);
     }

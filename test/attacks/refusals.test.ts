@@ -8,7 +8,7 @@ describe("rejections without a credential", () => {
     const refusalDelay = createRefusalDelay({
       immediateRejections: 3,
       windowMs: 3_600_000,
-      waitMs: 1,
+      delayMs: 1,
       maxDelayed: 3,
       maxDelayedPerSender: 2,
     });

@@ -115,8 +115,8 @@ export function restoreTo(to: RestoreTo, path: string): Promise<RestoreReport> {
     storeKeys: async (keys) => writeKeyFile(keyFileOf(dataDir), keys),
     openStore: (space) => openBlobStore({ folder: folderOf(dataDir), bucket: null, space }),
     removeSpace: (space) => rm(join(folderOf(dataDir), space), { recursive: true, force: true }),
-    incoming: join(folderOf(dataDir), "incoming"),
-    makeIndexes: () => createEntryIndexes({ url, log: pino({ level: "silent" }) }).reconcile(),
+    temporaryDir: join(folderOf(dataDir), "incoming"),
+    createIndexes: () => createEntryIndexes({ url, log: pino({ level: "silent" }) }).reconcile(),
     warn: (words) => void warnings.push(words),
   });
 }

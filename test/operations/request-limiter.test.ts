@@ -14,10 +14,10 @@ describe("requests in progress", () => {
   const present = () => new AbortController().signal;
 
   /** Starts `times` requests. @returns the number in progress, and functions that end them */
-  async function enter(times: number, visitor: Parameters<typeof limiter.enter>[0], gone = present) {
+  async function enter(times: number, visitor: Parameters<typeof limiter.acquireSlot>[0], gone = present) {
     const leaves: (() => void)[] = [];
     for (let time = 0; time < times; time += 1) {
-      limiter.enter(visitor, gone).then(
+      limiter.acquireSlot(visitor, gone).then(
         (leave) => leaves.push(leave),
         () => undefined,
       );
@@ -67,14 +67,14 @@ describe("requests in progress", () => {
     const visitor = { caller: caller("live", 9), address: "203.0.113.3" };
     const holding = await enter(2, visitor);
     const gone = new AbortController();
-    const waiting = limiter.enter(visitor, () => gone.signal).catch((error: ActionError) => error.status);
+    const waiting = limiter.acquireSlot(visitor, () => gone.signal).catch((error: ActionError) => error.status);
     const next = await enter(1, visitor);
     gone.abort(new Error("gone"));
     expect(await waiting).to.equal("REQUEST_INVALID");
     holding.shift()!();
     await settled();
     expect(next).to.have.length(1);
-    const late = limiter.enter(visitor, () => gone.signal).catch((error: ActionError) => error.status);
+    const late = limiter.acquireSlot(visitor, () => gone.signal).catch((error: ActionError) => error.status);
     expect(await late).to.equal("REQUEST_INVALID");
     await endAll(holding);
     await endAll(next);

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
 import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VISITORS_PER_ADDRESS } from "../../src/limits.js";
-import { visitorBlock } from "../../src/operations/client/visitors.js";
+import { hashVisitorAddress } from "../../src/operations/client/visitors.js";
 import { blocksOf, filledIn, readPage } from "../docs/pages.js";
 import { pushDevice, pushManagerOf } from "../harness/push-service.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
@@ -54,7 +54,7 @@ describe("pages on other origins", () => {
   const statusOf = ({ http, body }: { http: number; body: { status?: string } }) => `${http} ${body.status}`;
   const countCredentials = async (address: string) => {
     const sql = "SELECT count(*)::int AS count FROM credential WHERE visitor_block = $1";
-    return (await service.db.query(sql, [visitorBlock(service.appId, address)]))[0].count;
+    return (await service.db.query(sql, [hashVisitorAddress(service.appId, address)]))[0].count;
   };
 
   describe("the list of origins", () => {
@@ -204,7 +204,7 @@ describe("pages on other origins", () => {
       await service.db.query(
         `INSERT INTO credential (kind, hash, app_id, page_session, visitor_block, expires_at)
          SELECT 'live', sha256(n::text::bytea), $1, true, $2, now() + interval '1 hour' FROM generate_series(1, $3::int) AS n`,
-        [service.appId, visitorBlock(service.appId, address), VISITORS_PER_ADDRESS],
+        [service.appId, hashVisitorAddress(service.appId, address), VISITORS_PER_ADDRESS],
       );
       for (let time = 0; time < 3; time += 1)
         expect((await requestVisitorSession(SHOP_ORIGIN, null, address)).http).to.equal(201);

@@ -200,7 +200,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     });
 
     it("has no accessibility error of axe in the dialog of an ended session", async () => {
-      await createAccounts(service).sessions.endAll(person.user.id);
+      await createAccounts(service).sessions.endAllSessions(person.user.id);
       // Another instance ended the session, so the service learns of it by a notification.
       await until(async () => (await service.rest("GET", "/v1/apps", { as: person.token })).http === 401);
       await studio.open(`${service.appId}/app/audit`);

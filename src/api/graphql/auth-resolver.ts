@@ -7,7 +7,7 @@ import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { User } from "../../operations/access/people.js";
-import type { AccessPage } from "../../operations/accounts/access-events.js";
+import type { AccessEntryPage } from "../../operations/accounts/access-events.js";
 import type { SignInResult } from "../../operations/accounts/accounts.js";
 import type { Identity } from "../../operations/accounts/identities.js";
 import type { Passkey, PasskeyPage, SignedInRequest } from "../../operations/accounts/passkeys.js";
@@ -191,7 +191,7 @@ export class AuthResolver {
   @Mutation(() => Boolean, { description: "Ends all of the caller's own sessions except this one." })
   async endOtherAuthSessions(@Ctx() context: RequestContext): Promise<boolean> {
     const { personId, credentialId } = this.enterAccount(context);
-    await this.service.sessions.endAll(personId, credentialId);
+    await this.service.sessions.endAllSessions(personId, credentialId);
     return true;
   }
 
@@ -207,7 +207,7 @@ export class AuthResolver {
       description: "Cursor of the page: `nextCursor` of the previous page.",
     })
     cursor?: string | null,
-  ): Promise<AccessPage> {
+  ): Promise<AccessEntryPage> {
     const enteredOrganization = await this.gate.enterOrganization(context, "manageOrganization", organizationId);
     return this.service.listAccess(enteredOrganization.organizationId, enteredOrganization.caller.kind === "admin", {
       limit,

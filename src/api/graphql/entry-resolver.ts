@@ -9,7 +9,7 @@ import type { Entries, ImportFile } from "../../operations/data-sources/entries.
 import type { Entry } from "../../operations/data-sources/entry.js";
 import type { CommitResult } from "../../operations/data-sources/entry-commits.js";
 import type { EntryExportOptions } from "../../operations/data-sources/entry-export.js";
-import type { EntryNews } from "../../operations/data-sources/entry-feed.js";
+import type { EntryChangeMessage } from "../../operations/data-sources/entry-feed.js";
 import type { ImportResult } from "../../operations/data-sources/entry-imports.js";
 import type { FoundEntries } from "../../operations/data-sources/entry-reads.js";
 import { guardSource } from "../../operations/records/live-source.js";
@@ -112,7 +112,7 @@ export class EntryResolver {
     },
   })
   dataSourceChanged(
-    @Root() news: EntryNews,
+    @Root() news: EntryChangeMessage,
     @AppId() _appId: number,
     @Ref("dataSourceId") _ref: EntityReference,
     @Arg("where", () => GraphQLJSON, {
@@ -126,7 +126,7 @@ export class EntryResolver {
     })
     _since?: string,
     @ByReference() _by?: ReferenceKind | null,
-  ): EntryNews {
+  ): EntryChangeMessage {
     return news;
   }
 

@@ -3,7 +3,7 @@ import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } fro
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { ActionComparisons, Comparison } from "../../operations/actions/comparison.js";
-import type { RestoredAction, Restoring } from "../../operations/actions/restoring.js";
+import type { RestoreResult, Restoring } from "../../operations/actions/restoring.js";
 import type { Version, Versions } from "../../operations/actions/versions.js";
 import type { Endpoints } from "../../operations/http/endpoints.js";
 import { changedScripts, type ScriptChange } from "../../rules/action-diff.js";
@@ -65,7 +65,7 @@ export class VersionResolver {
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("versionId", () => Int, { description: "ID of the version." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-  ): Promise<RestoredAction> {
+  ): Promise<RestoreResult> {
     const caller = await this.gate.enter(context, "restoreVersion", appId);
     const target = { appId, id: actionId, precondition: preconditionOf(ifUpdatedAt) };
     const restoredAction = await this.services.restoring.restore(caller, target, versionId);

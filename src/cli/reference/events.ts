@@ -68,6 +68,6 @@ export function eventsPage(root: string): string {
     "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. These entries cannot start an action. To get a message about failed runs, use [alerts](alerts.md). To send errors elsewhere, catch them in the code, or let a program read `GET /v3/apps/:appId/runs?state=failed`.",
     "## Audit log",
     `The audit log has the changes that people and tokens make. Its entries start no action, but a program can read them. \`GET /v1/apps/:id/audit\` lists those of an app ([example](../guides/who-changed-what.md)), with these types: ${list(auditTypes(root, ["recordChange(", "auditMedia("], TYPES_IN_SQL))}.`,
-    `\`GET /v1/organizations/:id/audit\` lists the changes of an organization and of its people. Their types: ${list(auditTypes(root, ["recordAccess("]))}.`,
+    `\`GET /v1/organizations/:id/audit\` lists the changes of an organization and of its people. Their types: ${list(auditTypes(root, ["recordAccessEvent("]))}.`,
   ]);
 }

@@ -1,6 +1,6 @@
 /**
- * Creates, lists and revokes the tokens of an app that people create (api, viewer and live tokens). Logs a warning
- * before a token expires.
+ * Creates, lists and revokes an app's tokens of the kinds "api", "viewer" and "live". Logs a warning before an API
+ * token expires.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -29,9 +29,9 @@ export interface TokenSummary {
   scopes: Scope[] | null;
   createdAt: string;
   expiresAt: string | null;
-  /** Time of the last use, to the minute; null if the token was never used. */
+  /** Time of the token's last use, rounded to the minute; null if the token was never used. */
   lastUsedAt: string | null;
-  /** Network address of the last use. */
+  /** Network address from which the token was last used; null if the token was never used. */
   lastUsedAddress: string | null;
 }
 
@@ -44,21 +44,24 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
 /** A token of an app, with the `updatedAt` from which its ETag is computed. */
 export type TaggedToken = TokenSummary & ListItemVersion;
 
-/** Adds `updatedAt` for the ETag. It equals `createdAt`, because a token can be revoked but not changed. */
-const addTokenState = (token: TokenSummary): TaggedToken => ({ ...token, updatedAt: token.createdAt });
+/**
+ * Adds `updatedAt`, from which the ETag of the token is computed. `updatedAt` equals `createdAt`, because a token can
+ * be revoked but not changed.
+ */
+const addUpdatedAt = (token: TokenSummary): TaggedToken => ({ ...token, updatedAt: token.createdAt });
 
 const IS_VALID_TOKEN =
   "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
-const COUNT = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${IS_VALID_TOKEN}`;
-const WARN_BEFORE = "interval '7 days'";
+const COUNT_VALID_TOKENS = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${IS_VALID_TOKEN}`;
+const EXPIRY_WARNING_INTERVAL = "interval '7 days'";
 /* Sets the time of the expiry warning once, so that only one process logs the warning. */
 const MARK_EXPIRY_WARNED = `
   UPDATE credential SET expiry_warned_at = now()
-   WHERE kind = 'api' AND ${IS_VALID_TOKEN} AND expires_at < now() + ${WARN_BEFORE} AND expiry_warned_at IS NULL
-     AND created_at < expires_at - ${WARN_BEFORE}
+   WHERE kind = 'api' AND ${IS_VALID_TOKEN} AND expires_at < now() + ${EXPIRY_WARNING_INTERVAL} AND expiry_warned_at IS NULL
+     AND created_at < expires_at - ${EXPIRY_WARNING_INTERVAL}
   RETURNING id, app_id AS "appId", name, expires_at AS "expiresAt"`;
 
-async function listWhere(db: DataSource, condition: string, appId: number): Promise<TokenSummary[]> {
+async function selectValidTokens(db: DataSource, condition: string, appId: number): Promise<TokenSummary[]> {
   const tokenRows = await rows<TokenRow>(
     db,
     `SELECT id, kind, name, person_id AS "userId", scopes, created_at AS "createdAt", expires_at AS "expiresAt",
@@ -76,19 +79,19 @@ async function listWhere(db: DataSource, condition: string, appId: number): Prom
 
 /** Returns the app's tokens, and the sessions of administrators and of all people with a role on the app. */
 export const listTokensWithSessions = (db: DataSource, appId: number): Promise<TokenSummary[]> =>
-  listWhere(
+  selectValidTokens(
     db,
     `(app_id = $1 OR kind = 'admin' OR kind = 'editor' AND person_id IN (SELECT person_id FROM app_role WHERE app_id = $1))`,
     appId,
   );
 
-/** @throws REQUEST_INVALID */
-function scopesOf(value: unknown, kind: unknown): Scope[] | null {
+/** Parses the field "scopes" of a new token; null for a token without scopes. @throws REQUEST_INVALID */
+function parseScopes(value: unknown, kind: unknown): Scope[] | null {
   if (value === undefined || value === null) return null;
   if (kind !== "api") throw new ActionError("REQUEST_INVALID", '"scopes" is only allowed for tokens of the kind "api"');
   const knownScopes: readonly unknown[] = SCOPES;
   if (!Array.isArray(value) || value.length === 0 || value.length > SCOPES.length) {
-    refuseField("scopes", `a list of 1 to ${SCOPES.length}`, value);
+    refuseField("scopes", `a list of 1 to ${SCOPES.length} scopes`, value);
   }
   const at = value.findIndex((scope) => !knownScopes.includes(scope));
   if (at >= 0) {
@@ -99,8 +102,11 @@ function scopesOf(value: unknown, kind: unknown): Scope[] | null {
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/;
 
-/** @throws REQUEST_INVALID unless `value` is a time in the future, null or undefined */
-function expiryOf(value: unknown): Date | null {
+/**
+ * Parses the field "expiresAt" of a new token. @throws REQUEST_INVALID unless it is a time in the future, null or
+ * undefined
+ */
+function parseExpiry(value: unknown): Date | null {
   if (value === undefined || value === null) return null;
   const text = value instanceof Date ? value.toISOString() : value;
   const time = typeof text === "string" && ISO_TIME.test(text) ? Date.parse(text) : Number.NaN;
@@ -123,7 +129,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
   return {
     /** Lists the app's valid tokens, the newest first. */
     async list(appId: number): Promise<TaggedToken[]> {
-      return (await listWhere(db, "app_id = $1", appId)).map(addTokenState);
+      return (await selectValidTokens(db, "app_id = $1", appId)).map(addUpdatedAt);
     },
 
     /** Creates a token. Only this response contains the token's secret. @throws REQUEST_INVALID */
@@ -134,11 +140,11 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       }
       const personId = await people.requireAppUser(appId, optionalId(data["userId"], "userId"));
       const name = data["name"] === undefined || data["name"] === null ? null : requiredText(data["name"], "name");
-      const scopes = scopesOf(data["scopes"], kind);
-      const expiresAt = expiryOf(data["expiresAt"]);
+      const scopes = parseScopes(data["scopes"], kind);
+      const expiresAt = parseExpiry(data["expiresAt"]);
       return db.transaction(async (manager) => {
         await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
-        const [tokenCount] = await rows<{ count: number }>(manager, COUNT, [appId]);
+        const [tokenCount] = await rows<{ count: number }>(manager, COUNT_VALID_TOKENS, [appId]);
         if (tokenCount!.count >= TOKENS_PER_APP) {
           throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused ones`);
         }
@@ -154,7 +160,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
     /** Revokes a token in every process. @throws NOT_FOUND, RESOURCE_CHANGED */
     async revoke(caller: Caller, { appId, id, precondition }: TokenTarget): Promise<void> {
       if (precondition) {
-        const tokens = (await listWhere(db, "app_id = $1", appId)).map(addTokenState);
+        const tokens = (await selectValidTokens(db, "app_id = $1", appId)).map(addUpdatedAt);
         const token = tokens.find((token) => token.id === id);
         if (token) requireInList(token, [tokens], precondition);
       }

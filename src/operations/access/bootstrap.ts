@@ -7,7 +7,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Credentials } from "./credentials.js";
 
-/** Content of credentials.json. */
+/** Content of the file credentials.json: the IDs and tokens of the app that the first start creates. */
 export interface FirstCredentials {
   baseUrl: string;
   organizationId: number;
@@ -31,7 +31,7 @@ async function createFirstCredentials(
   credentials: Credentials,
 ): Promise<Omit<FirstCredentials, "baseUrl"> | null> {
   return db.transaction(async (manager) => {
-    // If several processes start on one empty database, one of them creates the first app.
+    // The lock makes concurrent first starts wait: only one of these processes creates the first app.
     await manager.query("LOCK TABLE organization IN EXCLUSIVE MODE");
     if ((await rows(manager, "SELECT 1 FROM organization LIMIT 1")).length > 0) return null;
     const organizationId = await insertRow(manager, "INSERT INTO organization (name) VALUES ($1)", [
@@ -71,7 +71,8 @@ function writeCredentialsFile(path: string, content: FirstCredentials): void {
 
 /**
  * Creates the first app in an empty database and writes its credentials to `credentials.json` (mode 0600) in `dataDir`.
- * At later starts, it only updates the URL in that file. Returns the path if the file was created.
+ * Later starts only update the service's URL in that file. Returns the path of the file if this start created it,
+ * otherwise null.
  */
 export async function bootstrap(options: {
   db: DataSource;
@@ -91,7 +92,7 @@ export async function bootstrap(options: {
     const storedCredentials = JSON.parse(readFileSync(path, "utf8")) as FirstCredentials;
     if (storedCredentials.baseUrl !== baseUrl) writeCredentialsFile(path, { ...storedCredentials, baseUrl });
   } catch {
-    // The operator may have removed the file. The service does not need it.
+    // The file is missing: the operator may have removed it. The service itself does not need it.
   }
   return null;
 }

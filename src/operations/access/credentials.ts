@@ -15,13 +15,16 @@ import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
 /**
  * PostgreSQL notification channel. A message is the ID of a credential that has ended, or an empty text if any
- * credential or right may have changed.
+ * credential or any person's rights may have changed.
  */
 export const CREDENTIAL_CHANNEL = "svc_credential";
 
-/** Maximum age of a cached caller. If a notification is lost, a revoked token works for this long. */
-const CACHE_MS = 5_000;
-const CACHE_MAX = 10_000;
+/**
+ * Maximum time in milliseconds that a process caches the caller of a token. If the notification of a revocation is
+ * lost, the revoked token works for this long.
+ */
+const CALLER_CACHE_MS = 5_000;
+const CALLER_CACHE_MAX_ENTRIES = 10_000;
 
 export interface NewCredential {
   kind: CredentialKind;
@@ -31,17 +34,17 @@ export interface NewCredential {
   name?: string | null;
   expiresAt?: Date | null;
   /**
-   * True if the service issued the credential to one of its own pages (client/page-sessions.ts). It ends with the
-   * sign-in of the person who opened the page, or when the app is unpublished.
+   * True for the credential of an app page that the service itself serves (client/page-sessions.ts). The credential
+   * ends with the session of the person who opened the page, or when the app is unpublished.
    */
   isPageSession?: boolean;
   parentId?: number | null;
   actionId?: number | null;
-  /** Hashed block of network addresses that a visitor's session was created for. */
+  /** Hash of the network address range that a visitor's session was created for. */
   visitorBlock?: Buffer | null;
   /** Scopes of an API token; null if the token has all rights. */
   scopes?: readonly Scope[] | null;
-  /** Secret to store instead of a generated token. */
+  /** Secret to use as the token; if missing, the service generates a token. */
   secret?: string | undefined;
 }
 
@@ -64,25 +67,31 @@ interface CredentialRow {
   scopes: Scope[] | null;
   roles: [appId: number, role: Role][] | null;
   organizations: [organizationId: number, role: Role][] | null;
-  /** Roles on the app of the person who has authorized an OAuth token; null for all other credentials. */
+  /**
+   * For an OAuth token: the roles on the app of the person who authorized the token. Null for all other credentials.
+   */
   granted: Role[] | null;
   session: "full" | "provisional" | null;
-  /** True if the last use of a person's session was stored more than a minute ago; null for other credentials. */
+  /**
+   * For a person's session: true if `last_used_at` must be updated, because it is more than a minute old. Null for
+   * other credentials.
+   */
   isSessionDue: boolean | null;
-  /** True for a token whose last use was stored more than a minute ago, or never. */
+  /** For a token: true if `last_used_at` must be updated, because it is empty or more than a minute old. */
   isUseDue: boolean;
 }
 
 /**
- * SQL condition that is true if the OAuth grant `g` is valid. A grant that was created with a token ends with that
- * token.
+ * SQL condition that is true if the OAuth grant `g` is valid. If a person used a token to create the grant, the grant
+ * ends when that token ends.
  */
 export const IS_GRANT_VALID = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
 
 /**
- * Selects a valid credential. A live page's session is valid while the app is published, other pages' while the sign-in
- * and the right are.
+ * Selects the valid credential with the hash $1. The session of a live page is valid while the app is published. The
+ * session of another page is valid while the person who opened it is signed in and is an administrator or has one of
+ * the roles $2 on the app.
  */
 const SELECT_CREDENTIAL = `
   SELECT c.id, CASE WHEN person.is_administrator AND NOT session.is_provisional THEN 'admin' ELSE c.kind END AS kind,
@@ -118,8 +127,9 @@ const SELECT_CREDENTIAL = `
        END)`;
 
 /**
- * Extends a session while it is used, up to its maximum lifetime. Skips a locked person, because waiting could cause a
- * deadlock: changes of roles lock the person first, then the credential.
+ * Extends a session that is in use, up to its maximum lifetime. Does not update a person's row that another transaction
+ * has locked. Waiting for it could cause a deadlock, because changes of roles lock the person first, then the
+ * credential.
  */
 const RENEW_CREDENTIAL = `
   WITH used AS (
@@ -145,11 +155,13 @@ const EXPIRE_CREDENTIAL = `
   WITH ended AS (UPDATE credential SET expires_at = now() WHERE id = $1 RETURNING id)
   SELECT pg_notify('${CREDENTIAL_CHANNEL}', id::text) FROM ended`;
 
-/** Called with the ID of a credential that has ended; with null if any credential or right may have changed. */
+/**
+ * Receives the ID of a credential that has ended, or null if any credential or any person's rights may have changed.
+ */
 type CredentialWatcher = (id: number | null) => void;
 
-/** Returns the role of a person on each app. If a person has two roles on one app, the higher one counts. */
-function highestByApp(roles: readonly [appId: number, role: Role][]): Map<number, Role> {
+/** Returns a person's role by app ID. If a person has two roles on one app, the higher role is used. */
+function highestRoleByApp(roles: readonly [appId: number, role: Role][]): Map<number, Role> {
   const highestRoles = new Map<number, Role>();
   for (const [appId, role] of roles)
     if (isRoleAbove(role, highestRoles.get(appId) ?? null)) highestRoles.set(appId, role);
@@ -162,7 +174,7 @@ function toCaller(row: CredentialRow): Caller {
     kind: row.kind,
     personId: row.personId,
     appId: row.appId,
-    roles: highestByApp(row.roles ?? []),
+    roles: highestRoleByApp(row.roles ?? []),
     organizations: new Map(row.organizations ?? []),
     scopes: row.scopes,
     ...(row.granted && { grantor: highestOf(row.granted) }),
@@ -177,11 +189,17 @@ function toCaller(row: CredentialRow): Caller {
 
 const cacheKeyOf = (token: string): string => hash("sha256", token, "base64");
 
-/** Creates the cache of unknown tokens, which saves queries, and the limit of unknown tokens per network address. */
+/**
+ * Creates the cache of recently unknown tokens, which avoids database queries, and the limit of unknown tokens per
+ * network address.
+ */
 function createUnknownTokens() {
-  const recentlyUnknown = new LRUCache<string, true>({ max: CACHE_MAX, ttl: CACHE_MS });
-  /** Tokens that were valid in this process before. Unknown tokens from the same address never block them. */
-  const onceValid = new LRUCache<string, true>({ max: CACHE_MAX });
+  const recentlyUnknown = new LRUCache<string, true>({ max: CALLER_CACHE_MAX_ENTRIES, ttl: CALLER_CACHE_MS });
+  /**
+   * Keys of tokens that were valid in this process before. Other clients' unknown tokens from the same address never
+   * block these tokens.
+   */
+  const previouslyValidKeys = new LRUCache<string, true>({ max: CALLER_CACHE_MAX_ENTRIES });
   const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   return {
     has: (key: string): boolean => recentlyUnknown.has(key),
@@ -189,21 +207,25 @@ function createUnknownTokens() {
       recentlyUnknown.set(key, true);
     },
     markFound(key: string): void {
-      onceValid.set(key, true);
+      previouslyValidKeys.set(key, true);
     },
     clear: () => recentlyUnknown.clear(),
 
-    /** @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens and this one was never valid here */
+    /**
+     * @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens, unless this token was valid in this
+     *   process before
+     */
     checkRate(key: string, address: string | undefined): void {
-      if (address === undefined || onceValid.has(key)) return;
+      if (address === undefined || previouslyValidKeys.has(key)) return;
       const retryAfter = unknownTokenBucket.takeTokens(addressBlock(address), 0);
       if (retryAfter > 0) throw rateLimitError("too many unknown tokens from this address", retryAfter);
     },
     /**
-     * Counts an unknown token. Lookups in flight and failed queries are not counted, because their tokens may be valid.
+     * Counts an unknown token for its network address. The caller does not count lookups that are in progress or have
+     * failed, because their tokens may be valid.
      */
     countMiss(key: string, address: string | undefined): void {
-      if (address !== undefined && !onceValid.has(key)) unknownTokenBucket.charge(addressBlock(address), 1);
+      if (address !== undefined && !previouslyValidKeys.has(key)) unknownTokenBucket.charge(addressBlock(address), 1);
     },
   };
 }
@@ -211,13 +233,13 @@ function createUnknownTokens() {
 export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
-  const callersByHash = new LRUCache<string, Caller>({ max: CACHE_MAX, ttl: CACHE_MS });
+  const callersByHash = new LRUCache<string, Caller>({ max: CALLER_CACHE_MAX_ENTRIES, ttl: CALLER_CACHE_MS });
   const unknownTokens = createUnknownTokens();
   /**
-   * Valid run tokens that this process has issued: from credential ID to key in `callersByHash`. The key is empty until
-   * the token was resolved.
+   * Valid run tokens that this process has issued. Maps the credential ID to the token's key in `callersByHash`; the
+   * key is empty until the token is first used.
    */
-  const runTokenKeys = new LRUCache<number, string>({ max: CACHE_MAX });
+  const runTokenKeys = new LRUCache<number, string>({ max: CALLER_CACHE_MAX_ENTRIES });
   const watchers = new Set<CredentialWatcher>();
   let epoch = 0;
   const forgetCallers = () => {
@@ -232,13 +254,15 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
   });
   notifications.onGap(forgetCallers);
 
-  /** Notifies all processes that rights have changed. This process applies the change immediately. */
+  /**
+   * Tells all processes to drop their cached callers, because rights have changed. This process drops them immediately.
+   */
   async function announceChange(executor: Executor = db): Promise<void> {
     await executor.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
     forgetCallers();
   }
 
-  /** Renews a session that is in use. If the database rejects writes, the session continues unchanged. */
+  /** Extends the expiry of a session that is in use. If the database is read-only, the session keeps its old expiry. */
   async function renewExpiry({ id, expiresAt }: CredentialRow, address: string): Promise<Date | null> {
     const values = [id, address, SESSION_IDLE_MS, SESSION_LIFETIME_MS];
     const renewedRows = await rows<{ expiresAt: Date }>(db, RENEW_CREDENTIAL, values).catch(() => []);
@@ -248,13 +272,16 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
   return {
     announce: announceChange,
 
-    /** Calls `watcher` whenever a credential or right may have changed; the returned function unsubscribes. */
+    /**
+     * Calls `watcher` whenever a credential or a person's rights may have changed. Returns a function that
+     * unsubscribes.
+     */
     watch(watcher: CredentialWatcher): () => void {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
     },
 
-    /** Creates a credential. Only this return value contains the token; the database stores its hash. */
+    /** Creates a credential. Only the return value contains the token; the database stores a hash of the token. */
     async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {
       const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
       const {
@@ -273,11 +300,11 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     },
 
     /**
-     * Returns the token's caller, or null if the token is unknown, revoked or expired. Does not query the database for
-     * a malformed token, or for one that was unknown a moment ago.
-     * @param address network address of the sender, by which unknown tokens are counted
-     * @throws ActionError RATE_LIMIT_EXCEEDED for a token that was never valid in this process, from an address that
-     *   sent too many unknown tokens
+     * Returns the caller that the token belongs to, or null if the token is unknown, revoked or expired. Does not query
+     * the database for a malformed token, or for a token that was unknown in the last seconds.
+     * @param address network address of the sender; unknown tokens are counted per address
+     * @throws ActionError RATE_LIMIT_EXCEEDED if the address sent too many unknown tokens and this token was never
+     *   valid in this process
      */
     async resolve(token: string, address?: string): Promise<Caller | null> {
       if (!isWellFormedToken(token)) return null;
@@ -298,13 +325,14 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       }
       unknownTokens.markFound(key);
       if (row.isSessionDue && address !== undefined) row.expiresAt = await renewExpiry(row, address);
-      // Nothing waits for this write. It is lost if the database rejects writes.
+      // The caller does not wait for this write of the token's last use. An error is ignored, because the database may
+      // be read-only.
       if (row.isUseDue) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
       const caller = toCaller(row);
-      // A run's token ends with the run. Only the process that issued the token removes it from its cache then, so
-      // other processes do not cache the token.
+      // The token of a run ends with the run. Only the process that issued the token then removes the token from its
+      // cache, so other processes never cache it.
       const isCacheable = row.kind !== "task" || runTokenKeys.has(row.id);
-      // The result is not cached if rights changed while the database answered.
+      // If rights changed during the query, the caller that it returned may be outdated, so it is not cached.
       if (epochBefore !== epoch || !isCacheable) return caller;
       callersByHash.set(key, caller);
       if (row.kind === "task") runTokenKeys.set(row.id, key);
@@ -312,7 +340,8 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     },
 
     /**
-     * Ends a run's token. Notifies only connections that are open for the token, because no other process caches it.
+     * Ends the token of a run. Notifies only open connections that use the token; the caches of other processes never
+     * contain it.
      */
     async expire(id: number): Promise<void> {
       const key = runTokenKeys.get(id);

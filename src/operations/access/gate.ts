@@ -1,6 +1,6 @@
 /**
- * Checks each operation before it runs: the caller's right, the existence of the app, and the rate limit.
- * rules/access.ts has the permission table.
+ * Checks each operation before it runs: the caller's right, the existence of the app, and the rate limit. The
+ * permission table is in rules/access.ts.
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -23,88 +23,106 @@ import {
   rateWindowOf,
 } from "../../rules/access.js";
 
-/** Parts of a request that the access check reads, and the quota that it sets for the headers of the response. */
+/**
+ * Parts of a request that the access check reads. The check sets `quota`, the remaining requests, for the headers of
+ * the response.
+ */
 export interface Visitor {
   caller: Caller | null;
   /** Network address of the request. */
   address?: string;
   quota?: RateAnswer & { limit: number };
   /**
-   * Fault of the request, which is reported only after the caller's right has been checked, so that callers without the
+   * Error in the request. It is thrown only after the caller's right has been checked, so that callers without the
    * right do not see it.
    */
   deferred?: ActionError;
-  /** An unknown field of the body, which is reported after all other faults. */
+  /** Error for an unknown field of the body. It is thrown after all other checks of the request have passed. */
   unknownField?: ActionError;
 }
 
-/** Throws the fault of the request that was deferred until access was checked. Does nothing if there is none. */
+/**
+ * Throws the error of the request that was held back until the access check had passed. Does nothing if there is no
+ * such error.
+ */
 export function throwDeferred({ deferred }: Pick<Visitor, "deferred">): void {
   if (deferred) throw deferred;
 }
 
-/** A request for an operation that the app's access rules may allow. */
+/** A request that passed `admit`: for an operation that the app's access rules may allow. */
 export interface AdmittedRequest {
   /** Caller of the request; null for anonymous callers. */
   caller: Caller | null;
-  /** True if the access table allows the operation; otherwise the access rules decide. */
+  /** True if the permission table allows the operation. If false, the app's access rules decide. */
   isTrusted: boolean;
   /** The network address of the request. */
   address?: string;
-  /** A fault of the request that the operation reports after the access rules have granted the right. */
+  /** Error in the request. The operation throws it after the access rules have granted the right. */
   deferred?: ActionError;
-  /** An unknown field of the body, which the operation reports after all other faults. */
+  /** Error for an unknown field of the body. The operation throws it after all its other checks have passed. */
   unknownField?: ActionError;
 }
 
-/** Returns the caller with the parts of the request that operations need. */
-const callerOf = (caller: Caller, { address, unknownField }: Visitor): Caller => ({
+/**
+ * Returns the caller with two parts of the request that operations need: the network address and the error for an
+ * unknown field.
+ */
+const addRequestToCaller = (caller: Caller, { address, unknownField }: Visitor): Caller => ({
   ...caller,
   ...(address !== undefined && { address }),
   ...(unknownField && { unknownField }),
 });
 
 export interface AccessGate {
-  /** True if the app exists; existing apps are cached. */
+  /** Returns true if the app exists. The result for an existing app is cached. */
   appExists(appId: number): Promise<boolean>;
   /**
-   * Admits the visitor to `operation` on the app.
+   * Checks that the caller may use `operation` on the app, and counts the request in the app's rate limit.
    * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (only for administrators), RATE_LIMIT_EXCEEDED, OVERLOADED on a full
    *   disk
    */
   enter(visitor: Visitor, operation: Operation, appId: number): Promise<Caller>;
   /**
-   * Admits callers to an operation that access rules may grant to visitors, with or without a credential. The operation
-   * then checks the rules.
+   * Admits a request, with or without a credential, to an operation that the app's access rules may allow. The
+   * operation then checks these rules.
    * @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
    */
   admit(visitor: Visitor, operation: Operation, appId: number): Promise<AdmittedRequest>;
-  /** Repeats the permission check of `enter` for an admitted caller. Counts no request. @throws FORBIDDEN */
+  /**
+   * Repeats the permission check of `enter` for a caller that passed it before. Does not count a request. @throws
+   * FORBIDDEN
+   */
   recheck(caller: Caller, operation: Operation, appId: number): void;
-  /** Repeats the permission check of `admit` for an admitted caller. Counts no request. @throws FORBIDDEN */
+  /**
+   * Repeats the permission check of `admit` for a caller that passed it before. Does not count a request. @throws
+   * FORBIDDEN
+   */
   readmit(caller: Caller, operation: Operation, appId: number): void;
-  /** Counts one message of an admitted request in the app's rate limit for messages. @throws RATE_LIMIT_EXCEEDED */
+  /** Counts one message of `sender` in the app's rate limit for messages. @throws RATE_LIMIT_EXCEEDED */
   countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
   /**
-   * Counts a request to an HTTP trigger after its credential was checked.
+   * Counts a request to an HTTP trigger. Call it after the credential of the request was checked.
    * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
   enterTrigger(visitor: Visitor, appId: number): Promise<void>;
   /**
-   * Counts a webhook of a git server after its signature was checked.
+   * Counts a webhook request of a git server. Call it after the signature of the request was checked.
    * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
   enterGitWebhook(visitor: Visitor, appId: number): Promise<void>;
   /**
-   * Counts a tool call of an agent, in addition to the requests of the operations that the tool uses.
+   * Counts an agent's tool call in the app's rate limit. The operations that the tool uses are counted as well.
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
   countToolCall(visitor: Visitor, appId: number): Promise<void>;
-  /** Checks access to an operation that belongs to no app. A person needs no role for it. */
+  /**
+   * Checks access to an operation that belongs to no app, such as reading one's own account. A person needs no role for
+   * it.
+   */
   enterService(visitor: Visitor, operation: Operation): Caller;
   /**
-   * Admits the visitor to an operation of one organization. Null stands for the caller's first organization in which
-   * the operation is allowed.
+   * Checks access to an operation on an organization. If the organization's ID is null, selects the caller's first
+   * organization in which the operation is allowed.
    * @throws ActionError UNAUTHORIZED, FORBIDDEN, NOT_FOUND (only for administrators)
    */
   enterOrganization(
@@ -114,12 +132,12 @@ export interface AccessGate {
   ): Promise<{ caller: Caller; organizationId: number }>;
 }
 
-const EXISTING_MS = 5_000;
-const EXISTING_MAX = 10_000;
+const EXISTING_APP_CACHE_MS = 5_000;
+const EXISTING_APP_CACHE_MAX_ENTRIES = 10_000;
 
 const FIND_ORGANIZATION = "SELECT id FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1";
 
-/** @throws OVERLOADED */
+/** Rejects operations that write data while the disk is nearly full. @throws OVERLOADED */
 function refuseIfDiskIsFull(operation: Operation, level: DiskSpaceLevel): void {
   const addedResource = RESOURCE_ADDED_BY[operation];
   if (addedResource === "nothing" || (addedResource === "runs" && level !== "spent")) return;
@@ -136,14 +154,12 @@ export function createGate(options: {
   diskSpace: DiskSpace;
 }): AccessGate {
   const { db, window, limits, diskSpace } = options;
-  /**
-   * Apps that existed when they were last looked up. An entry stays correct, because the service never deletes an app.
-   */
-  const existingApps = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
+  /** IDs of apps that are known to exist. An entry stays correct, because the service never deletes an app. */
+  const existingApps = new LRUCache<number, true>({ max: EXISTING_APP_CACHE_MAX_ENTRIES, ttl: EXISTING_APP_CACHE_MS });
 
   /**
-   * Counts one request in the app's rate window. Visitors can use the whole window, but what they use above their share
-   * is added to the limit of the app's own credentials, so that visitors cannot lock out editors and back ends.
+   * Counts one request in the app's rate window. Visitors can use the whole window. Requests of visitors above their
+   * share do not reduce the limit of the app's own credentials, so that visitors cannot lock out editors and back ends.
    */
   async function countInBuckets(
     visitor: Visitor,
@@ -159,7 +175,7 @@ export function createGate(options: {
       if (visitorExcess > 0)
         windowState = await window.takeTokens(appId, name, { limit: limit + visitorExcess, windowMs });
     }
-    // A GraphQL document with several limited fields reports the smallest remaining quota.
+    // A GraphQL document can use several rate-limited fields. The response then reports the smallest remaining quota.
     const remaining = Math.min(limit, windowState.remaining);
     if (remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...windowState, remaining, limit };
     if (windowState.accepted) return;
@@ -234,13 +250,14 @@ export function createGate(options: {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayEnter(caller, operation, appId)) throw new ActionError("FORBIDDEN");
-      // Other credentials only have rights on existing apps. An administrator can pass any app ID.
+      // An administrator can send the ID of any app, so the app may not exist. Other credentials have rights only on
+      // existing apps.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = rateClassOf(operation);
       if (rateClass) await countRequest(visitor, caller, rateClass, appId);
       throwDeferred(visitor);
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull(operation, diskSpace.level());
-      return callerOf(caller, visitor);
+      return addRequestToCaller(caller, visitor);
     },
 
     recheck(caller, operation, appId) {
@@ -281,7 +298,7 @@ export function createGate(options: {
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayEnterService(caller, operation)) throw new ActionError("FORBIDDEN");
       throwDeferred(visitor);
-      return callerOf(caller, visitor);
+      return addRequestToCaller(caller, visitor);
     },
 
     async enterOrganization(visitor, operation, organizationId) {
@@ -295,11 +312,11 @@ export function createGate(options: {
         const [organization] = await rows<{ id: number }>(db, FIND_ORGANIZATION, [id]);
         if (!organization) throw new ActionError("NOT_FOUND", "there is no organization with this ID");
         throwDeferred(visitor);
-        return { caller: callerOf(caller, visitor), organizationId: organization.id };
+        return { caller: addRequestToCaller(caller, visitor), organizationId: organization.id };
       }
       if (id === null || !mayEnterOrganization(caller, operation, id)) throw new ActionError("FORBIDDEN");
       throwDeferred(visitor);
-      return { caller: callerOf(caller, visitor), organizationId: id };
+      return { caller: addRequestToCaller(caller, visitor), organizationId: id };
     },
   };
 }

@@ -1,11 +1,13 @@
-/** Limits the rate of messages on websockets: per socket, per credential and per address. */
+/**
+ * Limits the rate of messages that clients send over WebSockets: per socket, per credential and per network address.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket, type TokenBucket } from "../../engine/token-bucket.js";
 import { SOCKET_MESSAGES_PER_SENDER, SOCKET_MESSAGES_PER_SOCKET } from "../../limits.js";
 
 const MESSAGE_RATES = { socket: SOCKET_MESSAGES_PER_SOCKET, sender: SOCKET_MESSAGES_PER_SENDER };
 
-/** @param wait waits for a number of seconds; tests replace it */
+/** @param wait waits for the passed number of seconds; tests replace it with a function that does not wait */
 export function createMessageRate(
   rates = MESSAGE_RATES,
   wait = (waitSeconds: number): Promise<void> => delay(waitSeconds * 1_000),
@@ -28,8 +30,8 @@ export function createMessageRate(
   return {
     /**
      * Counts one message for its socket, and for each key in `senderKeys` (the credential and the network address).
-     * @returns null if the message can be handled now, otherwise a promise that resolves when this is so or the socket
-     *   has closed
+     * @returns null if the message can be handled now, otherwise a promise that resolves when the message can be
+     *   handled or the socket has closed
      */
     takeMessage(socket: string, senderKeys: readonly string[], isOpen: () => boolean): Promise<void> | null {
       const counts = [[sockets, socket] as const, ...senderKeys.map((sender) => [senders, sender] as const)];

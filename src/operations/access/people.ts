@@ -1,20 +1,23 @@
-/** Finds people and their organizations by ID, for callers and runs. `members/editors.ts` has the editors of apps. */
+/** Finds people and their organizations by ID. The editors of apps are in `members/editors.ts`. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import type { ReadSession } from "../../rules/env-script.js";
 
-/** A person of an organization. */
+/** A person, with the organization that the person belongs to. */
 export interface User extends Person {
   organizationId: number;
 }
 
-/** SQL condition that is true if the person's organization is the app's, or if the person has a role on the app. */
+/**
+ * SQL condition that is true if the person and the app belong to the same organization, or if the person has a role on
+ * the app.
+ */
 export const BELONGS_TO_APP = `(person.organization_id = app.organization_id
   OR EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = person.id))`;
 
-const PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
+const SELECT_PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
 
 export type People = ReturnType<typeof createPeople>;
 
@@ -30,11 +33,11 @@ export function createPeople({ db }: { db: DataSource }) {
   }
 
   /**
-   * Returns the session that `Svc.Session` shows: the user of the page or of the server run (specification,
-   * Authentication 3).
+   * Returns the user that `Svc.Session` shows to an action: the user of the page, or the user of the server run
+   * (specification, Authentication 3).
    */
   const session: ReadSession = async ({ appId, personId, copy }) => {
-    const personRows = personId === null ? [] : await rows<Person>(db, PERSON, [personId]);
+    const personRows = personId === null ? [] : await rows<Person>(db, SELECT_PERSON, [personId]);
     return { appId, user: personRows[0] ?? null, environment: copy };
   };
 
@@ -42,7 +45,10 @@ export function createPeople({ db }: { db: DataSource }) {
     organizationOf,
     session,
 
-    /** Returns `userId`. @throws REQUEST_INVALID unless it is null or the ID of a person who belongs to the app */
+    /**
+     * Returns `userId` unchanged. @throws REQUEST_INVALID unless `userId` is null or the ID of a person who belongs to
+     * the app
+     */
     async requireAppUser(appId: number, userId: number | null): Promise<number | null> {
       if (userId === null) return null;
       const personRows = await rows(

@@ -6,11 +6,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 
 const REFUSAL_BOUNDS = {
-  /** Number of rejections per network address and window that are sent without delay. */
+  /** Number of rejections that one network address gets without delay within `windowMs`. */
   immediateRejections: 200,
   windowMs: 20_000,
-  waitMs: 1_000,
-  /** Maximum number of delayed rejections, because each holds a connection. */
+  delayMs: 1_000,
+  /**
+   * Maximum number of rejections that wait at the same time, because each waiting rejection holds a connection open.
+   */
   maxDelayed: 2_000,
   maxDelayedPerSender: 128,
 };
@@ -24,8 +26,8 @@ export function createRefusalDelay(bounds = REFUSAL_BOUNDS) {
 
   return {
     /**
-     * Waits until a rejection may be sent to this sender.
-     * @returns false if too many wait already, so that the connection must be closed
+     * Waits until the service may send a rejection to this sender.
+     * @returns false if too many rejections are waiting, so that the connection must be closed without a response
      */
     async wait(sender: string): Promise<boolean> {
       if (refusalBucket.takeTokens(sender) === 0) return true;
@@ -33,7 +35,7 @@ export function createRefusalDelay(bounds = REFUSAL_BOUNDS) {
       if (waitingCount >= bounds.maxDelayedPerSender || delayedCount >= bounds.maxDelayed) return false;
       waitingBySender.set(sender, waitingCount + 1);
       delayedCount += 1;
-      await delay(bounds.waitMs, undefined, { ref: false });
+      await delay(bounds.delayMs, undefined, { ref: false });
       delayedCount -= 1;
       const waitingLeft = waitingBySender.get(sender)! - 1;
       if (waitingLeft > 0) waitingBySender.set(sender, waitingLeft);

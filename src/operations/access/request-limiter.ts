@@ -1,7 +1,7 @@
 /**
- * Limits the requests in progress per credential and per network address. Further requests wait in a
- * queue with their bodies unread, and leave the queue if the caller disconnects. A request counts until the last part
- * of its work has ended.
+ * Limits the requests in progress per credential and per network address. Requests above the limit wait in a queue with
+ * their bodies unread, and leave the queue if the caller disconnects. A request counts until the last part of its work
+ * has ended.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { clientDisconnected } from "../../errors.js";
@@ -15,8 +15,11 @@ import { addressBlock, rateLimitKeyOf } from "../../rules/address-block.js";
 import type { Visitor } from "./gate.js";
 
 export interface RequestLimiter {
-  /** Waits for a slot. @returns a function that frees it @throws REQUEST_INVALID if the caller disconnects */
-  enter(visitor: Pick<Visitor, "caller" | "address">, gone: () => AbortSignal): Promise<() => void>;
+  /**
+   * Waits for a free slot. Returns a function that frees the slot. @throws REQUEST_INVALID if the client disconnects
+   * first
+   */
+  acquireSlot(visitor: Pick<Visitor, "caller" | "address">, disconnectSignal: () => AbortSignal): Promise<() => void>;
 }
 
 const CONCURRENT_REQUESTS = {
@@ -29,9 +32,10 @@ export function createRequestLimiter(limits = CONCURRENT_REQUESTS): RequestLimit
   const createSemaphore = (max: number) => new FairSemaphore(Number.POSITIVE_INFINITY, max);
   const credentials = createSemaphore(limits.credential);
   const visitors = createSemaphore(limits.visitor);
-  // Two semaphores, so that a visitor does not wait behind requests without a credential from the same address.
+  // Separate semaphores for visitors and for requests without a credential, so that these requests do not delay
+  // visitors from the same network address.
   const visitorAddresses = createSemaphore(limits.address);
-  const anonymous = createSemaphore(limits.address);
+  const anonymousAddresses = createSemaphore(limits.address);
 
   async function enterVisitor(holder: string, address: string, gone: () => AbortSignal): Promise<() => void> {
     const releaseVisitorSlot = await visitors.enter(holder, gone);
@@ -48,9 +52,9 @@ export function createRequestLimiter(limits = CONCURRENT_REQUESTS): RequestLimit
   }
 
   return {
-    async enter({ caller, address = "" }, gone) {
+    async acquireSlot({ caller, address = "" }, gone) {
       try {
-        if (!caller) return await anonymous.enter(addressBlock(address), gone);
+        if (!caller) return await anonymousAddresses.enter(addressBlock(address), gone);
         if (!isVisitor(caller)) return await credentials.enter(caller.credentialId, gone);
         return await enterVisitor(rateLimitKeyOf({ ...caller, address }), addressBlock(address), gone);
       } catch {

@@ -4,15 +4,21 @@ import { crc32 } from "node:zlib";
 import type { CredentialKind } from "../../data/credential.js";
 
 const SECRET_BYTES = 32;
-/** Prefix of every token of a run. */
+/** Prefix of the token that the service issues for each run. */
 export const TASK_TOKEN_PREFIX = "svc_task_";
 const CHECKSUM_CHARACTERS = 6;
 const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** Shape of a token. Tokens that were created before checksums existed have none. */
+/**
+ * Form of a token: prefix, secret, and a checksum of six characters. Tokens from before checksums existed have no
+ * checksum.
+ */
 const TOKEN_SHAPE = /^(svc_(?:editor|admin|api|task|viewer|live)_[\w-]{43})([0-9A-Za-z]{6})?$/;
 
-/** Returns the CRC32 of the text before the checksum, as six digits of base62, the most significant first. */
+/**
+ * Returns the CRC32 checksum of `text` (the token without its checksum) as six base62 digits, the most significant
+ * digit first.
+ */
 function tokenChecksum(text: string): string {
   let remainder = crc32(text);
   let digits = "";
@@ -23,19 +29,19 @@ function tokenChecksum(text: string): string {
   return digits;
 }
 
-/** Returns a new 256-bit secret with a prefix, for tokens, and for codes that can be exchanged once. */
+/** Returns a new 256-bit random secret with a prefix. Tokens and one-time exchange codes use it. */
 export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 
 /**
- * Returns a new token. The prefix lets secret scanners find the token. The checksum lets the service reject a made-up
- * token without a query.
+ * Returns a new token. The prefix lets secret scanners find the token. The checksum lets the service reject an invented
+ * token without a database query.
  */
 export function newToken(kind: CredentialKind): string {
   const text = newSecret(`svc_${kind}`);
   return text + tokenChecksum(text);
 }
 
-/** True if the text has the form of a token of this service, and the right checksum if it has one. */
+/** True if `token` has the form of a token of this service. If it has a checksum, the checksum must be correct. */
 export function isWellFormedToken(token: string): boolean {
   const tokenMatch = TOKEN_SHAPE.exec(token);
   if (!tokenMatch) return false;
@@ -43,7 +49,7 @@ export function isWellFormedToken(token: string): boolean {
   return digits === undefined || digits === tokenChecksum(text!);
 }
 
-/** Returns the SHA-256 by which a token is stored and looked up. */
+/** Returns the SHA-256 hash of a token. The database stores this hash instead of the token. */
 export function hashToken(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }

@@ -1,6 +1,6 @@
 /**
- * The audit log of access to the service: sign-ins, failures, roles, invitations, tokens. `records/audit.ts` has the
- * audit log of one app.
+ * The audit log of access to the service: sign-ins, failed sign-ins, roles, invitations, tokens. The audit log of one
+ * app is in `records/audit.ts`.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -11,9 +11,9 @@ export interface AccessEvent {
   /** Type of the event, such as `person.signIn`, `person.signInFailed` or `person.passkey.create`. */
   type: string;
   organizationId?: number | null;
-  /** ID of the person who has made the change; null if unknown. */
+  /** ID of the person who caused the event; null if unknown. */
   personId?: number | null;
-  /** ID of the person that the entry describes. */
+  /** ID of the person whose account or access the event concerns. */
   subjectId?: number | null;
   address?: string | undefined;
   data?: Record<string, unknown>;
@@ -22,8 +22,8 @@ export interface AccessEvent {
 const INSERT_ACCESS_EVENT = `
   INSERT INTO access_event (type, organization_id, person_id, subject_id, address, data) VALUES ($1, $2, $3, $4, $5, $6)`;
 
-/** Writes one entry. Pass the executor of the transaction that makes the change. */
-export async function recordAccess(executor: Executor | DataSource, event: AccessEvent): Promise<void> {
+/** Writes one entry to the audit log of access. Pass the executor of the transaction that makes the recorded change. */
+export async function recordAccessEvent(executor: Executor | DataSource, event: AccessEvent): Promise<void> {
   const { type, organizationId = null, personId = null, subjectId = null, address = null, data = {} } = event;
   await rows(executor as Executor, INSERT_ACCESS_EVENT, [
     type,
@@ -35,7 +35,7 @@ export async function recordAccess(executor: Executor | DataSource, event: Acces
   ]);
 }
 
-/** Entry of the audit log of access, as responses contain it. Times are ISO 8601. */
+/** Entry of the audit log of access in the form that responses contain. Times are ISO 8601. */
 export interface AccessEntry {
   id: number;
   type: string;
@@ -47,7 +47,7 @@ export interface AccessEntry {
   createdAt: string;
 }
 
-export interface AccessPage {
+export interface AccessEntryPage {
   entries: AccessEntry[];
   pagination: { hasMore: boolean; nextCursor?: string };
 }
@@ -66,15 +66,18 @@ const SELECT_ACCESS_EVENTS = `
           OR organization_id IS NULL AND $2)
    ORDER BY id DESC LIMIT $4`;
 
-export type ListAccess = ReturnType<typeof createAccessList>;
+export type ListAccessEntries = ReturnType<typeof createAccessEntryList>;
 
-export function createAccessList({ db }: { db: DataSource }) {
-  /** Returns the entries of the organization, the most recent first. @throws ActionError REQUEST_INVALID */
+export function createAccessEntryList({ db }: { db: DataSource }) {
+  /**
+   * Returns the organization's entries of the audit log of access, the newest first. @throws ActionError
+   * REQUEST_INVALID
+   */
   return async (
     organizationId: number,
     isAdministrator: boolean,
     options: { limit?: number | null; cursor?: string | null },
-  ): Promise<AccessPage> => {
+  ): Promise<AccessEntryPage> => {
     const { limit } = parsePageLimits(options);
     const values = [organizationId, isAdministrator, idOfCursor(options.cursor), limit + 1];
     const eventRows = await rows<AccessEntry & { createdAt: Date }>(db, SELECT_ACCESS_EVENTS, values);

@@ -1,6 +1,6 @@
 /**
- * Stores identities at OpenID providers, creates an account at the first sign-in, and sets roles by a provider's
- * groups.
+ * Stores people's identities at OpenID providers. Creates an account at the first sign-in, and sets a person's role
+ * from the groups that the provider reports.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -9,12 +9,12 @@ import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import type { Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
-import { recordAccess } from "./access-events.js";
+import { recordAccessEvent } from "./access-events.js";
 import { revokeInvalidLinks } from "./overtaken-links.js";
 import type { SignedInRequest } from "./passkeys.js";
 import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
 
-/** A person whose identity a provider has proven. */
+/** Identity that an OpenID provider has confirmed, with the data about the person that it sent. */
 export interface ProvenIdentity {
   issuer: string;
   subject: string;
@@ -22,19 +22,22 @@ export interface ProvenIdentity {
   email: string | null;
   firstName: string;
   lastName: string;
-  /** Role from the person's groups; null if no group gives one. */
+  /** Role that the person's groups at the provider give; null if no group gives a role. */
   role: Role | null;
-  /** ID of the organization by claim or domain; null if neither is configured. */
+  /**
+   * ID of the organization to which the provider's claim or the person's e-mail domain assigns the person; null if
+   * neither is configured.
+   */
   organizationId: number | null;
 }
 
-/** An identity that signs in to an account. Times are ISO 8601. */
+/** Identity at an OpenID provider with which a person can sign in to their account. Times are ISO 8601. */
 export interface Identity {
   id: number;
   provider: string;
   issuer: string;
   createdAt: string;
-  /** Equals `createdAt`: an identity never changes, it can only be removed. */
+  /** Equals `createdAt`, because an identity never changes; it can only be removed. */
   updatedAt: string;
   lastUsedAt: string | null;
 }
@@ -57,14 +60,14 @@ const SET_ROLE = `
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
 /**
- * Locks the organization in a separate statement. If one statement locked and counted, it would count the owners that
- * existed before it waited for the lock.
+ * Locks the organization, in a statement of its own. A single statement for lock and count would count the owners from
+ * before it waited for the lock.
  */
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
-const OTHER_OWNERS = `
+const COUNT_OTHER_OWNERS = `
   SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,
          EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id = $2) AS "isOwner"`;
-const LIST = `
+const SELECT_IDENTITIES = `
   SELECT id, provider, issuer, created_at AS "createdAt", last_used_at AS "lastUsedAt"
     FROM person_identity WHERE person_id = $1 ORDER BY id LIMIT 100`;
 const DELETE_IDENTITY = "DELETE FROM person_identity WHERE id = $1 AND person_id = $2 RETURNING provider";
@@ -74,7 +77,7 @@ export type IdentityStore = ReturnType<typeof createIdentities>;
 export function createIdentities({ db, credentials }: { db: DataSource; credentials: Credentials }) {
   async function list(personId: number, executor: Executor = db): Promise<Identity[]> {
     type Row = Pick<Identity, "id" | "provider" | "issuer"> & { createdAt: Date; lastUsedAt: Date | null };
-    return (await rows<Row>(executor, LIST, [personId])).map(({ createdAt, lastUsedAt, ...row }) => ({
+    return (await rows<Row>(executor, SELECT_IDENTITIES, [personId])).map(({ createdAt, lastUsedAt, ...row }) => ({
       ...row,
       createdAt: createdAt.toISOString(),
       updatedAt: createdAt.toISOString(),
@@ -84,8 +87,8 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
 
   return {
     /**
-     * Returns the account of an identity, or null if it has none, and marks the identity as used. Locks the identity
-     * until the transaction ends.
+     * Returns the account of an identity and marks the identity as used. Returns null if the identity has no account.
+     * Locks the identity until the transaction ends.
      */
     async ownerOf({ issuer, subject }: ProvenIdentity, executor: Executor) {
       await rows(executor, LOCK_IDENTITY, [issuer, subject]);
@@ -104,18 +107,24 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
     },
 
     /**
-     * Creates a person in the identity's organization, or in the first one if the identity names none. Returns null if
-     * there is no such organization.
+     * Creates a person in the identity's organization. If the identity has no organization, uses the organization that
+     * was created first. Returns null if the organization does not exist.
      */
     async createPerson(executor: Executor, identity: ProvenIdentity): Promise<User | null> {
       const { organizationId, firstName, lastName, email } = identity;
       return (await rows<User>(executor, INSERT_PERSON, [organizationId, firstName, lastName, email]))[0] ?? null;
     },
 
-    /** Sets the person's role in their organization; null removes it. The last owner keeps the role. */
+    /**
+     * Sets the person's role in their organization; null removes the role. The last owner of an organization keeps
+     * their role.
+     */
     async setRole(executor: Executor, { id, organizationId }: User, role: Role | null): Promise<void> {
       await rows(executor, LOCK_ORGANIZATION, [organizationId]);
-      const [owners] = await rows<{ count: number; isOwner: boolean }>(executor, OTHER_OWNERS, [organizationId, id]);
+      const [owners] = await rows<{ count: number; isOwner: boolean }>(executor, COUNT_OTHER_OWNERS, [
+        organizationId,
+        id,
+      ]);
       if (owners?.isOwner && owners.count === 0 && role !== "owner") return;
       const changedRows =
         role === null
@@ -123,7 +132,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
           : await rows(executor, SET_ROLE, [organizationId, id, role]);
       if (changedRows.length === 0) return;
       await revokeInvalidLinks(executor, id);
-      await recordAccess(executor, {
+      await recordAccessEvent(executor, {
         type: "member.role",
         subjectId: id,
         organizationId,
@@ -134,7 +143,10 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
 
     list,
 
-    /** @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID for the person's last way to sign in */
+    /**
+     * Removes an identity from the caller's account. @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if it is the
+     * person's last way to sign in
+     */
     async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedTags): Promise<void> {
       const { personId } = caller;
       await db.transaction(async (manager) => {
@@ -145,7 +157,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
         const [removed] = await rows<{ provider: string }>(manager, DELETE_IDENTITY, [id, personId]);
         if (!removed) throw new ActionError("NOT_FOUND", "no such identity");
         await checkSignInMethods(manager, personId);
-        await recordAccess(manager, {
+        await recordAccessEvent(manager, {
           type: "person.identity.delete",
           personId,
           subjectId: personId,

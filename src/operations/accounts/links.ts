@@ -1,7 +1,7 @@
 /**
- * One-time links of a set-up, an invitation or a reset. The token is stored as a hash, can be used once, and can be
- * revoked. The token is in the link's fragment, which browsers do not send to servers; a page exchanges it by POST.
- * Read this file before you add a kind of link.
+ * One-time links to set up the service, accept an invitation or reset a passphrase. The database stores a hash of the
+ * link's token. The token is in the URL's fragment, which browsers do not send to servers; Studio's page sends it by
+ * POST. Read this file before you add a kind of link.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -10,7 +10,7 @@ import { hashToken, newSecret } from "../access/tokens.js";
 
 export type LinkKind = "setup" | "invitation" | "reset";
 
-/** Pages of Studio that a link opens, each with the token in the fragment. */
+/** Page of Studio that each kind of link opens. */
 const PAGE_BY_LINK_KIND: Record<LinkKind, string> = { setup: "setup", invitation: "invitation", reset: "reset" };
 
 const INSERT_LINK = `
@@ -22,24 +22,24 @@ const REDEEM_LINK = `UPDATE one_time_link SET used_at = now() WHERE ${IS_VALID_L
 const SELECT_VALID_LINK = `SELECT id, person_id AS "personId" FROM one_time_link WHERE ${IS_VALID_LINK}`;
 const REVOKE_LINKS =
   "UPDATE one_time_link SET revoked_at = now() WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL RETURNING id";
-const REVOKE_ALL = `
+const REVOKE_LINKS_OF_PERSON = `
   UPDATE one_time_link SET revoked_at = now()
    WHERE kind = $1 AND person_id IS NOT DISTINCT FROM $2 AND used_at IS NULL AND revoked_at IS NULL`;
 
 export interface NewLink {
   kind: LinkKind;
-  /** Person who can use the link; null if this person has no account yet. */
+  /** Person who can use the link; null if the person has no account yet. */
   personId?: number | null;
-  /** Person who made the link; null for the service itself. */
+  /** Person who created the link; null if the service created it. */
   createdBy?: number | null;
   lifetimeMs: number;
 }
 
 export interface IssuedLink {
   id: number;
-  /** Token, which only this response contains. */
+  /** Token of the link. The service returns it only here and stores only a hash. */
   token: string;
-  /** URL for a person: a page of Studio with the token in its fragment. */
+  /** Complete URL to open in a browser: a page of Studio with the token in the fragment. */
   link: string;
   expiresAt: string;
 }
@@ -49,18 +49,18 @@ export interface RedeemedLink {
   personId: number | null;
 }
 
-/** @throws LINK_EXPIRED */
-function requireLink(row: RedeemedLink | undefined): RedeemedLink {
+/** Returns `row`. @throws LINK_EXPIRED if `row` is undefined */
+function requireValidLink(row: RedeemedLink | undefined): RedeemedLink {
   if (row) return row;
   throw new ActionError("LINK_EXPIRED");
 }
 
 export type Links = ReturnType<typeof createLinks>;
 
-/** @param baseUrl URL of the service for people, never taken from a request */
+/** @param baseUrl URL at which people open the service. It comes from the configuration, never from a request */
 export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }) {
   return {
-    /** Creates a link. Pass the executor of the transaction that also creates the invitation of the link. */
+    /** Creates a one-time link. For an invitation, pass the executor of the transaction that creates the invitation. */
     async issue({ kind, personId = null, createdBy = null, lifetimeMs }: NewLink, executor: Executor = db) {
       const token = newSecret(`svc_${kind}`);
       const values = [kind, hashToken(token), personId, createdBy, lifetimeMs];
@@ -71,38 +71,43 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
     },
 
     /**
-     * Marks the link as used. Pass the executor of the transaction that does the work of the link: if the transaction
-     * fails, the link stays valid.
+     * Marks the link as used. Pass the executor of the transaction that performs the link's operation: if this
+     * transaction fails, the link stays valid.
      * @throws REQUEST_INVALID if `token` is not a text; LINK_EXPIRED if the link is unknown, of another kind, used,
      *   revoked or expired
      */
     async redeem(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
-      return requireLink((await rows<RedeemedLink>(executor, REDEEM_LINK, [hashToken(linkToken(token)), kind]))[0]);
-    },
-
-    /** Reads a valid link; the link stays valid. @throws as `redeem` */
-    async peek(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
-      return requireLink(
-        (await rows<RedeemedLink>(executor, SELECT_VALID_LINK, [hashToken(linkToken(token)), kind]))[0],
+      return requireValidLink(
+        (await rows<RedeemedLink>(executor, REDEEM_LINK, [hashToken(requireTokenText(token)), kind]))[0],
       );
     },
 
-    /** Revokes an unused link. Returns false if there was none. */
+    /** Reads a valid link without marking it as used. @throws the same errors as `redeem` */
+    async peek(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
+      return requireValidLink(
+        (await rows<RedeemedLink>(executor, SELECT_VALID_LINK, [hashToken(requireTokenText(token)), kind]))[0],
+      );
+    },
+
+    /** Revokes an unused link. Returns false if there is no unused link with this ID. */
     async revoke(id: number, executor: Executor = db): Promise<boolean> {
       return (await rows(executor, REVOKE_LINKS, [id])).length > 0;
     },
 
-    /** Revokes all unused links of a kind that the person can use. Null selects the links that belong to no person. */
+    /**
+     * Revokes all unused links of this kind that the person can use. If `personId` is null, revokes the links that
+     * belong to no person.
+     */
     async revokeAll(kind: LinkKind, personId: number | null, executor: Executor = db): Promise<void> {
-      await executor.query(REVOKE_ALL, [kind, personId]);
+      await executor.query(REVOKE_LINKS_OF_PERSON, [kind, personId]);
     },
   };
 }
 
 const TOKEN_MAX_CHARACTERS = 200;
 
-/** @throws REQUEST_INVALID */
-function linkToken(token: unknown): string {
+/** Returns `token` if it is a text of a possible length. @throws REQUEST_INVALID */
+function requireTokenText(token: unknown): string {
   if (typeof token === "string" && token !== "" && token.length <= TOKEN_MAX_CHARACTERS) return token;
   throw new ActionError("REQUEST_INVALID", `token must be a text of 1 to ${TOKEN_MAX_CHARACTERS} characters`);
 }

@@ -1,7 +1,7 @@
 /**
- * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity is
- * the issuer and `sub`. The identity belongs to the account that its first sign-in created, or to the account that
- * linked it in a session. An equal e-mail address never links an identity to an account.
+ * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity
+ * consists of the issuer and the claim `sub`. It belongs to the account that its first sign-in created, or to the
+ * account of the signed-in person who linked it. An equal e-mail address alone never links an identity to an account.
  */
 import * as client from "openid-client";
 import type { DataSource, EntityManager } from "typeorm";
@@ -13,7 +13,7 @@ import { addressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { highestOf, ROLES, type Role } from "../../rules/roles.js";
 import type { User } from "../access/people.js";
-import { recordAccess } from "./access-events.js";
+import { recordAccessEvent } from "./access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "./accounts.js";
 import { type IdentityStore, type ProvenIdentity } from "./identities.js";
 import type { SignedInRequest } from "./passkeys.js";
@@ -24,19 +24,19 @@ export interface OpenIdFlow {
   state: string;
   nonce: string;
   verifier: string;
-  /** Path to return to. */
+  /** Path of the page that the browser opens after the sign-in. */
   next: string;
-  /** ID of the session that links the identity to its account; null for a sign-in. */
+  /** If a signed-in person links an identity: the ID of the person's session. Null for a sign-in. */
   linkedBy: number | null;
 }
 
-/** Outcome of a sign-in at a provider, which the browser's next page shows. */
+/** Result of a sign-in at a provider. The page that the browser opens next shows it. */
 export type OpenIdOutcome =
   | { kind: "signed-in"; signedIn: SignInResult; next: string }
   | { kind: "linked"; next: string }
   | { kind: "refused"; reason: OpenIdRefusal; next: string };
 
-/** Reasons of a failed sign-in that Studio's sign-in page shows. */
+/** Reasons for a failed sign-in at a provider. Studio's sign-in page shows a text for each reason. */
 export type OpenIdRefusal =
   | "failed"
   | "unavailable"
@@ -47,11 +47,11 @@ export type OpenIdRefusal =
 
 const REQUESTED_SCOPE = "openid email profile";
 const DISCOVERY_SECONDS = 10;
-/** Time after which the provider's configuration and keys are read again. */
-const DISCOVERED_MS = 3_600_000;
+/** Time in milliseconds for which the provider's configuration and keys are cached. */
+const DISCOVERY_CACHE_MS = 3_600_000;
 /**
- * Maximum callbacks per network address and minute. Any client can send a callback, and each causes a request to the
- * provider and an event.
+ * Maximum callbacks per network address and minute. Any client can send a callback, and each callback causes a request
+ * to the provider and an audit entry.
  */
 const CALLBACKS_PER_ADDRESS = 120;
 const CALLBACK_WINDOW_MS = 60_000;
@@ -62,20 +62,20 @@ class SignInRefusal extends Error {
   }
 }
 
-const textOf = (value: unknown): string | null =>
+const nonEmptyTextOrNull = (value: unknown): string | null =>
   typeof value === "string" && value.trim() !== "" ? value.trim().slice(0, 255) : null;
 
-/** Returns the values of a claim, which is a string or a list of strings. */
-const textsOf = (value: unknown): string[] =>
+/** Returns the strings in the value of a claim, which is a single string or a list of strings. */
+const claimStrings = (value: unknown): string[] =>
   (Array.isArray(value) ? value : [value]).filter((text): text is string => typeof text === "string").slice(0, 1_000);
 
 function identityOf(provider: OpenIdProvider, claims: Record<string, unknown>, issuer: string): ProvenIdentity {
-  const email = textOf(claims["email"]);
-  const [firstName, lastName] = [textOf(claims["given_name"]), textOf(claims["family_name"])];
-  const name = textOf(claims["name"]) ?? email ?? "OpenID";
-  const mappedRoles = textsOf(claims[provider.roleClaim]).map((group) => provider.roles.get(group));
+  const email = nonEmptyTextOrNull(claims["email"]);
+  const [firstName, lastName] = [nonEmptyTextOrNull(claims["given_name"]), nonEmptyTextOrNull(claims["family_name"])];
+  const name = nonEmptyTextOrNull(claims["name"]) ?? email ?? "OpenID";
+  const mappedRoles = claimStrings(claims[provider.roleClaim]).map((group) => provider.roles.get(group));
   const domain = claims["email_verified"] === true ? (email?.split("@").at(-1)?.toLowerCase() ?? null) : null;
-  const keys = provider.organizationClaim === null ? [domain] : textsOf(claims[provider.organizationClaim]);
+  const keys = provider.organizationClaim === null ? [domain] : claimStrings(claims[provider.organizationClaim]);
   const organizations = keys.map((key) => (key === null ? undefined : provider.organizations.get(key)));
   return {
     issuer,
@@ -102,8 +102,8 @@ export function createOpenId(options: {
   const discoveredProviders = new Map<string, { configuration: Promise<client.Configuration>; at: number }>();
   const callbackBucket = createTokenBucket({ limit: CALLBACKS_PER_ADDRESS, windowMs: CALLBACK_WINDOW_MS });
 
-  /** @throws NOT_FOUND */
-  function providerOf(id: string): OpenIdProvider {
+  /** Returns the configured provider with this ID. @throws NOT_FOUND */
+  function requireProvider(id: string): OpenIdProvider {
     const provider = providers.find((provider) => provider.id === id);
     if (!provider) throw new ActionError("NOT_FOUND", "there is no OpenID provider with this ID");
     return provider;
@@ -116,7 +116,7 @@ export function createOpenId(options: {
     clientSecret,
   }: OpenIdProvider): Promise<client.Configuration> {
     const discovery = discoveredProviders.get(id);
-    if (discovery && discovery.at > Date.now() - DISCOVERED_MS) return discovery.configuration;
+    if (discovery && discovery.at > Date.now() - DISCOVERY_CACHE_MS) return discovery.configuration;
     const url = new URL(issuer);
     const discoveryOptions = url.protocol === "http:" ? [client.allowInsecureRequests] : [];
     const configuration = client.discovery(url, clientId, undefined, client.ClientSecretPost(clientSecret), {
@@ -133,7 +133,7 @@ export function createOpenId(options: {
   }
 
   async function beginSignIn(id: string, redirectUri: string, next: string, linkedBy: number | null) {
-    const provider = providerOf(id);
+    const provider = requireProvider(id);
     const configuration = await configurationOf(provider);
     const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
     const url = client.buildAuthorizationUrl(configuration, {
@@ -148,7 +148,10 @@ export function createOpenId(options: {
     return { url: url.href, flow };
   }
 
-  /** Exchanges the code in the callback for tokens, and returns the identity in them. @throws SignInRefusal */
+  /**
+   * Exchanges the authorization code in the callback URL for tokens, and returns the identity that they contain.
+   * @throws SignInRefusal
+   */
   async function proveIdentity(provider: OpenIdProvider, flow: OpenIdFlow, callback: URL): Promise<ProvenIdentity> {
     const configuration = await configurationOf(provider);
     const { state, nonce, verifier } = flow;
@@ -157,7 +160,7 @@ export function createOpenId(options: {
       throw new SignInRefusal("failed");
     });
     const claims: Record<string, unknown> = { ...tokens.claims() };
-    // Many providers return groups and e-mail addresses only from the userinfo endpoint.
+    // Many providers return groups and e-mail addresses only from the userinfo endpoint, not in the ID token.
     const userInfo = await client
       .fetchUserInfo(configuration, tokens.access_token, String(claims["sub"]))
       .catch(() => ({}) as Record<string, unknown>);
@@ -175,11 +178,17 @@ export function createOpenId(options: {
       if (owner !== null) return;
       await identities.insert(manager, personId, provider.id, identity, { managesRoles: false });
       const data = { provider: provider.id };
-      await recordAccess(manager, { type: "person.identity.create", personId, subjectId: personId, address, data });
+      await recordAccessEvent(manager, {
+        type: "person.identity.create",
+        personId,
+        subjectId: personId,
+        address,
+        data,
+      });
     });
   }
 
-  /** Creates the account of a first sign-in. */
+  /** Creates the account for an identity that signs in for the first time. */
   async function createUser(manager: EntityManager, provider: OpenIdProvider, identity: ProvenIdentity): Promise<User> {
     if (!provider.autoCreate) throw new SignInRefusal("no-account");
     if (identity.email === null) throw new SignInRefusal("no-account");
@@ -191,7 +200,7 @@ export function createOpenId(options: {
     if (!user) throw new SignInRefusal("no-organization");
     await identities.insert(manager, user.id, provider.id, identity, { managesRoles: true });
     const data = { provider: provider.id };
-    await recordAccess(manager, {
+    await recordAccessEvent(manager, {
       type: "person.create",
       subjectId: user.id,
       organizationId: user.organizationId,
@@ -219,26 +228,30 @@ export function createOpenId(options: {
     list: (): { id: string; name: string }[] => providers.map(({ id, name }) => ({ id, name })),
 
     /**
-     * Starts a sign-in. Returns the URL to redirect the browser to, and the secrets for its cookie.
+     * Starts a sign-in. Returns the provider's URL to which the browser is redirected, and the secrets to store in the
+     * browser's cookie.
      * @throws NOT_FOUND; OVERLOADED while the provider does not answer
      */
     async start(id: string, redirectUri: string, next: string) {
       return beginSignIn(id, redirectUri, next, null).catch(rethrowUnavailable);
     },
 
-    /** Starts linking an identity to the caller's own account. @throws as `start` */
+    /**
+     * Starts to link an identity at the provider to the account of the signed-in caller. @throws the same errors as
+     * `start`
+     */
     async startLink({ caller }: SignedInRequest, id: string, redirectUri: string, next: string) {
       return beginSignIn(id, redirectUri, next, caller.credentialId).catch(rethrowUnavailable);
     },
 
     /**
      * Handles the provider's callback: signs the person in, or links the identity to the person's account.
-     * @param flow the secrets in the browser's cookie, or null
+     * @param flow the secrets from the browser's cookie; null if the cookie is missing or invalid
      * @param callback URL to which the provider sent the browser
-     * @throws ActionError NOT_FOUND; RATE_LIMIT_EXCEEDED for an address that sends too many callbacks
+     * @throws ActionError NOT_FOUND; RATE_LIMIT_EXCEEDED if the network address sends too many callbacks
      */
     async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
-      const provider = providerOf(id);
+      const provider = requireProvider(id);
       const retryAfter = callbackBucket.takeTokens(addressBlock(request.address ?? ""));
       if (retryAfter > 0) throw rateLimitError("too many OpenID callbacks from this address", retryAfter);
       const next = flow?.next ?? "";
@@ -253,7 +266,7 @@ export function createOpenId(options: {
       } catch (error) {
         if (!(error instanceof SignInRefusal)) throw error;
         const { reason } = error;
-        await recordAccess(db, {
+        await recordAccessEvent(db, {
           type: "person.signInFailed",
           address: request.address,
           data: { by: "openid", provider: id, reason },
@@ -262,11 +275,13 @@ export function createOpenId(options: {
       }
     },
 
-    /** Returns the URL at which the browser signs out at the provider too; null if the provider has none. */
+    /**
+     * Returns the provider's URL that signs the browser out at the provider too; null if the provider has no such URL.
+     */
     async endSessionUrl(id: string, returnTo: string): Promise<string | null> {
       const provider = providers.find((provider) => provider.id === id);
       if (!provider) return null;
-      // If the provider does not answer, the browser signs out here only.
+      // If the provider does not answer, the browser is signed out of this service only.
       const configuration = await configurationOf(provider).catch(() => null);
       if (!configuration?.serverMetadata().end_session_endpoint) return null;
       return client.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href;
@@ -279,8 +294,8 @@ function rethrowUnavailable(error: unknown): never {
   throw new ActionError("OVERLOADED", "the OpenID provider does not answer", { retryAfter: 5 });
 }
 
-/** Parses the flow in a cookie's value. Returns null for any other text. */
-export function readFlow(text: string | undefined): OpenIdFlow | null {
+/** Parses the value of the sign-in cookie. Returns null if the value is missing or invalid. */
+export function parseFlowCookie(text: string | undefined): OpenIdFlow | null {
   try {
     const value: unknown = JSON.parse(Buffer.from(text ?? "", "base64url").toString());
     if (!isObject(value)) return null;
@@ -292,4 +307,4 @@ export function readFlow(text: string | undefined): OpenIdFlow | null {
   }
 }
 
-export const writeFlow = (flow: OpenIdFlow): string => Buffer.from(JSON.stringify(flow)).toString("base64url");
+export const formatFlowCookie = (flow: OpenIdFlow): string => Buffer.from(JSON.stringify(flow)).toString("base64url");

@@ -1,12 +1,12 @@
 /**
- * Revokes one-time links that become invalid when a person's roles change: invitations and reset links. Call it
- * wherever roles change.
+ * Revokes one-time links that a change of a person's roles makes invalid: invitations and reset links. All code that
+ * changes roles calls it.
  */
 import { type Executor, rows } from "../../data/database.js";
 
 /**
- * Locks people in the order of their IDs, so that changes of a person's roles and new reset links happen one after the
- * other.
+ * Locks the rows of people in the order of their IDs. Changes of one person's roles and new reset links of this person
+ * then run one after the other.
  */
 export const lockPeople = (executor: Executor, ids: readonly (number | null)[]) =>
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
@@ -21,8 +21,8 @@ const REVOKE_INVITATIONS = `
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
 /**
- * Revokes reset links by or about the person. The creator of a reset link must outrank its person, which may no longer
- * be true.
+ * Revokes reset links that the person $1 created, and those for this person. The creator of a reset link must have a
+ * higher role than its person. After a change of roles, this may no longer be true.
  */
 const REVOKE_RESETS = `
   UPDATE one_time_link SET revoked_at = now()
@@ -30,8 +30,9 @@ const REVOKE_RESETS = `
 
 /**
  * Revokes links that a change of the person's roles makes invalid: pending invitations that the person may no longer
- * create, and reset links by or about the person. Call it after the change, in its transaction. So a former
- * administrator cannot return by a link, and an administrator cannot take over an account that was promoted meanwhile.
+ * create, and reset links by or for the person. Call it after the change, in the same transaction. Otherwise a former
+ * administrator could return by a link, and an administrator could take over an account that was promoted in the
+ * meantime.
  */
 export async function revokeInvalidLinks(executor: Executor, personId: number): Promise<void> {
   await lockPeople(executor, [personId]);

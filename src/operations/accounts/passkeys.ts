@@ -1,6 +1,6 @@
 /**
- * Passkeys of people: registered in a session, used to sign in. The library verifies them; this file stores keys and
- * challenges. A challenge is valid once, for five minutes, in every process.
+ * Passkeys of people: a signed-in person registers them, and signs in with them. The WebAuthn library verifies
+ * passkeys; this file stores keys and challenges. A challenge can be used once, within five minutes, in any process.
  */
 import { hash } from "node:crypto";
 import type {
@@ -21,32 +21,32 @@ import { requiredText } from "../../rules/fields.js";
 import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { User } from "../access/people.js";
-import { recordAccess } from "./access-events.js";
+import { recordAccessEvent } from "./access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "./accounts.js";
 import type { PersonSessions } from "./person-sessions.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
 
-/** A passkey without its key. Times are ISO 8601. */
+/** A passkey as responses contain it, without its public key. Times are ISO 8601. */
 export interface Passkey {
   id: number;
   name: string;
   createdAt: string;
-  /** Equals `createdAt`: a passkey never changes, it can only be removed. */
+  /** Equals `createdAt`, because a passkey never changes; it can only be removed. */
   updatedAt: string;
   lastUsedAt: string | null;
 }
 
-/** Page that asks the browser for a passkey. A passkey is valid only for the host name of the page's origin. */
+/** Page that requests a passkey from the browser. A passkey only works on the host name of the page's origin. */
 export interface PasskeyPage {
   origin: string;
 }
 
-/** Request of a person who is signed in. */
+/** Request of a signed-in person. */
 export type SignedInRequest = SignInRequest & { caller: Caller & { personId: number } };
 
 /**
- * Loads the library at the first use, because its certificate parsers would take a tenth of the service's start time.
+ * Loads the WebAuthn library at its first use. Loading it at the start would take a tenth of the service's start time.
  */
 const loadWebAuthn = () => import("@simplewebauthn/server");
 
@@ -56,44 +56,45 @@ const CHALLENGES_PER_ADDRESS = 60;
 const CHALLENGE_WINDOW_MS = 60_000;
 const PASSKEYS_PER_PERSON = 20;
 /**
- * Algorithms: Ed25519, ES256, RS256. The library's default list contains algorithms that Node reports as experimental.
+ * COSE identifiers of the accepted algorithms: Ed25519, ES256, RS256. The library's default list also contains
+ * algorithms that Node reports as experimental.
  */
 const PASSKEY_ALGORITHMS = [-8, -7, -257];
-const DEFAULT_NAME = "Passkey";
+const DEFAULT_PASSKEY_NAME = "Passkey";
 
-const USER = `
+const SELECT_USER = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
 const INSERT_CHALLENGE = `
   INSERT INTO passkey_challenge (hash, session_id, expires_at) VALUES ($1, $2, now() + interval '${CHALLENGE_SECONDS} seconds')`;
 const DELETE_OLD_CHALLENGES = `
   DELETE FROM passkey_challenge WHERE hash IN
     (SELECT hash FROM passkey_challenge WHERE expires_at < now() LIMIT 20 FOR UPDATE SKIP LOCKED)`;
-const SPEND_CHALLENGE = `
+const DELETE_VALID_CHALLENGE = `
   DELETE FROM passkey_challenge
    WHERE hash = $1 AND session_id IS NOT DISTINCT FROM $2::bigint AND expires_at > now() RETURNING hash`;
-const COLUMNS = `id, name, created_at AS "createdAt", last_used_at AS "lastUsedAt"`;
-const LIST = `SELECT ${COLUMNS} FROM passkey WHERE person_id = $1 AND ($2::bigint IS NULL OR id = $2) ORDER BY id`;
-const SELECT_PASSKEYS = `SELECT credential_id AS id, transports FROM passkey WHERE person_id = $1`;
+const PASSKEY_COLUMNS = `id, name, created_at AS "createdAt", last_used_at AS "lastUsedAt"`;
+const SELECT_PASSKEYS_OF_PERSON = `SELECT ${PASSKEY_COLUMNS} FROM passkey WHERE person_id = $1 AND ($2::bigint IS NULL OR id = $2) ORDER BY id`;
+const SELECT_PASSKEY_IDS = `SELECT credential_id AS id, transports FROM passkey WHERE person_id = $1`;
 const INSERT_PASSKEY = `
   INSERT INTO passkey (person_id, credential_id, public_key, counter, transports, name)
-  VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${COLUMNS}`;
+  VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${PASSKEY_COLUMNS}`;
 const SELECT_PASSKEY = `
   SELECT id, person_id AS "personId", public_key AS "publicKey", counter, transports FROM passkey WHERE credential_id = $1`;
 const MARK_PASSKEY_USED = "UPDATE passkey SET counter = $2, last_used_at = now() WHERE id = $1";
 const DELETE_PASSKEY = "DELETE FROM passkey WHERE id = $1 AND person_id = $2 RETURNING id";
 
-type Row = Pick<Passkey, "id" | "name"> & { createdAt: Date; lastUsedAt: Date | null };
+type PasskeyRow = Pick<Passkey, "id" | "name"> & { createdAt: Date; lastUsedAt: Date | null };
 
-const toPasskey = ({ createdAt, lastUsedAt, ...row }: Row): Passkey => ({
+const toPasskey = ({ createdAt, lastUsedAt, ...row }: PasskeyRow): Passkey => ({
   ...row,
   createdAt: createdAt.toISOString(),
   updatedAt: createdAt.toISOString(),
   lastUsedAt: lastUsedAt?.toISOString() ?? null,
 });
 
-const digest = (challenge: string): Buffer => hash("sha256", challenge, "buffer");
+const hashChallenge = (challenge: string): Buffer => hash("sha256", challenge, "buffer");
 
-/** Fields of WebAuthn's JSON. The library checks their contents. */
+/** Fields of the browser's WebAuthn response. The library checks their contents. */
 const CREDENTIAL_FIELDS = flatShape([
   "id",
   "rawId",
@@ -103,7 +104,10 @@ const CREDENTIAL_FIELDS = flatShape([
   "authenticatorAttachment",
 ]);
 
-/** Checks the fields that are read before the library checks all of them. @throws REQUEST_INVALID */
+/**
+ * Checks the types of the fields that this file reads before the library checks the whole response. @throws
+ * REQUEST_INVALID
+ */
 function checkResponse(body: Record<string, unknown>): void {
   const { id, response } = body;
   if (typeof id !== "string" || id === "" || id.length > 2_000 || !isObject(response)) {
@@ -133,12 +137,15 @@ export function createPasskeys(options: {
     const retryAfter = challengeLimit.takeTokens(addressBlock(address ?? ""));
     if (retryAfter > 0) throw rateLimitError("too many passkey challenges", retryAfter);
     await rows(db, DELETE_OLD_CHALLENGES);
-    await rows(db, INSERT_CHALLENGE, [digest(challenge), sessionId]);
+    await rows(db, INSERT_CHALLENGE, [hashChallenge(challenge), sessionId]);
   }
 
-  /** Deletes a challenge. Returns true if it was issued to this session (null: for a sign-in) and was still valid. */
+  /**
+   * Returns a function that deletes a challenge. It returns true if the challenge was still valid and was issued to
+   * this session. `sessionId` is null for a sign-in.
+   */
   const spendChallengeOf = (sessionId: number | null) => async (challenge: string) =>
-    (await rows(db, SPEND_CHALLENGE, [digest(challenge), sessionId])).length > 0;
+    (await rows(db, DELETE_VALID_CHALLENGE, [hashChallenge(challenge), sessionId])).length > 0;
 
   async function verifyRegistration(
     { caller }: SignedInRequest,
@@ -161,7 +168,9 @@ export function createPasskeys(options: {
     );
   }
 
-  /** Returns the person whose passkey signed a challenge of this service; null otherwise. */
+  /**
+   * Returns the person whose passkey signed a valid challenge of this service, or null if the signature is not valid.
+   */
   async function verifySignIn({ origin }: PasskeyPage, body: Record<string, unknown>): Promise<User | null> {
     type FoundPasskey = {
       id: number;
@@ -190,28 +199,28 @@ export function createPasskeys(options: {
 
   return {
     async list(personId: number): Promise<Passkey[]> {
-      return (await rows<Row>(db, LIST, [personId, null])).map(toPasskey);
+      return (await rows<PasskeyRow>(db, SELECT_PASSKEYS_OF_PERSON, [personId, null])).map(toPasskey);
     },
 
-    /** @throws NOT_FOUND */
+    /** Returns one passkey of the person. @throws NOT_FOUND */
     async get(personId: number, id: number): Promise<Passkey> {
-      const [row] = await rows<Row>(db, LIST, [personId, id]);
+      const [row] = await rows<PasskeyRow>(db, SELECT_PASSKEYS_OF_PERSON, [personId, id]);
       if (!row) throw new ActionError("NOT_FOUND", "no such passkey");
       return toPasskey(row);
     },
 
-    /** Returns options with which the browser creates a passkey. @throws RATE_LIMIT_EXCEEDED */
+    /** Returns the WebAuthn options with which the browser creates a passkey. @throws RATE_LIMIT_EXCEEDED */
     async registrationOptions(
       { caller, address }: SignedInRequest,
       { origin }: PasskeyPage,
     ): Promise<PublicKeyCredentialCreationOptionsJSON> {
-      const [user] = await rows<User>(db, USER, [caller.personId]);
+      const [user] = await rows<User>(db, SELECT_USER, [caller.personId]);
       const registrationOptions = await (await loadWebAuthn()).generateRegistrationOptions({
         rpName: SERVICE_NAME,
         rpID: new URL(origin).hostname,
         userName: user!.email,
         userDisplayName: `${user!.firstName} ${user!.lastName}`,
-        excludeCredentials: await rows(db, SELECT_PASSKEYS, [caller.personId]),
+        excludeCredentials: await rows(db, SELECT_PASSKEY_IDS, [caller.personId]),
         supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
         authenticatorSelection: { residentKey: "required", userVerification: "required" },
       });
@@ -220,37 +229,39 @@ export function createPasskeys(options: {
     },
 
     /**
-     * Stores a passkey that the browser created. A session that could only register a passkey gets its full rights.
+     * Stores a passkey that the browser created. If the session could only register a passkey until now, it gets full
+     * rights.
      * @throws REQUEST_INVALID
      */
     async register(request: SignedInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<Passkey> {
       const { caller, address } = request;
       const { personId, credentialId } = caller;
       const { name: input, ...response } = body;
-      const name = input === undefined || input === null ? DEFAULT_NAME : requiredText(input, "name");
+      const name = input === undefined || input === null ? DEFAULT_PASSKEY_NAME : requiredText(input, "name");
       checkResponse(response);
       const { id, publicKey, counter, transports = [] } = await verifyRegistration(request, page, response);
       return db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);
-        if ((await rows(manager, LIST, [personId, null])).length >= PASSKEYS_PER_PERSON) {
+        if ((await rows(manager, SELECT_PASSKEYS_OF_PERSON, [personId, null])).length >= PASSKEYS_PER_PERSON) {
           throw new ActionError(
             "REQUEST_INVALID",
             `a person can have at most ${PASSKEYS_PER_PERSON} passkeys; remove one first`,
           );
         }
         const values = [personId, id, Buffer.from(publicKey), counter, JSON.stringify(transports), name];
-        const [row] = await rows<Row>(manager, INSERT_PASSKEY, values).catch((error: unknown) => {
+        const [row] = await rows<PasskeyRow>(manager, INSERT_PASSKEY, values).catch((error: unknown) => {
           throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "this passkey is registered already") : error;
         });
         refuseUnknownFields(response, CREDENTIAL_FIELDS);
         await sessions.grantFullRights(credentialId, manager);
-        await recordAccess(manager, { type: "person.passkey.create", personId, subjectId: personId, address });
+        await recordAccessEvent(manager, { type: "person.passkey.create", personId, subjectId: personId, address });
         return toPasskey(row!);
       });
     },
 
     /**
-     * Returns options with which the browser signs in, by any passkey of this service in the browser or on a phone.
+     * Returns the WebAuthn options with which the browser signs in, by any passkey for this service on this device or
+     * on a phone.
      * @throws RATE_LIMIT_EXCEEDED
      */
     async authenticationOptions(
@@ -265,31 +276,37 @@ export function createPasskeys(options: {
       return registrationOptions;
     },
 
-    /** @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED */
+    /**
+     * Signs in the person whose passkey signed the challenge. @throws REQUEST_INVALID; SIGN_IN_FAILED;
+     * RATE_LIMIT_EXCEEDED
+     */
     async signIn(request: SignInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<SignInResult> {
       checkResponse(body);
       const { address } = request;
       const user = await attempts.runCounted(`passkey ${body["id"]}`, address, () => verifySignIn(page, body));
       if (!user) {
-        await recordAccess(db, { type: "person.signInFailed", address, data: { by: "passkey" } });
+        await recordAccessEvent(db, { type: "person.signInFailed", address, data: { by: "passkey" } });
         throw new ActionError("SIGN_IN_FAILED");
       }
       return accounts.beginSession(request, user, { by: "passkey" });
     },
 
-    /** @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID for the person's last way to sign in */
+    /**
+     * Removes a passkey of the caller. @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if it is the person's last
+     * way to sign in
+     */
     async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedTags): Promise<void> {
       const { personId } = caller;
       await db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);
-        const passkeys = (await rows<Row>(manager, LIST, [personId, null])).map(toPasskey);
+        const passkeys = (await rows<PasskeyRow>(manager, SELECT_PASSKEYS_OF_PERSON, [personId, null])).map(toPasskey);
         const passkey = passkeys.find((passkey) => passkey.id === id);
         if (passkey) requireInList(passkey, [passkeys], precondition);
         if ((await rows(manager, DELETE_PASSKEY, [id, personId])).length === 0) {
           throw new ActionError("NOT_FOUND", "no such passkey");
         }
         await checkSignInMethods(manager, personId);
-        await recordAccess(manager, { type: "person.passkey.delete", personId, subjectId: personId, address });
+        await recordAccessEvent(manager, { type: "person.passkey.delete", personId, subjectId: personId, address });
       });
     },
   };

@@ -1,12 +1,12 @@
 /**
- * Creates all services for people's accounts (sign-in, sessions, passkeys, OpenID, links). Read this file to find these
- * services.
+ * Creates the modules for people's accounts: sign-in, sessions, passkeys, OpenID, one-time links. Read this file to
+ * find these modules.
  */
 import type { DataSource } from "typeorm";
 import type { OpenIdProvider } from "../../config/open-id.js";
 import type { Credentials } from "../access/credentials.js";
 import type { People, User } from "../access/people.js";
-import { createAccessList } from "./access-events.js";
+import { createAccessEntryList } from "./access-events.js";
 import { createAccounts } from "./accounts.js";
 import { createIdentities } from "./identities.js";
 import { createLinks } from "./links.js";
@@ -20,13 +20,13 @@ import { createCallerAccess } from "./who-am-i.js";
 export type PeopleAccounts = ReturnType<typeof createPeopleAccounts>;
 
 /**
- * Returns the base URL of links. Replaces loopback and wildcard addresses by `localhost`, because WebAuthn rejects IP
- * addresses and a browser cannot open a wildcard address.
+ * Returns the base URL for links that people open. Replaces loopback and wildcard addresses by `localhost`, because
+ * WebAuthn rejects IP addresses and a browser cannot open a wildcard address.
  */
 const linkBase = (baseUrl: string): string =>
   baseUrl.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
-const RESET_TEXT = (user: User, link: string): string => `Hello ${user.firstName},
+const composeResetMail = (user: User, link: string): string => `Hello ${user.firstName},
 
 someone asked for a new passphrase for your account. To choose one, open this link within an hour:
 
@@ -39,9 +39,12 @@ export function createPeopleAccounts(options: {
   db: DataSource;
   credentials: Credentials;
   people: People;
-  /** PUBLIC_URL, or the address at which the service listens. */
+  /** The setting PUBLIC_URL, or else the address at which the service listens. */
   baseUrl: string;
-  /** Sends an e-mail; null without a mail server: administrators then pass on reset links themselves. */
+  /**
+   * Sends an e-mail; null if no mail server is configured. Without a mail server, administrators send reset links to
+   * people themselves.
+   */
   mail?: SendServiceMail | null;
   providers?: readonly OpenIdProvider[];
 }) {
@@ -52,7 +55,7 @@ export function createPeopleAccounts(options: {
   const sendReset =
     mail &&
     ((user: User, link: string) =>
-      mail({ to: user.email, subject: "Your new passphrase", text: RESET_TEXT(user, link) }));
+      mail({ to: user.email, subject: "Your new passphrase", text: composeResetMail(user, link) }));
   const accounts = createAccounts({ db, people, sessions, links, attempts, sendReset });
   const identities = createIdentities({ db, credentials });
   return {
@@ -64,7 +67,7 @@ export function createPeopleAccounts(options: {
     identities,
     openId: createOpenId({ db, providers, accounts, identities }),
     whoAmI: createCallerAccess({ db }),
-    listAccess: createAccessList({ db }),
+    listAccess: createAccessEntryList({ db }),
     mail,
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Sessions of people. A sign-in starts a session. People list their sessions with device, address and last use, and end
- * them one by one or together. The token of a session is a credential of kind `editor`; `access/credentials.ts`
- * resolves and renews it.
+ * Sessions of people. A sign-in starts a session. People can list their sessions with device, address and last use, and
+ * end one or all of them. The token of a session is a credential of the kind `editor`, which `access/credentials.ts`
+ * checks and extends.
  */
 import Bowser from "bowser";
 import type { DataSource } from "typeorm";
@@ -18,29 +18,29 @@ export interface SessionOrigin {
   userAgent?: string | undefined;
 }
 
-/** A session, as responses list it. Times are ISO 8601. */
+/** A session in the form that responses contain. Times are ISO 8601. */
 export interface PersonSession {
   id: number;
-  /** Browser and system, such as `Firefox on Linux`. */
+  /** Browser and operating system, such as `Firefox on Linux`. */
   device: string;
-  /** Network address of the last use; null if unknown. */
+  /** Network address from which the session was last used; null if unknown. */
   address: string | null;
   createdAt: string;
-  /** Equals `createdAt`: a session never changes, it can only be ended. */
+  /** Equals `createdAt`, because a session never changes; it can only be ended. */
   updatedAt: string;
   lastUsedAt: string;
   expiresAt: string;
-  /** True for the session that the request was made with. */
+  /** True for the session whose token the request contains. */
   isCurrent: boolean;
 }
 
 /** Options of a new session. */
 export interface NewSessionOptions {
-  /** Caller of the sign-in request, whose current session ends. */
-  replaced?: Caller | null;
-  /** True if the session may only register a passkey. */
+  /** Caller of the sign-in request. The session that this caller had before ends. */
+  replacedCaller?: Caller | null;
+  /** True if the person can only register a passkey in the session, because the account has no passphrase. */
   isProvisional?: boolean;
-  /** ID of the OpenID provider at which the person signed in. */
+  /** ID of the OpenID provider at which the person signed in; null for another way to sign in. */
   provider?: string | null;
 }
 
@@ -63,14 +63,14 @@ const INSERT_SESSION = `
   INSERT INTO person_session (credential_id, person_id, is_provisional, device, address, provider)
   VALUES ($1, $2, $3, $4, $5, $6)`;
 
-const LIST = `
+const SELECT_SESSIONS = `
   SELECT c.id, s.device, s.address, s.created_at AS "createdAt", s.last_used_at AS "lastUsedAt", c.expires_at AS "expiresAt"
     FROM person_session s JOIN credential c ON c.id = s.credential_id
    WHERE s.person_id = $1 AND c.revoked_at IS NULL AND c.expires_at > now()
    ORDER BY s.last_used_at DESC, c.id DESC LIMIT 1000`;
 
 /* Ends sessions, together with the tokens of pages that were opened in these sessions. */
-const END = `
+const END_SESSIONS = `
   WITH ended AS (
     UPDATE credential SET revoked_at = now()
      WHERE revoked_at IS NULL AND id IN
@@ -82,33 +82,36 @@ const END = `
   SELECT id FROM ended`;
 
 /* Ends all credentials that act for the person: sessions, the tokens of their pages, and editor tokens. */
-const END_WITH_TOKENS =
+const END_SESSIONS_AND_TOKENS =
   "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
 
-const END_GRANTS = "UPDATE oauth_grant SET revoked_at = now() WHERE person_id = $1 AND revoked_at IS NULL";
+const REVOKE_GRANTS = "UPDATE oauth_grant SET revoked_at = now() WHERE person_id = $1 AND revoked_at IS NULL";
 
-const NO_LONGER_PROVISIONAL = "UPDATE person_session SET is_provisional = false WHERE credential_id = $1";
+const CLEAR_PROVISIONAL_FLAG = "UPDATE person_session SET is_provisional = false WHERE credential_id = $1";
 
 export type PersonSessions = ReturnType<typeof createPersonSessions>;
 
 export function createPersonSessions({ db, credentials }: { db: DataSource; credentials: Credentials }) {
-  /** Ends the person's session with this ID, or all except one. Returns the number of ended sessions. */
+  /**
+   * Ends the person's session `id`; if `id` is null, all sessions except `except`. Returns the number of sessions that
+   * ended.
+   */
   async function endSessions(
     personId: number,
     id: number | null,
     except: number | null,
     executor: Executor,
   ): Promise<number> {
-    const endedSessions = await rows(executor, END, [personId, id, except]);
+    const endedSessions = await rows(executor, END_SESSIONS, [personId, id, except]);
     if (endedSessions.length > 0) await credentials.announce(executor);
     return endedSessions.length;
   }
 
-  /** Returns valid sessions of the person, the most recently used first. */
+  /** Returns the person's valid sessions, the most recently used first. */
   async function list(personId: number, currentId: number): Promise<PersonSession[]> {
     type Row = Record<"createdAt" | "lastUsedAt" | "expiresAt", Date> &
       Pick<PersonSession, "id" | "device" | "address">;
-    return (await rows<Row>(db, LIST, [personId])).map(({ createdAt, lastUsedAt, expiresAt, ...row }) => ({
+    return (await rows<Row>(db, SELECT_SESSIONS, [personId])).map(({ createdAt, lastUsedAt, expiresAt, ...row }) => ({
       ...row,
       createdAt: createdAt.toISOString(),
       updatedAt: createdAt.toISOString(),
@@ -119,11 +122,13 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
   }
 
   return {
-    /** Starts a session and ends the caller's current one, so that an earlier token is useless after the sign-in. */
+    /**
+     * Starts a session and ends the browser's previous session, so that an earlier token is useless after the sign-in.
+     */
     async beginSession(
       personId: number,
       { address, userAgent }: SessionOrigin,
-      { replaced = null, isProvisional = false, provider = null }: NewSessionOptions = {},
+      { replacedCaller: replaced = null, isProvisional = false, provider = null }: NewSessionOptions = {},
       executor: Executor = db,
     ): Promise<NewSession> {
       if (replaced?.session && replaced.personId !== null) {
@@ -145,7 +150,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
 
     list,
 
-    /** Returns the ID of the OpenID provider of the session's sign-in; null if there was none. */
+    /** Returns the ID of the OpenID provider at which the session's sign-in took place; null if it used no provider. */
     async providerOf(id: number): Promise<string | null> {
       const sql = "SELECT provider FROM person_session WHERE credential_id = $1";
       return (await rows<{ provider: string | null }>(db, sql, [id]))[0]?.provider ?? null;
@@ -161,21 +166,21 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
       if ((await endSessions(personId, id, null, db)) === 0) throw new ActionError("NOT_FOUND", "no such session");
     },
 
-    /** Ends all sessions of the person, except one if `except` is set. */
-    async endAll(personId: number, except: number | null = null, executor: Executor = db): Promise<void> {
+    /** Ends all sessions of the person, except the session with the ID `except` if it is set. */
+    async endAllSessions(personId: number, except: number | null = null, executor: Executor = db): Promise<void> {
       await endSessions(personId, null, except, executor);
     },
 
-    /** Ends all sessions of the person, the tokens that act for the person, and the access of programs. */
+    /** Ends all sessions of the person, the person's tokens, and the access that the person has granted to programs. */
     async endAllWithTokens(personId: number, executor: Executor): Promise<void> {
-      await executor.query(END_WITH_TOKENS, [personId]);
-      await executor.query(END_GRANTS, [personId]);
+      await executor.query(END_SESSIONS_AND_TOKENS, [personId]);
+      await executor.query(REVOKE_GRANTS, [personId]);
       await credentials.announce(executor);
     },
 
     /** Gives full rights to a session that could only register a passkey. */
     async grantFullRights(credentialId: number, executor: Executor = db): Promise<void> {
-      await executor.query(NO_LONGER_PROVISIONAL, [credentialId]);
+      await executor.query(CLEAR_PROVISIONAL_FLAG, [credentialId]);
       await credentials.announce(executor);
     },
   };

@@ -1,6 +1,6 @@
 /**
- * Sends e-mails of the service itself to its people, by SMTP_URL: reset links, invitations. The folder `communicate`
- * sends e-mails of apps.
+ * Sends e-mails of the service itself to its people, by the mail server in SMTP_URL: reset links and invitations. The
+ * folder `communicate` sends the e-mails of apps.
  */
 import { createTransport } from "nodemailer";
 import type { Logger } from "pino";
@@ -13,15 +13,16 @@ export interface ServiceMailText {
 }
 
 /**
- * Function that sends an e-mail. It logs a failure and does not throw, because the request has been answered already.
+ * Sends an e-mail. A failure is logged and not thrown, because the request that caused the e-mail has been answered
+ * already.
  */
 export type SendServiceMail = (mail: ServiceMailText) => Promise<void>;
 
-const GREETING_MS = 20_000;
-const SILENCE_MS = 60_000;
+const SMTP_GREETING_TIMEOUT_MS = 20_000;
+const SMTP_IDLE_TIMEOUT_MS = 60_000;
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "::1"];
 
-/** Returns null if no mail server is configured. */
+/** Creates the function that sends the service's e-mails. Returns null if no mail server is configured. */
 export function createServiceMail(
   { smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">,
   log: Logger,
@@ -35,12 +36,13 @@ export function createServiceMail(
     port: Number(port) || (isSecure ? 465 : 587),
     secure: isSecure,
     ...(smtpLogin && { auth: smtpLogin }),
-    // Without TLS no e-mail is sent, because the password would be sent in clear text.
+    // If SMTP_URL has a password, the connection must use TLS (except on the same host), so that the password is never
+    // sent in clear text.
     requireTLS: !isSecure && smtpLogin !== undefined && !LOOPBACK_HOSTS.includes(hostname),
     ignoreTLS: !isSecure && LOOPBACK_HOSTS.includes(hostname),
-    connectionTimeout: GREETING_MS,
-    greetingTimeout: GREETING_MS,
-    socketTimeout: SILENCE_MS,
+    connectionTimeout: SMTP_GREETING_TIMEOUT_MS,
+    greetingTimeout: SMTP_GREETING_TIMEOUT_MS,
+    socketTimeout: SMTP_IDLE_TIMEOUT_MS,
     disableFileAccess: true,
     disableUrlAccess: true,
   });
@@ -54,7 +56,7 @@ export function createServiceMail(
   };
 }
 
-/** Returns the e-mail of an invitation. */
+/** Returns a function that composes the e-mail of an invitation. */
 export const invitationMail =
   (send: SendServiceMail) =>
   ({ email, role, expiresAt }: { email: string; role: string; expiresAt: string }, link: string): Promise<void> =>

@@ -1,6 +1,6 @@
 /**
- * Counts failed sign-in attempts over all processes: for each pair of account and network address, and for each
- * address. There is no limit per account, so that one person cannot lock out another.
+ * Counts people's failed sign-ins across all processes. There are two limits: one per pair of account and network
+ * address, and one per network address. There is no limit per account, so that one person cannot lock out another.
  */
 import { createHash } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
@@ -16,8 +16,8 @@ import {
 } from "../../rules/sign-in-wait.js";
 
 /**
- * Inserts the rows first, so that their locks make concurrent attempts wait for each other. The subjects are sorted to
- * avoid deadlocks.
+ * Inserts or updates the counter rows before their counts are read. The row locks make concurrent attempts wait for
+ * each other. The caller sorts $1 to avoid deadlocks.
  */
 const LOCK_FAILURES = `
   INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
@@ -31,16 +31,17 @@ const DELETE_OLD_FAILURES = `
       ORDER BY updated_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
 const DELETE_FAILURE = "DELETE FROM sign_in_failure WHERE subject = $1";
 
-interface Row {
+interface AttemptRow {
   subject: Buffer;
   failures: Date[];
   level: number;
   blockedUntil: Date | null;
 }
 
-const digest = (...parts: readonly string[]): Buffer => createHash("sha256").update(JSON.stringify(parts)).digest();
+const hashSubject = (...parts: readonly string[]): Buffer =>
+  createHash("sha256").update(JSON.stringify(parts)).digest();
 
-function attemptStateOf({ failures, level, blockedUntil }: Row): AttemptState {
+function attemptStateOf({ failures, level, blockedUntil }: AttemptRow): AttemptState {
   return {
     failures: failures.map((failedAt) => failedAt.getTime()),
     level,
@@ -66,11 +67,14 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
     return row!.now.getTime();
   }
 
-  async function lockAttempts(manager: EntityManager, subjects: readonly Buffer[]): Promise<Row[]> {
-    return rows<Row>(manager, LOCK_FAILURES, [[...subjects].sort(Buffer.compare)]);
+  async function lockAttempts(manager: EntityManager, subjects: readonly Buffer[]): Promise<AttemptRow[]> {
+    return rows<AttemptRow>(manager, LOCK_FAILURES, [[...subjects].sort(Buffer.compare)]);
   }
 
-  /** Counts an attempt and returns its time. @throws ActionError RATE_LIMIT_EXCEEDED */
+  /**
+   * Counts an attempt as failed before its outcome is known, and returns the attempt's time. @throws ActionError
+   * RATE_LIMIT_EXCEEDED
+   */
   async function countAttempt(subjects: readonly Buffer[]): Promise<number> {
     return db.transaction(async (manager) => {
       const lockedRows = await lockAttempts(manager, subjects);
@@ -85,7 +89,10 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
     });
   }
 
-  /** Removes an attempt from the count. After a success, removes all attempts of the account from this address. */
+  /**
+   * Removes one attempt from the counts. If the attempt succeeded, removes all attempts for this account from this
+   * network address.
+   */
   async function uncountAttempt(
     attemptedAt: number,
     ofAddress: Buffer,
@@ -103,9 +110,9 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
 
   return {
     /**
-     * Runs an attempt to sign in to `account` from `address`. Counts a null result as a failure. An error, for example
-     * because the service is overloaded, does not count.
-     * @throws ActionError RATE_LIMIT_EXCEEDED before the attempt, while the caller must wait; errors of `attempt`
+     * Runs `attempt`, a sign-in to `account` from `address`. Counts a null result as a failed sign-in. If `attempt`
+     * throws, for example because the service is overloaded, nothing is counted.
+     * @throws ActionError RATE_LIMIT_EXCEEDED while the caller must wait, before `attempt` runs; errors of `attempt`
      */
     async runCounted<T>(
       account: string,
@@ -113,8 +120,8 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
       attempt: () => Promise<T | null>,
     ): Promise<T | null> {
       const networkAddress = addressBlock(address ?? "");
-      const addressKey = digest("address", networkAddress);
-      const accountKey = digest("account", account, networkAddress);
+      const addressKey = hashSubject("address", networkAddress);
+      const accountKey = hashSubject("account", account, networkAddress);
       const at = await countAttempt([addressKey, accountKey]);
       let result: T | null;
       try {

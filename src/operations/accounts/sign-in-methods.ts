@@ -1,4 +1,4 @@
-/** Checks that a person keeps at least one way to sign in when another one is removed. */
+/** Checks that a person who removes a way to sign in still has at least one other. */
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
@@ -17,7 +17,7 @@ export async function lockSignInMethods(executor: Executor, personId: number): P
 }
 
 /**
- * Checks that the person can still sign in. Call it after a removal, in its transaction.
+ * Checks that the person still has a way to sign in. Call it after the removal, in the same transaction.
  * @throws ActionError REQUEST_INVALID
  */
 export async function checkSignInMethods(executor: Executor, personId: number): Promise<void> {

@@ -19,11 +19,11 @@ export interface CallerAccess {
   user: User;
   organizations: Membership[];
   apps: Membership[];
-  /** ISO 8601; null for a token that does not expire. */
+  /** Expiry of the credential in ISO 8601; null if it does not expire. */
   expiresAt: string | null;
 }
 
-const USER = `
+const SELECT_USER = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
 /* Selects organizations: all of them if $1 is true, otherwise those with the IDs in $2. */
 const SELECT_ORGANIZATIONS =
@@ -34,7 +34,8 @@ export type ReadCallerAccess = (caller: Caller) => Promise<CallerAccess>;
 
 export function createCallerAccess({ db }: { db: DataSource }): ReadCallerAccess {
   /**
-   * Reads the organizations or apps of the person. An administrator of the service counts as the owner of all of them.
+   * Returns the organizations or apps in which the person has a role. An administrator of the service counts as the
+   * owner of all organizations and apps.
    */
   async function readMemberships(
     sql: string,
@@ -46,7 +47,7 @@ export function createCallerAccess({ db }: { db: DataSource }): ReadCallerAccess
   }
 
   return async ({ kind, personId, roles, organizations, expiresAt }) => {
-    const [user] = await rows<User>(db, USER, [personId]);
+    const [user] = await rows<User>(db, SELECT_USER, [personId]);
     if (!user) throw new ActionError("FORBIDDEN");
     const isAdmin = kind === "admin";
     return {

@@ -1,6 +1,6 @@
 /**
- * Notifies editors of changes of an app's actions: which action was changed, by whom, and how. The notification does
- * not contain the code.
+ * Notifies editors when an action of an app changes. The notification says which action was changed, by whom, and how.
+ * It does not contain the code.
  */
 
 import type { Logger } from "pino";
@@ -12,16 +12,16 @@ import type { Notifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 
 /**
- * Notification channel. A database trigger sends `appId:masterId:removed` when a draft or live version is written or
- * removed.
+ * PostgreSQL notification channel. When a draft or live version is written or removed, a database trigger sends
+ * `appId:masterId:removed`. `masterId` is the ID of the draft; `removed` is `true` or `false`.
  */
 export const ACTION_EDITED_CHANNEL = "svc_action_edited";
 
-/** A change of a draft or of its live version. */
+/** A change of an action: of its draft or of its live version. */
 export interface ActionChange {
   /**
-   * True if changes may have been missed, so that the editor must read all actions again. The other fields are then
-   * empty.
+   * True if notifications may have been lost, so that the editor must read all actions again. All other fields are then
+   * null, false or empty.
    */
   reset: boolean;
   /** ID of the draft; null if `reset` is true. */
@@ -29,14 +29,17 @@ export interface ActionChange {
   removed: boolean;
   /** Time of the draft's last change; null if the draft was removed. */
   updatedAt: string | null;
-  /** Type of the change in the audit log, such as `appAction.v3.update`; null if the audit log has no entry. */
+  /**
+   * Type of the change in the audit log, such as `appAction.v3.update`; null if the audit log has no entry for the
+   * change.
+   */
   type: string | null;
-  /** Fields that an update changed. */
+  /** Names of the fields that an update changed. Empty for other types of change. */
   fields: string[];
   user: Person | null;
 }
 
-interface FoundAction {
+interface ChangedActionRow {
   updatedAt: Date | null;
   type: string | null;
   data: { fields?: string[] } | null;
@@ -82,7 +85,7 @@ export function createActionFeed({
   const byApp = new Map<number, Set<(change: ActionChange) => void>>();
 
   async function readChange(appId: number, id: number, removed: boolean): Promise<ActionChange> {
-    const [changedAction] = await rows<FoundAction>(db, SELECT_CHANGED_ACTION, [appId, id]);
+    const [changedAction] = await rows<ChangedActionRow>(db, SELECT_CHANGED_ACTION, [appId, id]);
     const { updatedAt, type, data, user } = changedAction!;
     return {
       ...{ reset: false, id, removed, type, user, fields: data?.fields ?? [] },
@@ -110,8 +113,8 @@ export function createActionFeed({
 
   return {
     /**
-     * Returns a source of the changes of an app's actions. The first event is a `reset`; every change after it is
-     * reported. Several changes of an action can be reported as one event.
+     * Returns a live source of the changes of an app's actions. Its first event is a `reset`. Afterwards it reports
+     * every change, but several changes of one action can be combined into one event.
      */
     follow: (appId: number): LiveSource<ActionChange> =>
       liveSource<ActionChange>(appId, (listener) => {

@@ -1,6 +1,6 @@
 /**
- * Finds, locks and writes rows of actions, and converts them to the form that callers receive. Checks that names are
- * unique; validates nothing else.
+ * Finds, locks and writes rows of actions, and converts them to the form that callers receive. Of an action's fields,
+ * it only checks that the name is unique.
  */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -22,7 +22,7 @@ import type { AddressAssets } from "../../rules/packages.js";
 import { type ExpectedTags, requireUnchanged } from "../../rules/precondition.js";
 import type { Endpoint } from "../http/endpoints.js";
 
-/** Action as it is returned to callers. Times are ISO 8601. */
+/** An action in the form that callers receive. Times are ISO 8601. */
 export interface Action extends RunLimits {
   id: number;
   appId: number;
@@ -43,15 +43,15 @@ export interface Action extends RunLimits {
   lastRunAt: string | null;
   createdAt: string;
   updatedAt: string;
-  /** HTTP endpoints of the action. Set only for callers who can edit the action. */
+  /** HTTP endpoints of the action. Present only for callers who can edit the action. */
   endpoints?: Endpoint[];
 }
 
-/** Converts a row to the action that callers receive. */
-export type ShowAction = (row: ActionRow) => Action;
+/** Converts a row of the table `action` to the form that callers receive. */
+export type ConvertActionRow = (row: ActionRow) => Action;
 
-export const createShowAction =
-  (addressed: AddressAssets): ShowAction =>
+export const createActionRowConverter =
+  (addressed: AddressAssets): ConvertActionRow =>
   ({
     masterId: _,
     lastRunAt,
@@ -76,10 +76,10 @@ export const createShowAction =
     updatedAt: updatedAt.toISOString(),
   });
 
-/** Returns "master" for a draft and "production" for a live version. */
+/** Returns "master" if the row is a draft, "production" if it is a live version. */
 export const copyOf = (row: ActionRow): Copy => (row.masterId === null ? "master" : "production");
 
-/** True if a row can have this ID. Other IDs are rejected without a database query. */
+/** True if a row can have this ID. IDs for which it is false are rejected without a database query. */
 export const isStorableId = (id: number): boolean => Number.isSafeInteger(id) && id > 0;
 
 /**
@@ -105,8 +105,8 @@ export async function findAction(
 }
 
 /**
- * The draft to change. The change is rejected if the draft no longer has one of the expected versions. Without a
- * `precondition`, any version is accepted.
+ * The draft to change. If the draft's ETag is not in `precondition`, the change is rejected. Without `precondition`,
+ * the change is always made.
  */
 export interface DraftTarget {
   appId: number;
@@ -114,15 +114,16 @@ export interface DraftTarget {
   precondition?: ExpectedTags;
 }
 
-/** Finds and locks a draft. */
+/** Finds and locks a draft. Throws `refusal` if the ID belongs to a live version. */
 export type LockMaster = (manager: EntityManager, target: DraftTarget, refusal: Status) => Promise<ActionRow>;
 
 /**
- * Returns a function that finds and locks a draft. It throws `refusal` for the ID of a live version, ACTION_NOT_FOUND,
- * ACTION_NOT_V3, or ACTION_CHANGED with the current action.
+ * Returns a function that finds and locks a draft. The function throws `refusal` for the ID of a live version. It
+ * throws ACTION_CHANGED, with the current action, if the draft does not meet the precondition. It also throws
+ * ACTION_NOT_FOUND and ACTION_NOT_V3.
  */
 export const createLockMaster =
-  (show: ShowAction): LockMaster =>
+  (show: ConvertActionRow): LockMaster =>
   async (manager, { appId, id, precondition }, refusal) => {
     const row = await findAction(manager, appId, id, { lock: true });
     if (row.masterId !== null) throw new ActionError(refusal);
@@ -135,8 +136,8 @@ export const createLockMaster =
   };
 
 /**
- * Reads a draft without a lock. Used for work before the transaction, such as requests to package registries. Returns
- * null for an ID that the transaction will reject.
+ * Reads a draft without a lock, for slow work before the transaction, such as requests to package registries. Returns
+ * null if the transaction will reject the ID.
  */
 export async function readMaster(db: DataSource, { appId, id }: DraftTarget): Promise<ActionRow | null> {
   const where = { id, appId, masterId: IsNull(), actionVersion: "v3" };
@@ -144,11 +145,11 @@ export async function readMaster(db: DataSource, { appId, id }: DraftTarget): Pr
 }
 
 /** Returns the live version of a draft; null if the draft was never published. */
-export function productionOf(manager: EntityManager, masterId: number): Promise<ActionRow | null> {
+export function findLiveVersion(manager: EntityManager, masterId: number): Promise<ActionRow | null> {
   return manager.findOne(ActionRow, { where: { masterId } });
 }
 
-/** True if another draft of the app than `exceptId` has this name. */
+/** True if the app has another draft with this name. The draft `exceptId` is not considered. */
 export async function isNameTaken(
   manager: EntityManager,
   appId: number,
@@ -160,7 +161,7 @@ export async function isNameTaken(
   return (await rows(manager, sql, [appId, name, exceptId])).length > 0;
 }
 
-/** Returns the error for a draft whose name another draft has. */
+/** Returns the error for a name that another draft of the app already has. */
 export const nameTakenError = (name: string) =>
   new ActionError(
     "NAME_ALREADY_EXISTS",
@@ -168,8 +169,9 @@ export const nameTakenError = (name: string) =>
   );
 
 /**
- * Replaces the database's error about a duplicate name by `refusal`. `write` must write only one new or locked row.
- * Then a deadlock also means a duplicate name, because the statement can wait only for the index of names.
+ * Waits for `write`. Throws `refusal` instead of the database's error for a duplicate name. `write` must write only one
+ * new or locked row. Then a deadlock also means a duplicate name, because the statement can only wait for the unique
+ * index of names.
  */
 export async function withUniqueName<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {
@@ -192,8 +194,8 @@ export async function writeRow(manager: EntityManager, row: ActionRow): Promise<
   await manager.update(ActionRow, id, written as object);
 }
 
-/** Returns the fields of a row that authors write. */
-export function inputOf(row: ActionRow): ActionInput {
+/** Returns those fields of a row that authors can write. */
+export function authoredFieldsOf(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
   const draftFields = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
   const { integrationOrigins, access } = row;
@@ -206,8 +208,8 @@ export function inputOf(row: ActionRow): ActionInput {
   };
 }
 
-/** Sets all fields of a row that authors write. Fields that are missing in `input` are cleared. */
-export function assignInput(row: ActionRow, input: ActionInput): ActionRow {
+/** Copies all fields that authors can write from `input` to the row. Clears those that are missing in `input`. */
+export function assignAuthoredFields(row: ActionRow, input: ActionInput): ActionRow {
   const access = input.access === DEFAULT_ACCESS ? null : input.access;
   return Object.assign(row, NO_LIMITS, { source: null }, input, { access });
 }

@@ -9,19 +9,19 @@ import { NO_PACKAGES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import {
   type Action,
+  type ConvertActionRow,
   type DraftTarget,
   findAction,
   type LockMaster,
   readMaster,
-  type ShowAction,
 } from "./action-rows.js";
 import { runOnce } from "./idempotency.js";
 import type { ActionValidation } from "./judgement.js";
-import type { Masters } from "./masters.js";
+import type { DraftWriter } from "./masters.js";
 
 /**
- * The live version of a draft, as shown in a list of drafts. Times are ISO 8601. `updatedAt` is the time of the last
- * publishing.
+ * Summary of a draft's live version for lists of drafts. `updatedAt` is the time at which the draft was last published.
+ * Times are ISO 8601.
  */
 export interface LiveVersionSummary {
   masterId: number;
@@ -31,11 +31,12 @@ export interface LiveVersionSummary {
   updatedAt: string;
 }
 
-/** Maximum number of words in a search. Further words are ignored. */
-const SEARCH_WORDS = 10;
+/** Maximum number of search words; a search ignores all further words. */
+const SEARCH_MAX_WORDS = 10;
 
 /**
- * SQL condition for drafts of an app whose name and description together contain every searched word. Case is ignored.
+ * SQL condition for the app's drafts whose name and description together contain every search word, in upper or lower
+ * case.
  */
 const IS_DRAFT_OF_APP = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
   SELECT 1 FROM unnest($2::text[]) word WHERE strpos(${foldCaseSql("(name || ' ' || coalesce(description, ''))")}, word) = 0)`;
@@ -45,17 +46,17 @@ export type Actions = ReturnType<typeof createActions>;
 export function createActions(options: {
   db: DataSource;
   judgement: ActionValidation;
-  masters: Masters;
-  show: ShowAction;
+  masters: DraftWriter;
+  show: ConvertActionRow;
   lockMaster: LockMaster;
 }) {
   const { db, judgement, masters, show, lockMaster } = options;
   return {
     /**
-     * Lists the app's drafts, the newest first, without legacy actions. A page has fewer than `limit` drafts if `limit`
-     * drafts would exceed PAGE_MAX_BYTES; then `hasMore` is true. `search` contains words that the name or description
-     * must contain.
-     * @throws ActionError REQUEST_INVALID, and errors of `reserve`
+     * Lists the app's drafts, the newest first, without legacy actions. Normally returns `limit` drafts. Returns fewer,
+     * with `hasMore` true, if `limit` drafts would exceed PAGE_MAX_BYTES. Every word in `search` must be in the draft's
+     * name or description.
+     * @throws ActionError REQUEST_INVALID, and the errors of `reserve`
      */
     async list(
       appId: number,
@@ -66,7 +67,7 @@ export function createActions(options: {
       const searchWords = foldCase(options.search ?? "")
         .split(/\s+/)
         .filter(Boolean);
-      const parameters = [appId, searchWords.slice(0, SEARCH_WORDS)];
+      const parameters = [appId, searchWords.slice(0, SEARCH_MAX_WORDS)];
       const [count] = await rows<{ total: number }>(
         db,
         `SELECT count(*) AS total FROM action WHERE ${IS_DRAFT_OF_APP}`,
@@ -84,7 +85,7 @@ export function createActions(options: {
       return { actions: actionRows.map(show), pagination: { total, hasMore: offset + actionRows.length < total } };
     },
 
-    /** Returns the live versions of those drafts that are published. */
+    /** Returns the live versions of the drafts with these IDs. Drafts that were never published have none. */
     async listPublished(masterIds: readonly number[]): Promise<LiveVersionSummary[]> {
       const actionRows = await db.getRepository(ActionRow).find({
         select: { id: true, masterId: true, active: true, lastRunAt: true, updatedAt: true },
@@ -106,8 +107,10 @@ export function createActions(options: {
 
     /**
      * Creates a draft.
-     * @param idempotencyKey if a request with this key and credential was sent before, its response is returned again
-     * @throws the statuses for invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS, DEPENDENCY_UNRESOLVED
+     * @param idempotencyKey if the same credential sent a request with this key before, `create` returns the response
+     *   of that request
+     * @throws the error statuses of invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS,
+     *   DEPENDENCY_UNRESOLVED
      */
     async create(caller: Caller, appId: number, data: unknown, idempotencyKey: string | null = null): Promise<Action> {
       const resolvedPackages = await judgement.prepare({ caller, appId }, data, null);
@@ -121,8 +124,8 @@ export function createActions(options: {
     },
 
     /**
-     * Changes the fields of a draft that `data` contains.
-     * @throws the statuses for invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS,
+     * Changes those fields of a draft that `data` contains.
+     * @throws the error statuses of invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS,
      *   CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
      */
     async update(caller: Caller, target: DraftTarget, data: unknown): Promise<Action> {
@@ -137,7 +140,7 @@ export function createActions(options: {
     },
 
     /**
-     * Removes a draft, its live version and all its versions.
+     * Deletes a draft with its live version and its saved versions.
      * @throws CANNOT_DELETE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
      */
     async remove(caller: Caller, target: DraftTarget): Promise<void> {

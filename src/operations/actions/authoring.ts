@@ -1,17 +1,17 @@
-/** Creates all modules with operations on actions, except runs. */
+/** Creates the modules for all operations on actions except runs. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { AddressAssets } from "../../rules/packages.js";
 import type { Endpoints } from "../http/endpoints.js";
 import type { Packages } from "../packages/packages.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
-import { createLockMaster, createShowAction } from "./action-rows.js";
+import { createActionRowConverter, createLockMaster } from "./action-rows.js";
 import { createActions } from "./actions.js";
 import { createCodeReadings } from "./code-readings.js";
 import { createComparison } from "./comparison.js";
 import { createImportSteps } from "./import-steps.js";
 import { createActionValidation } from "./judgement.js";
-import { createMasters } from "./masters.js";
+import { createDraftWriter } from "./masters.js";
 import { createPayloadPresets } from "./presets.js";
 import { createCodeProblems } from "./problems.js";
 import { createPublishing } from "./publishing.js";
@@ -21,25 +21,25 @@ import { createSourceBuilds } from "./source-builds.js";
 import { createTransfer } from "./transfer.js";
 import { createVersions } from "./versions.js";
 
-export interface Authoring {
+export interface AuthoringOptions {
   db: DataSource;
-  /** Compiles the code without running it. @throws ActionError CODE_VALIDATION_FAILED */
+  /** Compiles JavaScript code without running it. @throws ActionError CODE_VALIDATION_FAILED */
   checkCode: (code: string) => Promise<void>;
   packages: Packages;
   addressed: AddressAssets;
   triggerIndex: TriggerIndex;
-  /** Time limit of a run in milliseconds, set by the operator. */
+  /** Time limit that the operator has set for each run, in milliseconds. */
   serverTimeoutMs: number;
-  /** True if `integrationOrigins` of actions may contain http and loopback origins. */
+  /** True if the `integrationOrigins` of an action may contain http and loopback origins. */
   allowPrivateNetwork: boolean;
   endpoints: Endpoints;
   log: Logger;
 }
 
-export function createAuthoring(options: Authoring) {
+export function createAuthoring(options: AuthoringOptions) {
   const { db, checkCode, packages, addressed, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints, log } =
     options;
-  const showAction = createShowAction(addressed);
+  const showAction = createActionRowConverter(addressed);
   const lockMaster = createLockMaster(showAction);
   const codeReadings = createCodeReadings(checkCode);
   const sources = createSourceBuilds({ packages });
@@ -50,7 +50,7 @@ export function createAuthoring(options: Authoring) {
     serverTimeoutMs,
     allowPrivateNetwork,
   });
-  const masters = createMasters({ log, endpoints });
+  const masters = createDraftWriter({ log, endpoints });
   const importSteps = createImportSteps({ db, judgement: actionValidation, masters, packages });
   return {
     actions: createActions({ db, judgement: actionValidation, masters, show: showAction, lockMaster }),

@@ -1,6 +1,6 @@
 /**
  * Checks the code of actions with the service's rules and with V8's compiler. Long code is checked in a separate
- * thread, and apps take turns. Results are cached.
+ * thread, one code per app at a time. Results are cached.
  */
 import { createHash } from "node:crypto";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -11,31 +11,33 @@ import { type CodeReading, readCode } from "../../rules/code.js";
 
 export interface CodeVerdict {
   reading: CodeReading;
-  /** Error of V8's compiler; null if the code compiles, or if the rules already rejected it. */
+  /** Error of V8's compiler. Null if V8 compiled the code, or if the service's rules already rejected the code. */
   compileFault: ActionError | null;
 }
 
 /**
- * Maximum number of concurrent checks. Each app has at most one, so that a few apps with long code do not block the
- * others.
+ * Maximum number of concurrent checks of all apps. Each app has at most one, so that an app with long code does not
+ * block the other apps.
  */
-const READ_AT_ONCE = 4;
+const MAX_CONCURRENT_CHECKS = 4;
 /**
- * Code up to this length is checked on the main thread. The check takes a few milliseconds, and starting a thread takes
- * longer.
+ * Code up to this length is checked on the main thread, because the check takes a few milliseconds and starting a
+ * thread takes longer.
  */
 const INLINE_MAX_CHARACTERS = 4_096;
-/** Maximum number of cached results, of some hundred bytes each. One import can contain fewer actions than this. */
-const REMEMBERED_READINGS = 5_000;
+/**
+ * Maximum number of cached results, each a few hundred bytes. It is higher than the number of actions in one import.
+ */
+const MAX_CACHED_CHECKS = 5_000;
 
 export type CodeReadings = ReturnType<typeof createCodeReadings>;
 
 /**
- * Creates the function that checks code. @param compile compiles code with V8, and throws CODE_VALIDATION_FAILED if
- * this fails
+ * Creates the function that checks code.
+ * @param compile compiles code with V8; throws CODE_VALIDATION_FAILED if V8 cannot compile it
  */
 export function createCodeReadings(compile: (code: string) => Promise<void>) {
-  const checkSlots = new FairSemaphore(READ_AT_ONCE, 1);
+  const checkSlots = new FairSemaphore(MAX_CONCURRENT_CHECKS, 1);
   const threads = createThreads<string, CodeReading>({
     module: new URL("../../rules/code.js", import.meta.url),
     name: "readCode",
@@ -75,21 +77,22 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
 
   return {
     /**
-     * Checks the code of an action.
-     * @param appId app of the action; only one code of each app is checked at a time
-     * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds a limit. Other faults are in the result
+     * Checks the code of an action. Errors in the code are in the result, not thrown.
+     * @param appId app of the action; the codes of one app are checked one after the other
+     * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds its time or memory limit
      */
     async read(appId: number, code: string): Promise<CodeVerdict> {
-      // The hash is computed from UTF-16, because code may contain lone surrogates, which UTF-8 cannot represent.
+      // The code is hashed as UTF-16, because it may contain lone surrogates, which UTF-8 cannot represent.
       const key = createHash("sha256").update(Buffer.from(code, "utf16le")).digest("base64");
       const cachedVerdict = verdictsByHash.get(key);
       if (cachedVerdict) return cachedVerdict;
       const leaveQueue = await checkSlots.enter(appId);
       try {
         const verdict = verdictsByHash.get(key) ?? (await checkCode(code));
-        // A compiler error is not cached, because it may be temporary, such as a timeout on a busy machine.
+        // A result with a compiler error is not cached: the error may be temporary, such as a timeout on a busy
+        // machine.
         if (verdict.compileFault !== null) return verdict;
-        if (verdictsByHash.size >= REMEMBERED_READINGS) verdictsByHash.delete(verdictsByHash.keys().next().value!);
+        if (verdictsByHash.size >= MAX_CACHED_CHECKS) verdictsByHash.delete(verdictsByHash.keys().next().value!);
         verdictsByHash.set(key, verdict);
         return verdict;
       } finally {

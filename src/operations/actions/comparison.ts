@@ -1,4 +1,4 @@
-/** Compares two states of one action. A state is a version, the draft or the live version. */
+/** Compares two states of one action. Each state is a saved version, the draft or the live version. */
 import type { DataSource } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -9,25 +9,27 @@ import { type ActionDiff, type ComparedScript, type DiffedActions, diffActions }
 import { type ActionInput, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
 import { isStoredScript } from "../../rules/packages.js";
-import { findAction, inputOf, productionOf } from "./action-rows.js";
+import { authoredFieldsOf, findAction, findLiveVersion } from "./action-rows.js";
 import { findVersion } from "./versions.js";
 
-/** One side of a comparison: the ID of a version, "master" for the draft, or "production" for the live version. */
+/**
+ * One of two compared states: the ID of a saved version, "master" for the draft, or "production" for the live version.
+ */
 export type ComparedSide = number | "master" | "production";
 
 export interface Comparison extends ActionDiff {
   from: ComparedSide;
   to: ComparedSide;
-  /** The complete state of the side `from`. */
+  /** All fields of the state `from`, the first of the two compared states. */
   before: ActionInput;
-  /** The complete state of the side `to`. */
+  /** All fields of the state `to`, the second of the two compared states. */
   after: ActionInput;
 }
 
-interface State {
+interface ActionState {
   side: ComparedSide;
   input: ActionInput;
-  /** Scripts of packages; absent if they are not compared. */
+  /** Scripts of npm packages; missing if the comparison ignores the scripts. */
   assets?: ComparedScript[];
 }
 
@@ -37,24 +39,24 @@ const scriptsOf = ({ assets }: ActionRow): ComparedScript[] =>
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
 
 /**
- * Returns the state that restoring the version would create. A version from before the field `access` existed gets the
- * draft's `access`, as a restore does.
+ * Returns the fields that a draft would have after a restore of `version`. A version from before the field `access`
+ * existed gets the draft's `access`.
  */
-const asRestored = (version: ActionInput, { access }: ActionInput): ActionInput => ({
+const fieldsAfterRestore = (version: ActionInput, { access }: ActionInput): ActionInput => ({
   ...version,
   access: version.access ?? access,
 });
 
-const labelOf = (side: ComparedSide): string => (typeof side === "number" ? `version ${side}` : side);
+const sideLabel = (side: ComparedSide): string => (typeof side === "number" ? `version ${side}` : side);
 
 /**
- * Code up to this length in total is compared on the main thread. Comparing half a million lines there would block the
- * thread for 1.5 s.
+ * Two codes up to this length in total are compared on the main thread, longer ones in another thread. Comparing half a
+ * million lines would block the main thread for 1.5 s.
  */
 const INLINE_MAX_CHARACTERS = 8_192;
-/** Maximum number of concurrent comparisons of long code. Each app has at most one. */
-const COMPARISONS_AT_ONCE = 4;
-const comparisonQueue = new FairSemaphore(COMPARISONS_AT_ONCE, 1);
+/** Maximum number of concurrent comparisons in other threads, for all apps. Each app has at most one. */
+const MAX_CONCURRENT_COMPARISONS = 4;
+const comparisonQueue = new FairSemaphore(MAX_CONCURRENT_COMPARISONS, 1);
 const comparisonThreads = createThreads<DiffedActions, ActionDiff>({
   module: new URL("../../rules/action-diff.js", import.meta.url),
   name: "diffActions",
@@ -73,15 +75,16 @@ async function diffInThread(appId: number, actions: DiffedActions): Promise<Acti
   );
 }
 
-const shownInput = ({ source, ...input }: ActionInput): ActionInput => ({
+const presentFields = ({ source, ...input }: ActionInput): ActionInput => ({
   ...input,
   ...presentSource(source ? shownSource(source) : null),
 });
 
-async function compareStates(appId: number, from: State, to: State): Promise<Comparison> {
-  const labels = { before: labelOf(from.side), after: labelOf(to.side) };
-  const [before, after] = [shownInput(from.input), shownInput(to.input)];
-  // The stored data of a version also contains its scripts, so `assets` is set on both sides, or removed.
+async function compareStates(appId: number, from: ActionState, to: ActionState): Promise<Comparison> {
+  const labels = { before: sideLabel(from.side), after: sideLabel(to.side) };
+  const [before, after] = [presentFields(from.input), presentFields(to.input)];
+  // `assets` replaces the scripts in `before` and `after`. Without `assets`, it removes them, so that scripts are not
+  // compared.
   const compared = { before: { ...before, assets: from.assets }, after: { ...after, assets: to.assets }, labels };
   return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, compared)) };
 }
@@ -95,36 +98,37 @@ function parseSide(against: string): ComparedSide {
 export type ActionComparisons = ReturnType<typeof createComparison>;
 
 export function createComparison({ db }: { db: DataSource }) {
-  /** Returns the live version of a draft. @throws ACTION_NOT_PUBLISHED */
+  /** Returns the live version of the draft `masterId`. @throws ACTION_NOT_PUBLISHED */
   async function readProduction(masterId: number): Promise<ActionRow> {
-    const production = await productionOf(db.manager, masterId);
+    const production = await findLiveVersion(db.manager, masterId);
     if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");
     return production;
   }
 
-  /** Reads one side of a comparison. @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
-  async function readState(masterId: number, master: ActionInput, side: ComparedSide): Promise<State> {
+  /** Reads one of the two states to compare. @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
+  async function readState(masterId: number, master: ActionInput, side: ComparedSide): Promise<ActionState> {
     if (side === "master") return { side, input: master };
-    if (side !== "production") return { side, input: asRestored((await findVersion(db, masterId, side)).data, master) };
-    return { side, input: inputOf(await readProduction(masterId)) };
+    if (side !== "production")
+      return { side, input: fieldsAfterRestore((await findVersion(db, masterId, side)).data, master) };
+    return { side, input: authoredFieldsOf(await readProduction(masterId)) };
   }
 
   return {
     /**
-     * Compares a version with the draft, with the live version or with another version.
-     * @param against `master`, `production` or the ID of a version
+     * Compares a saved version with the draft, the live version or another saved version.
+     * @param against `master` for the draft, `production` for the live version, or the ID of a saved version
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED, REQUEST_INVALID
      */
     async compareVersion(appId: number, actionId: number, versionId: number, against: string): Promise<Comparison> {
       const side = parseSide(against);
-      const master = inputOf(await findAction(db.manager, appId, actionId));
+      const master = authoredFieldsOf(await findAction(db.manager, appId, actionId));
       const from = await readState(actionId, master, versionId);
       return compareStates(appId, from, await readState(actionId, master, side));
     },
 
     /**
-     * Compares the live version with the draft, and so shows the changes that publishing would make. @param actionId ID
-     * of the draft or of the live version
+     * Compares the live version with the draft. The result contains the changes that publishing the draft would make.
+     * @param actionId ID of the draft or of the live version
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_NOT_PUBLISHED
      */
     async compareLive(appId: number, actionId: number): Promise<Comparison> {
@@ -132,9 +136,9 @@ export function createComparison({ db }: { db: DataSource }) {
       const master =
         foundAction.masterId === null ? foundAction : await findAction(db.manager, appId, foundAction.masterId);
       const production = await readProduction(master.id);
-      const stateOf = (side: ComparedSide, row: ActionRow): State => ({
+      const stateOf = (side: ComparedSide, row: ActionRow): ActionState => ({
         side,
-        input: inputOf(row),
+        input: authoredFieldsOf(row),
         assets: scriptsOf(row),
       });
       return compareStates(appId, stateOf("production", production), stateOf("master", master));

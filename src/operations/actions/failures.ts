@@ -1,9 +1,12 @@
-/** Logs an unexpected error of an operation, and replaces it by an error status of this operation. */
+/** Replaces unexpected errors of an operation by an error status of this operation, and logs them. */
 import type { Logger } from "pino";
 import { isDatabaseAway } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 
-/** Rethrows ActionErrors and errors of an unreachable database. Logs any other error and throws `status` instead. */
+/**
+ * Waits for `work`. Rethrows its ActionErrors and errors of an unreachable database. Logs any other error and throws an
+ * ActionError with `status` instead.
+ */
 export async function rethrowAs<T>(status: Status, log: Logger, work: Promise<T>): Promise<T> {
   try {
     return await work;

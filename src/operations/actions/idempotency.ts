@@ -1,6 +1,6 @@
 /**
- * Idempotency keys of writes: stores the response to the first request with a key for 24 hours, and returns it for
- * later requests with this key. Keys of runs are stored with the run instead.
+ * Idempotency keys of requests that write: stores the response to the first request with a key for 24 hours, and
+ * returns it for later requests with the same key. The keys of run requests are stored with the run instead.
  */
 import { createHash } from "node:crypto";
 import type { EntityManager } from "typeorm";
@@ -25,8 +25,8 @@ const CLAIM_KEY = `
   ON CONFLICT (credential_id, app_id, key) DO NOTHING RETURNING key`;
 
 /**
- * A request with an idempotency key, or null without one. The same key of another credential or app is a different key.
- * `request` contains the values by which a repeated request is recognized as the same.
+ * A request with its idempotency key; `key` is null if the request has none. Equal keys of different credentials or
+ * apps are independent. A later request with the key must have an equal `request`.
  */
 export interface IdempotentRequest {
   appId: number;
@@ -35,10 +35,10 @@ export interface IdempotentRequest {
 }
 
 /**
- * Runs `work` only once for a key. Later calls with this key return the first result. A failure is not stored, so that
- * the request can be repeated.
+ * Runs `work` only once per idempotency key. Later calls with the key return the first result. If `work` fails, nothing
+ * is stored, so that the client can repeat the request.
  * @param manager transaction in which `work` writes
- * @throws REQUEST_INVALID if the key was used for another request
+ * @throws REQUEST_INVALID if the key was used for a different request
  */
 export async function runOnce<T extends object>(
   manager: EntityManager,

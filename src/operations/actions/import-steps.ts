@@ -1,6 +1,6 @@
 /**
- * Compares the actions in a document (an import file or a manifest) with the app's drafts, and writes them. A draft
- * with the same name is replaced.
+ * Compares the actions in a document (an import file or a manifest) with the app's drafts, and writes them. An action
+ * in the document replaces the draft with the same name.
  */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -14,29 +14,30 @@ import { isStoredScript } from "../../rules/packages.js";
 import { freeRoutes } from "../http/routes.js";
 import type { Packages, ResolvedPackages } from "../packages/packages.js";
 import type { ScriptAuthor } from "../packages/script-quota.js";
-import { inputOf } from "./action-rows.js";
+import { authoredFieldsOf } from "./action-rows.js";
 import type { ActionValidation, ValidatedAction } from "./judgement.js";
-import { changedFields, type Masters } from "./masters.js";
+import { changedFields, type DraftWriter } from "./masters.js";
 
 /**
- * An exported action: the fields that authors write. All fields are present, so that an import also clears fields.
- * `assets` identifies the scripts of its packages. An import uses exactly these scripts if the service has them.
+ * An exported action: all fields that authors can write. No field is omitted, so that an import also clears fields.
+ * `assets` identifies the scripts of the action's packages. An import uses exactly these scripts if the service has
+ * them.
  */
 export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
   LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
 
-/** An action in a document, and its resolved dependencies. */
+/** An action in an imported document, with its resolved dependencies. */
 export interface ImportEntry {
   data: unknown;
   resolved: ResolvedPackages;
 }
 
-/** A validated action in a document that can be written. */
+/** A validated action of an imported document, ready to be written. */
 export interface ImportStep {
   /** The draft to replace; null to create a draft. */
   current: ActionRow | null;
   validated: ValidatedAction;
-  /** Names of the fields that change; empty for a new draft. */
+  /** Names of the draft's fields that the import changes; empty for a new draft. */
   fields: string[];
 }
 
@@ -47,42 +48,42 @@ function exportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
   return stored.length === 0 ? {} : { assets: stored };
 }
 
-/** Returns an action as it is exported. */
+/** Converts a draft to the form that an export contains. */
 export const exportedAction = (row: ActionRow): ExportedAction => ({
   ...NO_LIMITS,
-  ...inputOf(row),
+  ...authoredFieldsOf(row),
   ...presentSource(row.source && shownSource(row.source)),
   ...exportedAssets(row),
 });
 
-const scriptsOf = (assets: readonly StoredAsset[]) =>
+const scriptListText = (assets: readonly StoredAsset[]) =>
   assets.map(({ name, sha256 = "" }) => `${name} ${sha256}`).join("\n");
-const sameScripts = (left: readonly StoredAsset[], right: readonly StoredAsset[]) =>
-  scriptsOf(left) === scriptsOf(right);
+const hasSameScripts = (left: readonly StoredAsset[], right: readonly StoredAsset[]) =>
+  scriptListText(left) === scriptListText(right);
 
-/** Returns the name of an action in a document; null if it is missing or not a text. */
-export const stringNameOf = (data: unknown): string | null =>
+/** Returns the property "name" of an action in a document; null if it is missing or not a text. */
+export const actionNameOrNull = (data: unknown): string | null =>
   isObject(data) && typeof data["name"] === "string" ? data["name"] : null;
 
 /**
- * Returns the names of the actions. Leaves out names with a NUL character, because the database cannot store it; the
- * validation reports such a name.
+ * Returns the names of the actions in a document. Leaves out names with a NUL character, because PostgreSQL cannot
+ * store them; the validation rejects them later.
  */
-export const namesOf = (all: readonly unknown[]): string[] =>
-  all.map(stringNameOf).filter((name): name is string => name !== null && !name.includes("\0"));
+export const storableActionNames = (all: readonly unknown[]): string[] =>
+  all.map(actionNameOrNull).filter((name): name is string => name !== null && !name.includes("\0"));
 
 export type ImportSteps = ReturnType<typeof createImportSteps>;
 
 export function createImportSteps(options: {
   db: DataSource;
   judgement: ActionValidation;
-  masters: Masters;
+  masters: DraftWriter;
   packages: Packages;
 }) {
   const { db, judgement, masters, packages } = options;
 
   return {
-    /** Returns the app's drafts, sorted by name. */
+    /** Returns all drafts of the app, sorted by name. */
     async listDrafts(manager: EntityManager, appId: number): Promise<ActionRow[]> {
       const actionRows = await manager
         .getRepository(ActionRow)
@@ -91,8 +92,8 @@ export function createImportSteps(options: {
     },
 
     /**
-     * Locks the app's drafts with these names until the transaction ends. Null locks all drafts. The order is fixed, so
-     * that two transactions cannot deadlock. Returns the drafts by name.
+     * Locks the app's drafts with these names until the transaction ends; if `names` is null, locks all drafts. Locks
+     * them in the order of their IDs, so that two transactions cannot deadlock. Returns the locked drafts by name.
      */
     async lock(manager: EntityManager, appId: number, names: string[] | null): Promise<Map<string, ActionRow>> {
       const actionRows = await manager
@@ -106,13 +107,13 @@ export function createImportSteps(options: {
     },
 
     /**
-     * Checks the code and resolves the dependencies of each action. Call it before the transaction, so that no lock is
-     * held meanwhile.
+     * Checks the code and resolves the dependencies of each action. Call it before the transaction, because both can
+     * take long and the transaction holds locks.
      */
     async prepare(author: ScriptAuthor, all: readonly unknown[]): Promise<ImportEntry[]> {
       const entries: ImportEntry[] = [];
       for (const data of all) {
-        const [name] = namesOf([data]);
+        const [name] = storableActionNames([data]);
         const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
         const row = name === undefined ? null : await db.getRepository(ActionRow).findOneBy(where);
         const promisedAssets = await packages.readPromisedAssets(isObject(data) ? data["assets"] : undefined);
@@ -122,10 +123,10 @@ export function createImportSteps(options: {
     },
 
     /**
-     * Validates one action.
-     * @param rewrittenIds drafts that the document replaces or removes. Other actions in the document may use the URL
-     *   paths of these drafts
-     * @throws ActionError the statuses for invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED,
+     * Validates one action of the document.
+     * @param rewrittenIds IDs of the drafts that the import replaces or removes. Actions in the document may use the
+     *   URL paths of these drafts
+     * @throws ActionError the error statuses of invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED,
      *   ACTION_NOT_V3
      */
     async validate(
@@ -141,18 +142,21 @@ export function createImportSteps(options: {
       }
       if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
       const validatedAction = await judgement.validateUpdate(manager, row, data, resolved, rewrittenIds);
-      const fields = changedFields(inputOf(row), validatedAction.input);
+      const fields = changedFields(authoredFieldsOf(row), validatedAction.input);
       return {
         current: row,
         validated: validatedAction,
-        fields: sameScripts(row.assets, validatedAction.assets) ? fields : [...fields, "assets"],
+        fields: hasSameScripts(row.assets, validatedAction.assets) ? fields : [...fields, "assets"],
       };
     },
 
-    /** Writes the validated actions. @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions are too large */
+    /**
+     * Writes the validated actions. @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too
+     * large
+     */
     async apply(manager: EntityManager, caller: Caller, appId: number, steps: readonly ImportStep[]): Promise<void> {
-      // Writes the actions in the order of their names. Two concurrent imports then insert names into the index in the
-      // same order, so that they cannot deadlock.
+      // Writes the actions in the order of their names. Two concurrent imports then insert into the index of names in
+      // the same order, so that they cannot deadlock.
       const sortedSteps = steps.toSorted((a, b) => (a.validated.input.name < b.validated.input.name ? -1 : 1));
       const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
       await freeRoutes(manager, rewritten);

@@ -1,6 +1,6 @@
 /**
  * Validates the data that an author sends for an action: the fields, the code, and the dependencies. If there are
- * several faults, the first one in the order of the validation table (rules/validation-table.ts) is reported.
+ * several errors, throws the one that comes first in the validation table (rules/validation-table.ts).
  */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -22,20 +22,20 @@ import {
   type ResolvedPackages,
 } from "../packages/packages.js";
 import type { ScriptAuthor } from "../packages/script-quota.js";
-import { inputOf, isNameTaken, nameTakenError } from "./action-rows.js";
+import { authoredFieldsOf, isNameTaken, nameTakenError } from "./action-rows.js";
 import type { CodeReadings } from "./code-readings.js";
 import type { BuiltSource, SourceBuilds } from "./source-builds.js";
 import type { StoredSnapshot } from "./versions.js";
 
 export interface ValidatedAction {
   input: ActionInput;
-  /** Scripts that the action's dependencies load. */
+  /** Scripts that the service loads for the action's dependencies. */
   assets: StoredAsset[];
 }
 
 const isText = (code: unknown): code is string => typeof code === "string";
 
-/** Returns a property of the data; undefined if it is missing. */
+/** Returns the property `key` of `data`; undefined if it is missing or `data` is not an object. */
 function propertyOf(data: unknown, key: string): unknown {
   return isObject(data) && Object.hasOwn(data, key) ? data[key] : undefined;
 }
@@ -53,12 +53,12 @@ export function createActionValidation(options: {
   const checkOptions = { serverTimeoutMs, allowPrivateNetwork };
 
   /**
-   * Checks the code and validates the fields.
-   * @param parse validates the fields; it receives the function that returns the fault of the code
-   * @param compiled code that was compiled before, so that compiler errors are ignored
-   * @param buildFault error of building the code from its source files; null if the code was built
+   * Checks the code with V8, and validates all fields with `parse`.
+   * @param parse validates the fields; receives a function that returns the error of the code
+   * @param compiled code that is already stored; compiler errors in this code are ignored
+   * @param buildFault error from building the code from its source files; null if the code was built
    */
-  async function inputBy(
+  async function checkInput(
     appId: number,
     code: unknown,
     parse: (checkCode: CodeCheck) => ActionInput,
@@ -74,16 +74,20 @@ export function createActionValidation(options: {
   }
 
   const createdInput = (appId: number, { data, fault }: BuiltSource) =>
-    inputBy(appId, propertyOf(data, "code"), (judge) => parseCreate(data, { judge, ...checkOptions }), null, fault);
+    checkInput(appId, propertyOf(data, "code"), (judge) => parseCreate(data, { judge, ...checkOptions }), null, fault);
 
   function updatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
     const code = propertyOf(data, "code") ?? current.code;
-    const parse = (checkCode: CodeCheck) => parseUpdate(data, inputOf(current), { judge: checkCode, ...checkOptions });
-    return inputBy(current.appId, code, parse, current.code, fault);
+    const parse = (checkCode: CodeCheck) =>
+      parseUpdate(data, authoredFieldsOf(current), { judge: checkCode, ...checkOptions });
+    return checkInput(current.appId, code, parse, current.code, fault);
   }
 
-  /** Resolves the dependencies of an action with source files, whose code is built afterwards. */
-  async function resolvedOfSource(
+  /**
+   * Resolves the dependencies of an action with source files. The code of this action is built only afterwards, because
+   * the build needs the resolved packages.
+   */
+  async function resolveSourceDependencies(
     author: ScriptAuthor,
     data: unknown,
     current: ActionRow | null,
@@ -94,7 +98,7 @@ export function createActionValidation(options: {
     return packages.resolve(author, list, current?.assets ?? [], promisedAssets);
   }
 
-  /** Adds the resolved scripts to validated fields. @param knownAssets scripts that the action already has */
+  /** Adds the scripts of the dependencies to the fields. @param knownAssets scripts that the action already has */
   const withAssets = (
     input: ActionInput,
     knownAssets: readonly StoredAsset[],
@@ -105,17 +109,17 @@ export function createActionValidation(options: {
   });
 
   /**
-   * Rejects unknown fields. This is the last check, so that other faults are reported first. @throws ActionError
-   * REQUEST_INVALID
+   * Rejects unknown fields. Runs after all other checks, so that other errors take precedence.
+   * @throws ActionError REQUEST_INVALID
    */
-  function withoutUnknown(data: unknown, validatedAction: ValidatedAction): ValidatedAction {
+  function requireKnownFields(data: unknown, validatedAction: ValidatedAction): ValidatedAction {
     refuseUnknownFields(data, ACTION_SHAPE);
     return validatedAction;
   }
 
   /**
-   * Runs `judge`, and also checks that no other action has the same name or URL path. If there are several faults, it
-   * throws the first one in the order of the validation table.
+   * Runs `judge`, and checks that no other action of the app has the same name or URL path. If there are several
+   * errors, throws the one that comes first in the validation table.
    */
   async function withFreeNameAndPaths(
     manager: EntityManager,
@@ -129,7 +133,7 @@ export function createActionValidation(options: {
       if (!(error instanceof ActionError)) throw error;
       const isAfter = (status: Status) => validationRow(error.status) > validationRow(status);
       const [name, triggers] = [propertyOf(data, "name"), propertyOf(data, "triggers")];
-      // An invalid name comes earlier in the table, so the name is valid here.
+      // The validation table has errors of an invalid name before NAME_ALREADY_EXISTS, so the name is valid here.
       if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
         throw nameTakenError(name);
       }
@@ -145,10 +149,10 @@ export function createActionValidation(options: {
 
   return {
     /**
-     * Checks the code and resolves dependencies before a transaction, because both can take long. Faults are not
-     * reported here: the validation in the transaction finds them again.
+     * Checks the code and resolves the dependencies before a transaction, because both can take long. Does not throw
+     * validation errors: the validation in the transaction finds and throws them.
      * @param current the current draft; null for a new action
-     * @param promisedAssets scripts that an imported document names
+     * @param promisedAssets scripts that the imported document lists
      */
     async prepare(
       author: ScriptAuthor,
@@ -158,7 +162,9 @@ export function createActionValidation(options: {
     ): Promise<ResolvedPackages> {
       try {
         const hasSource = isObject(propertyOf(data, "source")) && propertyOf(data, "dependencies") !== undefined;
-        const resolvedEarly = hasSource ? await resolvedOfSource(author, data, current, promisedAssets) : NO_PACKAGES;
+        const resolvedEarly = hasSource
+          ? await resolveSourceDependencies(author, data, current, promisedAssets)
+          : NO_PACKAGES;
         const builtSource = await sources.withBuiltCode(author.appId, data, current, resolvedEarly);
         if (hasSource) {
           const { data: wholeSnapshot } = builtSource;
@@ -167,8 +173,8 @@ export function createActionValidation(options: {
           return resolvedEarly;
         }
         const input = await (current ? updatedInput(current, builtSource) : createdInput(author.appId, builtSource));
-        // Without `dependencies` in the data, the action keeps its scripts, also if an address now returns another
-        // file. A dependency without a script gets one if possible.
+        // If `data` has no `dependencies`, the action keeps its scripts, even if a URL now returns another file. The
+        // service only tries to get the scripts that are missing.
         if (current && propertyOf(data, "dependencies") === undefined)
           return { ...(await packages.resolveMissing(author, input.dependencies, current.assets)), fault: null };
         return await packages.resolve(author, input.dependencies, current?.assets ?? [], promisedAssets);
@@ -180,8 +186,8 @@ export function createActionValidation(options: {
 
     /**
      * Validates the data of a new action.
-     * @param rewritten actions that the same transaction writes again, so that their URL paths are free
-     * @throws the statuses for invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED
+     * @param rewritten IDs of actions that the same transaction replaces; the new action may use their URL paths
+     * @throws the error statuses of invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED
      */
     async validateCreate(
       manager: EntityManager,
@@ -191,7 +197,7 @@ export function createActionValidation(options: {
       rewritten: readonly number[] = [],
     ): Promise<ValidatedAction> {
       return withFreeNameAndPaths(manager, { appId, exceptId: null, rewritten }, data, async () =>
-        withoutUnknown(
+        requireKnownFields(
           data,
           withAssets(await createdInput(appId, await sources.withBuiltCode(appId, data, null, resolved)), [], resolved),
         ),
@@ -199,8 +205,9 @@ export function createActionValidation(options: {
     },
 
     /**
-     * Validates an update, and returns the resulting action. Fields that are missing in `data` keep their values.
-     * @throws as `created`
+     * Validates an update of a draft, and returns the resulting action. Fields that are missing in `data` keep their
+     * values.
+     * @throws the same errors as `validateCreate`
      */
     async validateUpdate(
       manager: EntityManager,
@@ -211,7 +218,7 @@ export function createActionValidation(options: {
     ): Promise<ValidatedAction> {
       const addressScope = { appId: current.appId, exceptId: current.id, rewritten };
       return withFreeNameAndPaths(manager, addressScope, data, async () =>
-        withoutUnknown(
+        requireKnownFields(
           data,
           withAssets(
             await updatedInput(current, await sources.withBuiltCode(current.appId, data, current, resolved)),
@@ -223,8 +230,9 @@ export function createActionValidation(options: {
     },
 
     /**
-     * Prepares `revived` before a transaction: checks the code of the snapshot, and resolves dependencies without a
-     * script. @param current the current draft
+     * Prepares a restore before its transaction: checks the code of the snapshot, and resolves the dependencies whose
+     * scripts are missing.
+     * @param current the draft before the restore
      */
     async prepareRestore(
       author: ScriptAuthor,
@@ -237,9 +245,9 @@ export function createActionValidation(options: {
     },
 
     /**
-     * Validates a stored snapshot with the current rules. The action gets exactly the scripts of the snapshot. A
-     * missing script is replaced by the draft's script for the same dependency.
-     * @throws as `created`, except for names
+     * Validates a stored snapshot with the current rules. The restored action gets the scripts of the snapshot. If the
+     * snapshot lacks the script of a dependency, the draft's script for this dependency is used.
+     * @throws the same errors as `validateCreate`, except those for names
      */
     async validateRestore(
       manager: EntityManager,
@@ -249,24 +257,24 @@ export function createActionValidation(options: {
     ): Promise<ValidatedAction> {
       const { appId, id } = current;
       const knownAssets = [...snapshot.assets, ...current.assets];
-      // A version from before the field `access` existed keeps the draft's `access`. Otherwise a restore could allow
-      // callers that the author has excluded since.
-      const wholeSnapshot = { ...snapshot, access: snapshot.access ?? inputOf(current).access };
+      // A version from before the field `access` existed gets the draft's current `access`. Otherwise a restore could
+      // give access to callers that the author has excluded since then.
+      const wholeSnapshot = { ...snapshot, access: snapshot.access ?? authoredFieldsOf(current).access };
       const input = await createdInput(appId, { data: wholeSnapshot, fault: null });
       const addressFault = await addressTakenFault(manager, { appId, isDraft: true, except: [id] }, input.triggers);
       if (addressFault) throw addressFault;
       return withAssets(input, knownAssets, resolved);
     },
 
-    /** Resolves the dependencies without a script of an action that will be published. */
+    /** Resolves the dependencies that have no script yet, before the transaction that publishes the action. */
     preparePublish: (author: ScriptAuthor, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> =>
       packages.resolveMissing(author, dependencies, assets),
 
     /**
-     * Returns the fields and scripts of an action that will be published. @throws DEPENDENCY_UNRESOLVED if a script is
-     * not available
+     * Returns the fields and scripts with which a draft will be published.
+     * @throws DEPENDENCY_UNRESOLVED if the script of a dependency is not available
      */
     validatePublish: (master: ActionRow, resolved: ResolvedPackages): ValidatedAction =>
-      withAssets(inputOf(master), master.assets, resolved),
+      withAssets(authoredFieldsOf(master), master.assets, resolved),
   };
 }

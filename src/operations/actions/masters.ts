@@ -1,4 +1,7 @@
-/** Writes a draft ("master" in the API), its version and its audit entry in one transaction. Validates nothing. */
+/**
+ * Writes a draft ("master" in the API) with a new version and an audit entry in one transaction. Performs no
+ * validation.
+ */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -13,21 +16,25 @@ import { changeTimeAfter } from "../../rules/precondition.js";
 import type { Endpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
 import { type AuditFact, recordChange } from "../records/audit.js";
-import { assignInput, inputOf, nameTakenError, withUniqueName, writeRow } from "./action-rows.js";
+import { assignAuthoredFields, authoredFieldsOf, nameTakenError, withUniqueName, writeRow } from "./action-rows.js";
 import type { ValidatedAction } from "./judgement.js";
 import { recordVersion } from "./versions.js";
 
-/** Returns the names of the fields in which two inputs differ. */
+/** Returns the names of those fields whose values differ between `before` and `after`. */
 export function changedFields(before: ActionInput, after: ActionInput): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof ActionInput>;
   return [...fields].filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
 }
 
 /**
- * Returns audit entries about scripts that the action did not have before: of a new package, or of another version of a
- * package.
+ * Returns an audit entry for each script that the action did not have before: of a new package, or of another version
+ * of a package.
+ * @param before scripts that the action had before the change
  */
-export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: readonly StoredAsset[]): AuditFact[] {
+export function auditFactsOfAddedScripts(
+  { assets }: Pick<ActionRow, "assets">,
+  before: readonly StoredAsset[],
+): AuditFact[] {
   const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
   const addedAssets = assets.filter(isStoredScript).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
   return addedAssets.map(({ name, version = null, licence = null, integrity }) => ({
@@ -36,33 +43,40 @@ export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: read
   }));
 }
 
-/** Assumed size of an action's fields other than its code, in bytes. */
-const ROW_BYTES = 1_000;
+/** Estimated size in bytes of an action's fields other than `code` and `source`. */
+const OTHER_FIELDS_BYTES = 1_000;
 
-const OTHERS_BYTES = `
-  SELECT coalesce(sum(octet_length(code) + coalesce(octet_length(source::text), 0) + ${ROW_BYTES}), 0)::float8 AS bytes FROM action WHERE app_id = $1 AND id <> $2`;
+const SUM_OTHER_ACTIONS_BYTES = `
+  SELECT coalesce(sum(octet_length(code) + coalesce(octet_length(source::text), 0) + ${OTHER_FIELDS_BYTES}), 0)::float8 AS bytes FROM action WHERE app_id = $1 AND id <> $2`;
 
 /**
- * Checks the total size of the app's actions with the new code. @throws REQUEST_INVALID if it exceeds ACTIONS_MAX_BYTES
+ * Checks the total size of the app's actions, including this action's new code.
+ * @throws REQUEST_INVALID if the total exceeds ACTIONS_MAX_BYTES
  */
-async function checkTotal(manager: EntityManager, appId: number, { code, source }: ActionInput, id = 0): Promise<void> {
-  const [others] = await rows<{ bytes: number }>(manager, OTHERS_BYTES, [appId, id]);
+async function checkTotalSize(
+  manager: EntityManager,
+  appId: number,
+  { code, source }: ActionInput,
+  id = 0,
+): Promise<void> {
+  const [others] = await rows<{ bytes: number }>(manager, SUM_OTHER_ACTIONS_BYTES, [appId, id]);
   const sourceBytes = source ? Buffer.byteLength(JSON.stringify(source)) : 0;
-  const total = others!.bytes + Buffer.byteLength(code) + sourceBytes + ROW_BYTES;
+  const total = others!.bytes + Buffer.byteLength(code) + sourceBytes + OTHER_FIELDS_BYTES;
   if (total <= ACTIONS_MAX_BYTES) return;
   const message = `the actions of one app can use at most ${ACTIONS_MAX_BYTES} bytes; this change would make ${total}`;
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-export type Masters = ReturnType<typeof createMasters>;
+export type DraftWriter = ReturnType<typeof createDraftWriter>;
 
-export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endpoints }) {
+export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: Endpoints }) {
   /**
-   * Writes a validated action to a row, with its routes and the secret of its endpoints. After an error, the
-   * transaction cannot continue. @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID
+   * Writes a validated action to its row, its URL paths to the table of routes, and a secret for its HTTP endpoints if
+   * it has none. After an error, the transaction must be rolled back.
+   * @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID
    */
   async function store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
-    Object.assign(assignInput(row, input), { assets, updatedAt: changeTimeAfter(row.updatedAt) });
+    Object.assign(assignAuthoredFields(row, input), { assets, updatedAt: changeTimeAfter(row.updatedAt) });
     await withUniqueName(writeRow(manager, row), nameTakenError(input.name));
     await writeRoutes(manager, row);
     await endpoints.ensureSecret(manager, row.appId, row.id, input.triggers);
@@ -72,8 +86,8 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
     store,
 
     /**
-     * Inserts a new draft with its first version.
-     * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions are too large
+     * Inserts a new draft and its first version.
+     * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too large
      */
     async insert(
       manager: EntityManager,
@@ -81,32 +95,35 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
       appId: number,
       validated: ValidatedAction,
     ): Promise<ActionRow> {
-      await checkTotal(manager, appId, validated.input);
+      await checkTotalSize(manager, appId, validated.input);
       const row = Object.assign(new ActionRow(), { appId, masterId: null, actionVersion: "v3" });
       await store(manager, row, validated);
       const { id: actionId, name } = row;
       await recordVersion(manager, log, row, { ...caller, occasion: "create" });
       const entry = { appId, type: "appAction.v3.create", actionId, data: { name } };
-      await recordChange(manager, caller, entry, scriptsAdded(row, []));
+      await recordChange(manager, caller, entry, auditFactsOfAddedScripts(row, []));
       return row;
     },
 
-    /** Writes an updated draft, with a new version. `row` must be locked. @throws as `insert` */
+    /**
+     * Writes the changed draft and a new version of it. The caller must have locked `row`. @throws the same errors as
+     * `insert`
+     */
     async replace(
       manager: EntityManager,
       caller: Caller,
       row: ActionRow,
       validated: ValidatedAction,
     ): Promise<ActionRow> {
-      const fields = changedFields(inputOf(row), validated.input);
+      const fields = changedFields(authoredFieldsOf(row), validated.input);
       const { assets: before } = row;
       if (validated.input.source || validated.input.code.length > row.code.length)
-        await checkTotal(manager, row.appId, validated.input, row.id);
+        await checkTotalSize(manager, row.appId, validated.input, row.id);
       await store(manager, row, validated);
       const { appId, id: actionId } = row;
       await recordVersion(manager, log, row, { ...caller, occasion: "update" });
       const entry = { appId, type: "appAction.v3.update", actionId, data: { fields } };
-      await recordChange(manager, caller, entry, scriptsAdded(row, before));
+      await recordChange(manager, caller, entry, auditFactsOfAddedScripts(row, before));
       return row;
     },
   };

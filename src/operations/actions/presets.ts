@@ -1,6 +1,6 @@
 /**
- * Stores payload presets: named sample payloads with which authors test an action. Versions and exports do not contain
- * them.
+ * Stores payload presets: named sample payloads with which authors test an action. Versions and exports of an action do
+ * not contain its presets.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -15,7 +15,7 @@ import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/
 export interface PayloadPreset {
   name: string;
   payload: JsonText;
-  /** ISO 8601. */
+  /** Time of the preset's last change, ISO 8601. */
   updatedAt: string;
 }
 
@@ -33,8 +33,8 @@ const DELETE_PRESET = `
    WHERE payload_preset.action_id = action.id AND action.app_id = $1 AND action.id = $2 AND payload_preset.name = $3
   RETURNING payload_preset.name`;
 
-/** Validates a payload, and returns its JSON text. @throws PAYLOAD_INVALID */
-function presetText(payload: unknown): string {
+/** Checks that a payload is valid JSON within the limits, and returns it as JSON text. @throws PAYLOAD_INVALID */
+function payloadJson(payload: unknown): string {
   const isFit = isObject(payload) && !nestsDeeperThan(payload, JSON_MAX_DEPTH);
   const text = isFit ? JSON.stringify(payload) : "";
   if (isFit && Buffer.byteLength(text) <= PRESET_MAX_BYTES) return text;
@@ -58,7 +58,10 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
     }));
   }
 
-  /** Checks the version of a preset. @throws RESOURCE_CHANGED if the preset was changed or deleted */
+  /**
+   * Checks that a preset still has one of the ETags in `If-Match`. @throws RESOURCE_CHANGED if the preset was changed
+   * or deleted
+   */
   async function requireUnchangedPreset(
     executor: Executor,
     { appId, actionId, name }: { appId: number; actionId: number; name: string },
@@ -75,7 +78,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
   }
 
   return {
-    /** Lists the presets of a draft, sorted by name. @throws ActionError ACTION_NOT_FOUND */
+    /** Lists the payload presets of a draft, sorted by name. @throws ActionError ACTION_NOT_FOUND */
     async list(appId: number, actionId: number): Promise<PayloadPreset[]> {
       const presetRows = await list(appId, actionId);
       if (presetRows.length > 0 || (await rows(db, SELECT_ACTION, [appId, actionId])).length > 0) return presetRows;
@@ -83,8 +86,8 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
     },
 
     /**
-     * Creates a preset, or replaces the preset with this name. Returns all presets of the draft. @throws ActionError
-     * ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID
+     * Creates a payload preset, or replaces the preset with the same name. Returns all presets of the draft.
+     * @throws ActionError ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID
      */
     async save(
       caller: Caller,
@@ -95,9 +98,10 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       precondition?: ExpectedTags,
     ): Promise<PayloadPreset[]> {
       const title = requiredText(name, "name");
-      const text = presetText(payload);
+      const text = payloadJson(payload);
       await db.transaction(async (manager) => {
-        // The action's row is locked, so that concurrent requests cannot exceed the maximum number of presets.
+        // Locks the row of the action. Without the lock, concurrent requests could exceed the maximum number of
+        // presets.
         if ((await rows(manager, LOCK_ACTION, [appId, actionId])).length === 0)
           throw new ActionError("ACTION_NOT_FOUND");
         await requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
@@ -115,7 +119,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       return list(appId, actionId);
     },
 
-    /** Deletes a preset. Returns the remaining presets. @throws REQUEST_INVALID if no preset has this name */
+    /** Deletes a payload preset and returns the remaining ones. @throws REQUEST_INVALID if no preset has this name */
     async remove(
       appId: number,
       actionId: number,

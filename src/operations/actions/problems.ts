@@ -1,25 +1,25 @@
-/** Finds problems in code while an author edits it. The checks are the same as when the action is saved. */
+/** Finds problems in code while an author edits it, with the same checks as a save of the action. */
 
 import { BODY_MAX_BYTES } from "../../limits.js";
 import { refuseField } from "../../rules/fields.js";
 import type { CodeReadings } from "./code-readings.js";
 
 /**
- * A problem in code, with its position. Lines and columns count from 1. A problem of the whole code has the position 1,
- * 1.
+ * A problem in code and its position. Lines and columns are counted from 1. A problem of the whole code has line 1 and
+ * column 1.
  */
 export interface CodeProblem {
   message: string;
   line: number;
   column: number;
-  /** Name of the package that the code uses but that is missing in the dependencies; null for other problems. */
+  /** Package that the code uses but `dependencies` does not list; null for other problems. */
   dependency: string | null;
 }
 
-const PLACED_FAULT = /^code, line (\d+), column (\d+): (.*)$/s;
+const FAULT_WITH_POSITION = /^code, line (\d+), column (\d+): (.*)$/s;
 
-function problemOf(fault: string, dependency: string | null): CodeProblem {
-  const [, line, column, message] = PLACED_FAULT.exec(fault) ?? [];
+function parseProblem(fault: string, dependency: string | null): CodeProblem {
+  const [, line, column, message] = FAULT_WITH_POSITION.exec(fault) ?? [];
   return { message: message ?? fault, line: Number(line ?? 1), column: Number(column ?? 1), dependency };
 }
 
@@ -27,18 +27,19 @@ export type CodeProblems = ReturnType<typeof createCodeProblems>;
 
 export function createCodeProblems({ codeReadings }: { codeReadings: CodeReadings }) {
   /**
-   * Returns the first syntax error. Without one, returns a problem for each package that the code uses but that is
-   * missing in the dependencies. @throws REQUEST_INVALID
+   * Returns the first syntax error in the code. If there is none, returns a problem for each package that the code uses
+   * but `dependencies` does not list.
+   * @throws REQUEST_INVALID
    */
   return async (appId: number, code: unknown, dependencies: readonly unknown[]): Promise<CodeProblem[]> => {
     if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
       refuseField("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);
     }
     const { reading, compileFault } = await codeReadings.read(appId, code);
-    if (reading.fault !== null) return [problemOf(reading.fault, null)];
-    if (compileFault !== null) return [problemOf(compileFault.message, null)];
+    if (reading.fault !== null) return [parseProblem(reading.fault, null)];
+    if (compileFault !== null) return [parseProblem(compileFault.message, null)];
     return reading.uses
       .filter(({ name }) => !dependencies.includes(name))
-      .map(({ name, fault }) => problemOf(fault, name));
+      .map(({ name, fault }) => parseProblem(fault, name));
   };
 }

@@ -1,4 +1,4 @@
-/** Publishes and unpublishes drafts: creates, updates and removes live versions. */
+/** Publishes and unpublishes actions: creates, updates and deletes the live version of a draft. */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -12,24 +12,24 @@ import { recordChange } from "../records/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,
-  assignInput,
+  assignAuthoredFields,
+  authoredFieldsOf,
+  type ConvertActionRow,
   type DraftTarget,
-  inputOf,
+  findLiveVersion,
   type LockMaster,
-  productionOf,
   readMaster,
-  type ShowAction,
   withUniqueName,
   writeRow,
 } from "./action-rows.js";
 import { rethrowAs } from "./failures.js";
 import type { ActionValidation } from "./judgement.js";
-import { type Masters, scriptsAdded } from "./masters.js";
+import { auditFactsOfAddedScripts, type DraftWriter } from "./masters.js";
 import { markPublished, wasPublished } from "./versions.js";
 
-/** The draft to publish. */
+/** The draft to publish, and the caller's statement about its tests. */
 export interface Publication extends DraftTarget {
-  /** True if the caller states that the tests of the action have passed. */
+  /** True if the caller states that the tests of the draft have passed. */
   tested: boolean;
 }
 
@@ -38,17 +38,17 @@ const LOCK_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", published
 type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
 /**
- * Locks the app until the transaction ends, so that the app cannot be unpublished while one of its actions is
- * published. Call it before the action is locked: operations on the whole app lock in this order too, so that they
- * cannot deadlock.
+ * Locks the app until the transaction ends, so that nobody can unpublish the app while one of its actions is being
+ * published. Call it before locking the action: operations on the whole app lock in the same order, so that no deadlock
+ * can occur.
  */
 async function lockPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp | undefined> {
   return (await rows<PublishingApp>(manager, LOCK_PUBLISHING_APP, [appId]))[0];
 }
 
 /**
- * Checks that an action can be published. If the app requires tests, a state that was live before can be published
- * without them.
+ * Checks that a draft can be published. If the app requires tests, either `tested` must be true, or the same state of
+ * the draft must have been live before.
  * @throws ActionError APP_NOT_PUBLISHED, TESTS_REQUIRED
  */
 async function requirePublishable(
@@ -64,12 +64,12 @@ async function requirePublishable(
 function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow): ActionRow {
   const { appId, id: masterId, actionVersion, assets } = master;
   const link = { appId, masterId, actionVersion, assets, updatedAt: changeTimeAfter(liveVersion?.updatedAt) };
-  return Object.assign(assignInput(liveVersion ?? new ActionRow(), inputOf(master)), link);
+  return Object.assign(assignAuthoredFields(liveVersion ?? new ActionRow(), authoredFieldsOf(master)), link);
 }
 
 /**
- * Stores the URL paths of a live version. @throws TRIGGERS_INVALID if the live version of another action has one of the
- * paths
+ * Stores the URL paths of a live version's HTTP triggers.
+ * @throws TRIGGERS_INVALID if the live version of another action has one of the paths
  */
 async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Promise<void> {
   const { appId, id, triggers } = liveVersion;
@@ -83,9 +83,9 @@ export type Publishing = ReturnType<typeof createPublishing>;
 export function createPublishing(options: {
   db: DataSource;
   judgement: ActionValidation;
-  masters: Masters;
+  masters: DraftWriter;
   log: Logger;
-  show: ShowAction;
+  show: ConvertActionRow;
   lockMaster: LockMaster;
   triggerIndex: TriggerIndex;
 }) {
@@ -101,13 +101,14 @@ export function createPublishing(options: {
     const app = await lockPublishingApp(manager, appId);
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await requirePublishable(manager, app, target.tested, master);
-    // A package may have become unavailable since the draft was saved. This throws then, because no run could succeed.
+    // A package may have become unavailable since the draft was saved. `validatePublish` then throws, because no run
+    // could load it.
     const publishedAction = judgement.validatePublish(master, resolved);
-    // If the draft gets new scripts, it is saved with a new version first, because the draft and the live version use
-    // the same scripts.
-    if (scriptsAdded(publishedAction, master.assets).length > 0)
+    // If packages got new scripts, the draft is saved with them as a new version first, because the draft and its live
+    // version must have the same scripts.
+    if (auditFactsOfAddedScripts(publishedAction, master.assets).length > 0)
       await masters.replace(manager, caller, master, publishedAction);
-    const liveVersion = overwriteLiveVersion(await productionOf(manager, id), master);
+    const liveVersion = overwriteLiveVersion(await findLiveVersion(manager, id), master);
     const { name } = master;
     const refusal = new ActionError(
       "NAME_ALREADY_EXISTS",
@@ -132,7 +133,7 @@ export function createPublishing(options: {
   async function unpublish(manager: EntityManager, caller: Caller, target: DraftTarget): Promise<void> {
     const { appId, id } = target;
     const { name } = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
-    const liveVersion = await productionOf(manager, id);
+    const liveVersion = await findLiveVersion(manager, id);
     if (!liveVersion) throw new ActionError("ACTION_NOT_PUBLISHED");
     await manager.delete(ActionRow, liveVersion.id);
     const data = { name, productionId: liveVersion.id };
@@ -141,8 +142,8 @@ export function createPublishing(options: {
 
   return {
     /**
-     * Creates the live version of a draft, or updates it to the state of the draft. The ID of the live version does not
-     * change.
+     * Creates the live version of a draft, or overwrites it with the current draft. An existing live version keeps its
+     * ID.
      * @returns the live version
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version,
      *   APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED, NAME_ALREADY_EXISTS if another live version has this name,
@@ -152,7 +153,8 @@ export function createPublishing(options: {
       rethrowAs("PUBLISH_FAILED", log, prepareAndPublish(caller, target)),
 
     /**
-     * Checks that drafts can be published without tests. Call it in the transaction that changes the drafts.
+     * Checks that these drafts can be published although the caller does not state that their tests passed. Call it in
+     * the transaction that changes the drafts.
      * @throws APP_NOT_PUBLISHED, TESTS_REQUIRED
      */
     async checkPublishable(manager: EntityManager, appId: number, ids: readonly number[]): Promise<void> {
@@ -163,8 +165,8 @@ export function createPublishing(options: {
     },
 
     /**
-     * Removes the live version of a draft. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION,
-     * ACTION_CHANGED, ACTION_NOT_PUBLISHED
+     * Deletes the live version of a draft.
+     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_CHANGED, ACTION_NOT_PUBLISHED
      */
     unpublish: (caller: Caller, target: DraftTarget): Promise<void> =>
       db.transaction((manager) => unpublish(manager, caller, target)),

@@ -1,4 +1,4 @@
-/** Restores a draft from one of its versions. */
+/** Restores a draft from one of its saved versions. */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -8,23 +8,23 @@ import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import {
   type Action,
+  type ConvertActionRow,
   type DraftTarget,
+  findLiveVersion,
   type LockMaster,
-  productionOf,
   readMaster,
-  type ShowAction,
 } from "./action-rows.js";
 import { rethrowAs } from "./failures.js";
 import type { ActionValidation, ValidatedAction } from "./judgement.js";
-import { type Masters, scriptsAdded } from "./masters.js";
+import { auditFactsOfAddedScripts, type DraftWriter } from "./masters.js";
 import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 
-export interface RestoredAction {
+export interface RestoreResult {
   action: Action & { isPublished: boolean };
   restoredFromVersionId: number;
   /**
-   * ID of the version from before the restore. Restoring this version undoes the restore. Null if the version could not
-   * be stored.
+   * ID of the version that stores the draft from before the restore. To undo the restore, restore this version. Null if
+   * the service could not store the version.
    */
   preRestoreVersionId: number | null;
 }
@@ -34,16 +34,16 @@ export type Restoring = ReturnType<typeof createRestoring>;
 export function createRestoring(options: {
   db: DataSource;
   judgement: ActionValidation;
-  masters: Masters;
+  masters: DraftWriter;
   log: Logger;
-  show: ShowAction;
+  show: ConvertActionRow;
   lockMaster: LockMaster;
 }) {
   const { db, judgement, masters, log, show, lockMaster } = options;
 
   /**
-   * Validates the version with the current rules. The request itself is valid, so the error says which fault the
-   * version has, for example a package that is no longer available.
+   * Validates the version with the current rules. An error message names the problem in the version, such as a package
+   * that is no longer available, because the request itself is valid.
    */
   async function validateVersion(
     manager: EntityManager,
@@ -63,7 +63,7 @@ export function createRestoring(options: {
     target: DraftTarget,
     versionId: number,
     resolved: ResolvedPackages,
-  ): Promise<RestoredAction> {
+  ): Promise<RestoreResult> {
     const { appId, id: actionId } = target;
     const row = await lockMaster(manager, target, "CANNOT_RESTORE_PRODUCTION");
     const version = await findVersion(manager, actionId, versionId);
@@ -74,8 +74,8 @@ export function createRestoring(options: {
     await masters.store(manager, row, restoredAction);
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
     const entry = { appId, type: "appAction.v3.restore", actionId, data: ids };
-    await recordChange(manager, caller, entry, scriptsAdded(row, before));
-    const isPublished = (await productionOf(manager, actionId)) !== null;
+    await recordChange(manager, caller, entry, auditFactsOfAddedScripts(row, before));
+    const isPublished = (await findLiveVersion(manager, actionId)) !== null;
     return { action: { ...show(row), isPublished }, ...ids };
   }
 
@@ -87,18 +87,19 @@ export function createRestoring(options: {
       const { data } = await findVersion(db.manager, id, versionId);
       return judgement.prepareRestore({ caller, appId }, data, row);
     };
-    // An error is ignored here, because `restore` finds the same fault and reports it.
+    // Errors are ignored here: `restore` runs the same checks in its transaction and throws the error.
     const resolved = await resolvePackages().catch(() => NO_PACKAGES);
     return db.transaction((manager) => restore(manager, caller, target, versionId, resolved));
   }
 
   return {
     /**
-     * Restores the configuration and the scripts of a version to the draft. The live version does not change.
+     * Copies the fields and the scripts of a saved version to the draft. The live version does not change.
      * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED,
-     *   VERSION_NOT_FOUND, NAME_ALREADY_EXISTS; RESTORE_FAILED, also for a version that the current rules reject
+     *   VERSION_NOT_FOUND, NAME_ALREADY_EXISTS, RESTORE_FAILED (also for a version that is invalid by the current
+     *   rules)
      */
-    restore: (caller: Caller, target: DraftTarget, versionId: number): Promise<RestoredAction> =>
+    restore: (caller: Caller, target: DraftTarget, versionId: number): Promise<RestoreResult> =>
       rethrowAs("RESTORE_FAILED", log, prepareAndRestore(caller, target, versionId)),
   };
 }

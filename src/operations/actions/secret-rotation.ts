@@ -1,4 +1,4 @@
-/** Replaces the secret in the URL paths of an action's HTTP triggers. */
+/** Replaces the secret that the URLs of an action's HTTP triggers contain. */
 import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -12,7 +12,8 @@ export function createSecretRotation(options: { db: DataSource; endpoints: Endpo
   const { db, endpoints, lockMaster } = options;
 
   /**
-   * Replaces the secret that a draft and its live version share. The old secret stops working at once.
+   * Replaces the secret of a draft and its live version by a new one. URLs with the old secret stop working
+   * immediately.
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version, TRIGGER_NOT_ALLOWED
    *   if the action has no HTTP trigger with a secret
    */

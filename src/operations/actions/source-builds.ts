@@ -1,6 +1,6 @@
 /**
- * Builds the source files of actions (field `source`) to code, and caches the results in memory. The code is validated
- * afterwards.
+ * Bundles the source files of an action (field `source`) to its code, and caches the bundles in memory. Does not
+ * validate the code.
  */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
@@ -15,22 +15,27 @@ import { ENTRY_FILES, shownSource, sourceFault, storedSource } from "../../rules
 import { isObject } from "../../rules/described.js";
 import type { Packages, ResolvedPackages } from "../packages/packages.js";
 
-/** Maximum number of concurrent builds. Each app has at most one. */
-const BUILDS_AT_ONCE = 3;
-/** Maximum size of the cached builds. */
+/** Maximum number of concurrent builds for all apps. Each app has at most one. */
+const MAX_CONCURRENT_BUILDS = 3;
+/** Maximum total size of the cached builds in bytes. */
 const CACHE_MAX_BYTES = 32 * 1024 * 1024;
-/** Maximum size of built code. */
+/** Maximum size of the code that one build produces, in bytes. */
 const CODE_MAX_BYTES = 2 * 1024 * 1024;
-/** Seconds after which a client should repeat a request that the busy bundler rejected. */
+/**
+ * Value of `retryAfter`: seconds after which a client should repeat a request that failed because the bundler was busy.
+ */
 const RETRY_SECONDS = 5;
 
-/** Valid code that replaces the code of a source which cannot be built. So the other fields can still be validated. */
-const NO_CODE = "async function execute() {}";
+/**
+ * Valid placeholder code for an action whose source files cannot be built, so that the other fields can still be
+ * validated.
+ */
+const PLACEHOLDER_CODE = "async function execute() {}";
 
-/** Data of an action. If it has a source, `code` is built from the source. */
+/** Data of an action after its source files were built: `code` is the result of the build. */
 export interface BuiltSource {
   data: unknown;
-  /** Reason why the source cannot be built; null if it was built, or if the action has no source. */
+  /** Error of the build; null if it succeeded or if the action has no source files. */
   fault: string | null;
 }
 
@@ -44,16 +49,16 @@ function dependenciesIn(data: Record<string, unknown>, current: ActionRow | null
   return Array.isArray(input) ? input.filter((element): element is string => typeof element === "string") : [];
 }
 
-/** Returns the source to build. Returns null if the data removes the source, and undefined if nothing must be built. */
+/** Returns the source files to build; null if `data` removes the source files; undefined if no build is needed. */
 function sourceToBuild(data: Record<string, unknown>, current: ActionRow | null): unknown {
   const input = propertyOf(data, "source");
   if (input !== undefined) return input;
-  if (isCode(data)) return null;
-  // The built code depends on the dependencies, so a new list requires a new build.
+  if (hasCode(data)) return null;
+  // Built code contains the imports of the dependencies, so changed dependencies require a new build.
   return current?.source && propertyOf(data, "dependencies") !== undefined ? current.source : undefined;
 }
 
-const isCode = (data: Record<string, unknown>): boolean => (propertyOf(data, "code") ?? null) !== null;
+const hasCode = (data: Record<string, unknown>): boolean => (propertyOf(data, "code") ?? null) !== null;
 
 function isUnchanged(source: ActionSource, dependencies: readonly string[], current: ActionRow | null): boolean {
   if (!current?.source) return false;
@@ -64,7 +69,7 @@ function isUnchanged(source: ActionSource, dependencies: readonly string[], curr
 export type SourceBuilds = ReturnType<typeof createSourceBuilds>;
 
 export function createSourceBuilds({ packages }: { packages: Packages }) {
-  const buildSlots = new FairSemaphore(BUILDS_AT_ONCE, 1);
+  const buildSlots = new FairSemaphore(MAX_CONCURRENT_BUILDS, 1);
   const buildsByKey = new LRUCache<string, { build: SourceBuild }>({
     maxSize: CACHE_MAX_BYTES,
     sizeCalculation: ({ build }) => 100 + ("code" in build ? build.code.length + build.map.length : build.fault.length),
@@ -101,9 +106,9 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
 
   return {
     /**
-     * Returns the data with the code that is built from its source.
-     * @param current the draft that the data changes; null for a new action
-     * @param resolved resolved dependencies
+     * Returns `data` with `code` built from its source files, or unchanged if no build is needed.
+     * @param current the draft that `data` changes; null for a new action
+     * @param resolved scripts of the resolved dependencies
      * @throws OVERLOADED if the bundler is busy or unavailable
      */
     async withBuiltCode(
@@ -116,7 +121,7 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
       const source = sourceToBuild(data, current);
       if (source === undefined) return { data, fault: null };
       if (source === null) return { data: { ...data, source: null }, fault: null };
-      if (sourceFault(source) !== null) return { data: { ...data, code: NO_CODE, source }, fault: null };
+      if (sourceFault(source) !== null) return { data: { ...data, code: PLACEHOLDER_CODE, source }, fault: null };
       const stored = { ...storedSource(source)!, map: undefined };
       const dependencies = dependenciesIn(data, current);
       if (isUnchanged(stored, dependencies, current)) {
@@ -128,7 +133,7 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
         packages.imports(dependencies, current?.assets ?? [], resolved),
       );
       if ("fault" in build)
-        return { data: { ...data, code: NO_CODE, source: shownSource(stored) }, fault: build.fault };
+        return { data: { ...data, code: PLACEHOLDER_CODE, source: shownSource(stored) }, fault: build.fault };
       return { data: { ...data, code: build.code, source: { ...shownSource(stored), map: build.map } }, fault: null };
     },
   };

@@ -1,6 +1,6 @@
 /**
- * Exports an app's actions as one document, and imports such a document. The document contains names instead of IDs, so
- * that any app can import it.
+ * Exports an app's actions as one document, and imports documents of this format. A document contains names instead of
+ * IDs, so that any app can import it.
  */
 
 import type { DataSource, EntityManager } from "typeorm";
@@ -14,37 +14,43 @@ import type { ReserveBytes } from "../../rules/page.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createAddressClaims } from "../http/routes.js";
 import {
+  actionNameOrNull,
   type ExportedAction,
   exportedAction,
   type ImportEntry,
   type ImportStep,
   type ImportSteps,
-  namesOf,
-  stringNameOf,
+  storableActionNames,
 } from "./import-steps.js";
 
-/** Name and version of the document format. The version increases when the format becomes incompatible. */
+/**
+ * Value of the document's field "format": name and version of the format. The version is increased at every
+ * incompatible change.
+ */
 export const TRANSFER_FORMAT = "svc-app-actions/1";
 
 /** Maximum number of actions in an imported document. */
-const ACTIONS_MAX = 1_000;
-/** Allowed fields of the document. The fields of each action are validated with the action. */
+const IMPORT_MAX_ACTIONS = 1_000;
+/** Fields that a document may have. The fields of the actions in the document are checked separately. */
 const DOCUMENT_SHAPE = flatShape(["format", "actions"]);
 
-const EXPORTED_BYTES = `
+const SUM_EXPORTED_BYTES = `
   SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0)::bigint AS bytes FROM action
    WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3'`;
 
 /**
- * The exported document. The actions are sorted by name. They contain the fields that authors write, without IDs and
- * times.
+ * Document that an export returns. The actions are sorted by name, and contain only the fields that authors can write,
+ * so no IDs and times.
  */
 export interface TransferDocument {
   format: typeof TRANSFER_FORMAT;
   actions: ExportedAction[];
 }
 
-/** Result of an import or of a dry run. Only a dry run can report `faults`. */
+/**
+ * Result of an import or of a dry run. `faults` is empty after an import, because an import with an invalid action
+ * throws.
+ */
 export interface ImportReport {
   dryRun: boolean;
   created: string[];
@@ -58,20 +64,23 @@ interface ImportPlan {
   faults: ImportFault[];
 }
 
-/** Returns the actions of a document. @throws REQUEST_INVALID if it is not a document of this format */
-function actionsIn(document: unknown): unknown[] {
+/**
+ * Returns the actions in an imported document. @throws REQUEST_INVALID if `document` does not have the format
+ * TRANSFER_FORMAT
+ */
+function readActions(document: unknown): unknown[] {
   const { format, actions } = isObject(document) ? document : {};
   if (format !== TRANSFER_FORMAT) {
     refuseField("format", `"${TRANSFER_FORMAT}"`, format);
   }
-  if (!Array.isArray(actions) || actions.length > ACTIONS_MAX) {
-    const expected = `an array of at most ${ACTIONS_MAX} actions`;
+  if (!Array.isArray(actions) || actions.length > IMPORT_MAX_ACTIONS) {
+    const expected = `an array of at most ${IMPORT_MAX_ACTIONS} actions`;
     refuseField("actions", expected, actions);
   }
   return actions;
 }
 
-function reportOf({ steps, faults }: ImportPlan, dryRun: boolean): ImportReport {
+function createImportReport({ steps, faults }: ImportPlan, dryRun: boolean): ImportReport {
   const namesOfSteps = (isListed: (step: ImportStep) => boolean) =>
     steps.filter(isListed).map(({ validated }) => validated.input.name);
   return {
@@ -98,13 +107,13 @@ export type Transfer = ReturnType<typeof createTransfer>;
 
 export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSteps }) {
   async function planOf(manager: EntityManager, appId: number, entries: ImportEntry[]): Promise<ImportPlan> {
-    const knownActions = await steps.lock(manager, appId, namesOf(entries.map(({ data }) => data)));
+    const knownActions = await steps.lock(manager, appId, storableActionNames(entries.map(({ data }) => data)));
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
     const seenNames = new Set<string>();
     const claimAddresses = createAddressClaims();
     const plan: ImportPlan = { steps: [], faults: [] };
     for (const [index, entry] of entries.entries()) {
-      const name = stringNameOf(entry.data);
+      const name = actionNameOrNull(entry.data);
       try {
         if (name !== null && seenNames.has(name)) {
           throw new ActionError(
@@ -132,11 +141,11 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
 
   return {
     /**
-     * Exports all drafts of an app. @throws REQUEST_INVALID if the document would be larger than ANSWER_MAX_BYTES, and
-     * errors of `reserve`
+     * Exports all drafts of an app.
+     * @throws REQUEST_INVALID if the document would be larger than ANSWER_MAX_BYTES, and the errors of `reserve`
      */
     async export(appId: number, reserve: ReserveBytes = async () => undefined): Promise<TransferDocument> {
-      const [{ bytes }] = (await rows<{ bytes: number }>(db, EXPORTED_BYTES, [appId])) as [{ bytes: number }];
+      const [{ bytes }] = (await rows<{ bytes: number }>(db, SUM_EXPORTED_BYTES, [appId])) as [{ bytes: number }];
       if (bytes > ANSWER_MAX_BYTES) {
         const sizeMessage = `the app's actions exceed ${ANSWER_MAX_BYTES / 2 ** 20} MB, the maximum of an export`;
         throw new ActionError("REQUEST_INVALID", `${sizeMessage}; list the actions page by page instead`);
@@ -146,20 +155,21 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
     },
 
     /**
-     * Imports a document in one transaction. Creates actions with new names, and updates drafts with the same name:
-     * fields that the document omits keep their values. Other drafts do not change. A dry run writes nothing and
-     * reports faults.
-     * @throws REQUEST_INVALID with `faults`, NAME_ALREADY_EXISTS if another request has used a name meanwhile
+     * Imports a document in one transaction. Creates the actions whose names are new. Updates the drafts whose names
+     * are in the document; fields that the document omits keep their values. Other drafts do not change. A dry run
+     * writes nothing and returns the validation errors.
+     * @throws REQUEST_INVALID with `faults` if an action is invalid, NAME_ALREADY_EXISTS if another request has just
+     *   used one of the names
      */
     async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
-      const entries = await steps.prepare({ caller, appId }, actionsIn(document));
+      const entries = await steps.prepare({ caller, appId }, readActions(document));
       return db.transaction(async (manager) => {
         const plan = await planOf(manager, appId, entries);
         if (plan.faults.length === 0) refuseUnknownFields(document, DOCUMENT_SHAPE);
         else if (!dryRun) throw importError(plan);
-        if (dryRun) return reportOf(plan, true);
+        if (dryRun) return createImportReport(plan, true);
         await steps.apply(manager, caller, appId, plan.steps);
-        return reportOf(plan, false);
+        return createImportReport(plan, false);
       });
     },
   };

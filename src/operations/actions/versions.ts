@@ -1,4 +1,4 @@
-/** Stores, lists and reads versions of actions. A version is a snapshot of a draft. */
+/** Stores, lists and reads the versions of an action. A version is a stored snapshot of its draft. */
 import { createHash } from "node:crypto";
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
@@ -14,33 +14,35 @@ import { shownSource } from "../../rules/action-source.js";
 import type { AddressAssets } from "../../rules/packages.js";
 import { parsePageLimits } from "../../rules/page.js";
 import { storedScripts } from "../packages/kept-scripts.js";
-import { findAction, inputOf, isStorableId, productionOf } from "./action-rows.js";
+import { authoredFieldsOf, findAction, findLiveVersion, isStorableId } from "./action-rows.js";
 
-/** The change after which a snapshot was taken; "pre-restore": the restore before which it was taken. */
+/** Reason for a snapshot: it was taken after "create" or "update", or before a restore ("pre-restore"). */
 export type SnapshotOccasion = "create" | "update" | "pre-restore";
 
-/** Complete configuration of a draft, as it is stored in a version. */
+/** All fields of a draft in the form in which the database stores a version. */
 export interface StoredSnapshot extends ActionInput {
   action: SnapshotOccasion;
   functions: [];
   assets: StoredAsset[];
   widgetInstanceIds: [];
-  /** Always null, because only drafts have versions. The field is part of the API. */
+  /**
+   * Always null, because only drafts have versions and a draft has no draft of its own. The API contains this field.
+   */
   masterTaskId: number | null;
   productionTaskId: number | null;
   actionVersion: string;
 }
 
-/** Snapshot as it is returned to callers, in the field `data` of a version. */
+/** All fields of a draft in the form in which callers receive a version (field `data`). */
 export type Snapshot = Omit<StoredSnapshot, "assets"> & { assets: Asset[] };
 
 interface VersionHead {
   id: number;
-  /** ISO 8601. */
+  /** Time at which the version was stored, ISO 8601. */
   createdAt: string;
   userId: number | null;
   user: Person | null;
-  /** Hash of the Git commit from which a pull created this version; absent if the version has another origin. */
+  /** Hash of the Git commit whose pull created this version; missing if the version was not created from Git. */
   commit?: string;
 }
 
@@ -51,7 +53,7 @@ export interface VersionSummary extends VersionHead {
   active: boolean;
   environment: Environment;
   frequency: string | null;
-  /** Time of the last publishing of this version, ISO 8601; null if it was never live. */
+  /** Time at which this version was last published, ISO 8601; null if it was never live. */
   publishedAt?: string | null;
 }
 
@@ -73,7 +75,7 @@ export interface VersionPagination {
 function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId: number | null): StoredSnapshot {
   const { assets, masterId: masterTaskId, actionVersion } = row;
   const links = { masterTaskId, productionTaskId, functions: [] as [], widgetInstanceIds: [] as [] };
-  return { action: occasion, ...inputOf(row), assets, actionVersion, ...links };
+  return { action: occasion, ...authoredFieldsOf(row), assets, actionVersion, ...links };
 }
 
 /* Inserts a snapshot, and the references to its scripts. A script is not deleted while a snapshot refers to it. */
@@ -84,10 +86,13 @@ const INSERT_SNAPSHOT = `
     INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
   SELECT id FROM version`;
 
-/** Returns a hash of the fields that authors write. A restored draft has the same hash as the version. */
-const stateOf = (row: ActionRow): Buffer =>
+/**
+ * Returns a hash of the fields that authors can write. A draft that was restored from a version has the same hash as
+ * this version.
+ */
+const draftStateHash = (row: ActionRow): Buffer =>
   createHash("sha256")
-    .update(JSON.stringify(inputOf(row)))
+    .update(JSON.stringify(authoredFieldsOf(row)))
     .digest();
 
 /*
@@ -98,13 +103,13 @@ const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
     (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_KEPT} LIMIT 1)`;
 
-/** The change that caused a snapshot, and its author. */
-interface Origin extends Pick<Caller, "personId" | "commit"> {
+/** Reason for a snapshot, and the person and Git commit that caused it. */
+interface SnapshotOrigin extends Pick<Caller, "personId" | "commit"> {
   occasion: SnapshotOccasion;
 }
 
-async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion, personId, commit }: Origin) {
-  const production = await productionOf(manager, row.id);
+async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion, personId, commit }: SnapshotOrigin) {
+  const production = await findLiveVersion(manager, row.id);
   const snapshot = snapshotOf(row, occasion, production?.id ?? null);
   const { name, description, active, environment, frequency } = row;
   const summary = { action: occasion, name, description, active, environment, frequency };
@@ -114,7 +119,7 @@ async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion,
     JSON.stringify(summary),
     JSON.stringify(snapshot),
     storedScripts(row.assets),
-    stateOf(row),
+    draftStateHash(row),
     commit ?? null,
   ]);
   await rows(manager, DELETE_OLD_VERSIONS, [row.id]);
@@ -122,22 +127,22 @@ async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion,
 }
 
 /**
- * Stores a version of a draft in the transaction of the change, and deletes old versions. Uses a savepoint: a failure
- * is logged, and the change continues without a version.
+ * Stores a version of a draft in the transaction that changes the draft, and deletes the oldest versions. If storing
+ * fails, the function logs the error and rolls back to a savepoint, so that the change is saved without a version.
  * @param manager a transaction that has locked or created the draft
- * @returns the ID of the version; null after a failure
+ * @returns the ID of the version; null if it could not be stored
  */
 export async function recordVersion(
   manager: EntityManager,
   log: Logger,
   row: ActionRow,
-  origin: Origin,
+  origin: SnapshotOrigin,
 ): Promise<number | null> {
   try {
     return await manager.transaction((savepoint) => writeSnapshot(savepoint, row, origin));
   } catch (error) {
     const { occasion } = origin;
-    // The error object is not logged, because it contains the statement's parameters, which include the code.
+    // Logs only the message: the error object contains the parameters of the statement, and so the action's code.
     log.error(
       { actionId: row.id, occasion, reason: (error as Error).message },
       "the version of a changed action could not be stored; the change was saved without it",
@@ -154,20 +159,23 @@ const MARK_PUBLISHED = `
   UPDATE action_version SET published_at = clock_timestamp() WHERE id =
     (SELECT id FROM action_version WHERE action_id = $1 AND state = $2 ORDER BY id DESC LIMIT 1)`;
 
-/** Records that the draft's current version becomes live. @param manager a transaction that has locked the draft */
+/**
+ * Sets the publishing time of the version that equals the draft. Call it when the draft is published.
+ * @param manager a transaction that has locked the draft
+ */
 export async function markPublished(manager: EntityManager, master: ActionRow): Promise<void> {
-  await rows(manager, MARK_PUBLISHED, [master.id, stateOf(master)]);
+  await rows(manager, MARK_PUBLISHED, [master.id, draftStateHash(master)]);
 }
 
-const WAS_PUBLISHED =
+const SELECT_PUBLISHED_VERSION =
   "SELECT FROM action_version WHERE action_id = $1 AND state = $2 AND published_at IS NOT NULL LIMIT 1";
 
 /**
- * True if a version with the same state as the draft was live before. @param manager a transaction that has locked the
- * draft
+ * True if a version that equals the draft was live before.
+ * @param manager a transaction that has locked the draft
  */
 export async function wasPublished(manager: EntityManager, master: ActionRow): Promise<boolean> {
-  return (await rows(manager, WAS_PUBLISHED, [master.id, stateOf(master)])).length > 0;
+  return (await rows(manager, SELECT_PUBLISHED_VERSION, [master.id, draftStateHash(master)])).length > 0;
 }
 
 const VERSION_HEAD_COLUMNS = `version.id, version.created_at AS "createdAt", version.person_id AS "userId", version.commit_id AS "commitId",
@@ -177,7 +185,7 @@ const FROM_VERSIONS = "FROM action_version version LEFT JOIN person ON person.id
 type VersionHeadRow = Omit<VersionHead, "createdAt" | "commit"> & { createdAt: Date; commitId: string | null };
 type StoredSummary = Omit<VersionSummary, keyof VersionHead | "publishedAt">;
 
-const headOf = ({ id, createdAt, userId, user, commitId }: VersionHeadRow): VersionHead => ({
+const toVersionHead = ({ id, createdAt, userId, user, commitId }: VersionHeadRow): VersionHead => ({
   id,
   createdAt: createdAt.toISOString(),
   userId,
@@ -185,21 +193,21 @@ const headOf = ({ id, createdAt, userId, user, commitId }: VersionHeadRow): Vers
   ...(commitId !== null && { commit: commitId }),
 });
 
-/** Finds one version of an action. @throws ActionError VERSION_NOT_FOUND */
+/** Reads one version of an action with its snapshot. @throws ActionError VERSION_NOT_FOUND */
 export async function findVersion(executor: Executor, actionId: number, versionId: number): Promise<StoredVersion> {
   const sql = `SELECT ${VERSION_HEAD_COLUMNS}, version.data ${FROM_VERSIONS} WHERE version.action_id = $1 AND version.id = $2`;
   const [versionRows] = isStorableId(versionId)
     ? await rows<VersionHeadRow & { data: StoredSnapshot }>(executor, sql, [actionId, versionId])
     : [];
   if (!versionRows) throw new ActionError("VERSION_NOT_FOUND");
-  // Versions from before the field `integrationOrigins` existed get an empty list.
+  // Versions from before the field `integrationOrigins` existed lack it. They get an empty list.
   return {
-    ...headOf(versionRows),
+    ...toVersionHead(versionRows),
     data: { ...versionRows.data, integrationOrigins: versionRows.data.integrationOrigins ?? [] },
   };
 }
 
-/** SQL condition and order of the list of all versions. */
+/** SQL condition and SQL order for the list of all versions of an action. */
 const ALL_VERSIONS = ["version.action_id = $1", "version.id DESC"] as const;
 const PUBLISHED_VERSIONS = [
   `${ALL_VERSIONS[0]} AND version.published_at IS NOT NULL`,
@@ -208,12 +216,15 @@ const PUBLISHED_VERSIONS = [
 
 export type Versions = ReturnType<typeof createVersions>;
 
-/** Creates the operations on versions. The list of a live version is empty, because only drafts have versions. */
+/**
+ * Creates the operations on versions of actions. For the ID of a live version, the list of versions is empty, because
+ * only drafts have versions.
+ */
 export function createVersions({ db, addressed }: { db: DataSource; addressed: AddressAssets }) {
   return {
     /**
-     * Lists versions, the most recent first: 50 by default, 100 at most. With `published`, lists only versions that
-     * were live, the most recently published first.
+     * Lists the versions of a draft, the newest first: 50 by default, 100 at most. If `published` is true, lists only
+     * the versions that were live, the most recently published first.
      * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, REQUEST_INVALID
      */
     async list(
@@ -238,7 +249,7 @@ export function createVersions({ db, addressed }: { db: DataSource; addressed: A
       const { total } = count!;
       return {
         versions: versionRows.map(({ summary, publishedAt, ...head }) => ({
-          ...headOf(head),
+          ...toVersionHead(head),
           ...summary,
           publishedAt: publishedAt?.toISOString() ?? null,
         })),
@@ -246,7 +257,9 @@ export function createVersions({ db, addressed }: { db: DataSource; addressed: A
       };
     },
 
-    /** Returns a version with its snapshot. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND */
+    /**
+     * Returns one version of an action with its snapshot. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND
+     */
     async get(appId: number, actionId: number, versionId: number): Promise<Version> {
       await findAction(db.manager, appId, actionId);
       const { data, ...head } = await findVersion(db, actionId, versionId);

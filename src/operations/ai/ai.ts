@@ -1,6 +1,7 @@
 /**
- * `Svc.AI` for server actions: sends requests to the provider in the app's `__ai` setting, counts them against its
- * daily limits, and logs them. Code passes options and receives the answer, but never the provider's key.
+ * Implements `Svc.AI` for server actions. Sends requests to the AI provider in the app's setting `__ai`, counts them in
+ * the daily limits of this setting, and logs them. The action passes options and receives the answer, but never the
+ * provider's key.
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -24,8 +25,8 @@ import { CompletionParts } from "./completion-parts.js";
 import { createAiUsage } from "./usage.js";
 
 /**
- * Reply to a request of the package svc-ai: the value that code gets, or the error with which its promise rejects. Also
- * the last line of a stream.
+ * Reply to a request of the package svc-ai: either the value that the action receives, or the error with which its
+ * promise rejects. For a stream, the last line is such a reply.
  */
 export type AiReply = { answer: AiAnswer } | { failure: { code: AiCode; message: string } };
 
@@ -34,7 +35,7 @@ export interface AiRequest {
   call: AiCall;
   options: unknown;
   gone?: (() => AbortSignal) | undefined;
-  /** Receives the text of a streamed completion in parts. */
+  /** Receives the next part of the text of a streamed completion. */
   onText?: (text: string) => Promise<void>;
 }
 
@@ -47,40 +48,42 @@ const EVENT_BY_CALL: Record<AiCall, string> = {
 
 const PROVIDER_APIS = { openai: OPENAI_API, anthropic: ANTHROPIC_API };
 
-/** Maximum number of runs whose requests are counted (contract, section 9: concurrent requests, total, and bytes). */
-const RUNS_MAX = 2_000;
-/** Time for which the counts of a run are kept. */
-const RUN_LASTS_MS = 10 * 60 * 1000;
+/** Maximum number of runs for which this process counts AI requests and bytes (limits per run: contract, section 9). */
+const MAX_COUNTED_RUNS = 2_000;
+/** Time in milliseconds for which the counts of a run are stored in memory. */
+const RUN_COUNTS_TTL_MS = 10 * 60 * 1000;
 
 const CHARACTERS_PER_TOKEN = 4;
-const ANSWER_TOKENS = 1_024;
+const DEFAULT_ANSWER_TOKENS = 1_024;
 /**
- * Matches the name of a provider's error, which code receives. Sentences are dropped, because they could repeat the
- * request.
+ * Matches the name of a provider's error, such as `rate_limit`. The action receives only such a name: the provider's
+ * error message is dropped, because it could repeat the request.
  */
 const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 
 /**
- * Selects the environment of a run. A run outside of the server cannot read settings either (specification, Execution
+ * Selects the environment of a run, because only runs on the server can read settings (specification, Execution
  * context).
  */
 const SELECT_RUN_ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
 
-/** Returns the estimated number of tokens in the texts of a call. */
-function inputTokens(options: AiOptions): number {
+/** Returns an estimate of the number of tokens in the input texts of a call. */
+function estimateInputTokens(options: AiOptions): number {
   if (options.call === "image" || options.call === "transcribe") return 0;
   const texts = options.call === "embeddings" ? options.input : options.messages.map(({ content }) => content);
   const characters = texts.reduce((sum, text) => sum + text.length, 0);
   return Math.ceil(characters / CHARACTERS_PER_TOKEN);
 }
 
-/** Returns the estimated number of tokens of a call with its answer. */
-function expectedTokens(options: AiOptions): number {
-  return inputTokens(options) + (options.call === "completions" ? (options.maxTokens ?? ANSWER_TOKENS) : 0);
+/** Returns an estimate of the number of tokens of a call, including its answer. */
+function estimateTotalTokens(options: AiOptions): number {
+  return (
+    estimateInputTokens(options) + (options.call === "completions" ? (options.maxTokens ?? DEFAULT_ANSWER_TOKENS) : 0)
+  );
 }
 
-/** Request to a language model: the run that sends it, the app's provider setting, and the model. */
+/** A request to a language model, with the ID of the run that sends it and the app's provider setting. */
 interface ModelRequest {
   appId: number;
   runId: number;
@@ -92,16 +95,16 @@ interface ModelRequest {
 const usageOf = (answer: AiAnswer): TokenUsage | null => ("usage" in answer ? answer.usage : null);
 
 /**
- * Returns the tokens that count towards the daily limit: the provider's number, or the expected number if the provider
- * states none.
+ * Returns the tokens that count towards the daily limit: the number that the provider reports, or `expected` if it
+ * reports none.
  */
 function usedTokens(answer: AiAnswer, expected: number): number {
   const { inputTokens = 0, outputTokens = 0 } = usageOf(answer) ?? {};
   return inputTokens + outputTokens || expected;
 }
 
-/** Returns the texts of a call for a log event, if the app enables this. */
-function textsOf(options: AiOptions, answer: AiAnswer): object {
+/** Returns the input and output texts of a call for its log event. Called only if the app's setting has `logTexts`. */
+function loggedTexts(options: AiOptions, answer: AiAnswer): object {
   if (options.call === "completions") {
     return { messages: options.messages, answer: "message" in answer ? answer.message.content : "" };
   }
@@ -111,10 +114,10 @@ function textsOf(options: AiOptions, answer: AiAnswer): object {
 }
 
 /**
- * Returns the error for a response that is no success, with the name of the provider's error.
- * @param mask masks secrets in the name
+ * Returns the error for a response with a status other than 2xx. The message contains the name of the provider's error.
+ * @param mask masks secrets in this name
  */
-async function refusedBy(
+async function createProviderError(
   url: URL,
   response: OutgoingResponse,
   mask: (text: string) => Promise<string>,
@@ -126,7 +129,7 @@ async function refusedBy(
       (element) => typeof element === "string" && ERROR_NAME.test(element),
     );
   } catch {
-    // The body is not JSON, so the error has only the status.
+    // The body is not JSON, so the error message contains only the status.
   }
   const nameText = typeof name === "string" ? ` (${await mask(name)})` : "";
   const text = `${url.origin}${url.pathname} answered ${response.status}${nameText}`;
@@ -141,12 +144,12 @@ export function createAi(options: {
   scans: SecretScans;
   outgoing: OutgoingSender;
   logEvents: LogEvents;
-  /** True if providers may have http URLs (ALLOW_PRIVATE_NETWORK). */
+  /** True if the URL of a provider may use http instead of https (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
 }) {
   const { db, settings, scans, outgoing: sender, logEvents, allowHttp } = options;
   const usage = createAiUsage({ db });
-  const budgets = new LRUCache<number, RunBudget>({ max: RUNS_MAX, ttl: RUN_LASTS_MS });
+  const budgets = new LRUCache<number, RunBudget>({ max: MAX_COUNTED_RUNS, ttl: RUN_COUNTS_TTL_MS });
 
   function budgetOf(runId: number): RunBudget {
     const runBudget = budgets.get(runId) ?? new RunBudget();
@@ -154,7 +157,9 @@ export function createAi(options: {
     return runBudget;
   }
 
-  /** Returns the run of a server action. @throws AiError INTEGRATION_UNAVAILABLE */
+  /**
+   * Returns the ID of the run if it executes a server action. @throws AiError INTEGRATION_UNAVAILABLE for other callers
+   */
   async function runOf({ runId }: Caller, appId: number): Promise<number> {
     const runRows =
       runId === null ? [] : await rows<{ environment: string }>(db, SELECT_RUN_ENVIRONMENT, [runId, appId]);
@@ -186,13 +191,17 @@ export function createAi(options: {
       },
     );
     if (response.status < 200 || response.status > 299)
-      throw await refusedBy(url, response, async (text) => (await (await scanOf(appId)).mask([{ text }]))[0]!);
+      throw await createProviderError(
+        url,
+        response,
+        async (text) => (await (await scanOf(appId)).mask([{ text }]))[0]!,
+      );
     return parts ? parts.finishCompletion() : PROVIDER_APIS[setting.provider].read(requested, model, response.body);
   }
 
   /**
-   * Returns the scan for the secrets of the app, because a provider, or a server that imitates one, may send the key
-   * back.
+   * Returns the scan that masks the app's secrets in answers. A provider, or a server that imitates one, could send its
+   * key back.
    */
   async function scanOf(appId: number): Promise<Scan> {
     const { version, entries } = await settings.secretValues.read(appId);
@@ -214,7 +223,7 @@ export function createAi(options: {
     const requested = readAiOptions(call, input);
     const setting = readAiSetting((await settings.readAll(appId)).get(AI_SETTING), allowHttp);
     const model = modelOf(setting, requested.model);
-    const expected = expectedTokens(requested);
+    const expected = estimateTotalTokens(requested);
     const settle = await usage.reserve(appId, expected, setting);
     const started = performance.now();
     let used = 0;
@@ -226,27 +235,30 @@ export function createAi(options: {
         parts = new CompletionParts(PROVIDER_APIS[setting.provider].stream(model), await scanOf(appId), passOn);
       }
       const receivedAnswer = await sendRequest({ appId, runId, setting, model, signal }, requested, parts);
-      // A secret may have been added while the provider answered.
+      // Creates the scan again, because the app may have got a new secret while the provider answered.
       const answer = await maskAnswer(await scanOf(appId), receivedAnswer);
       used = usedTokens(answer, expected);
       const callFacts = { model, ...usageOf(answer), durationMs: Math.round(performance.now() - started) };
-      const data = { ...callFacts, ...(setting.logTexts && textsOf(requested, answer)) };
+      const data = { ...callFacts, ...(setting.logTexts && loggedTexts(requested, answer)) };
       await logEvents.emit(db, caller, appId, { type: EVENT_BY_CALL[call], data });
       return answer;
     } finally {
       parts?.stop();
-      // The provider charges for a stream that ended early, so the input and the received text are counted.
+      // The provider also charges for a stream that ended early. So the tokens of the input and of the received text
+      // are counted.
       const receivedCharacters = parts?.characters ?? null;
       const spentTokens =
-        receivedCharacters === null ? 0 : inputTokens(requested) + Math.ceil(receivedCharacters / CHARACTERS_PER_TOKEN);
+        receivedCharacters === null
+          ? 0
+          : estimateInputTokens(requested) + Math.ceil(receivedCharacters / CHARACTERS_PER_TOKEN);
       await settle(used || spentTokens);
     }
   }
 
   return {
     /**
-     * Sends a request. Does not reject for faults of the provider, the setting or the options: code gets their error
-     * code and message.
+     * Sends a request to the AI provider. For errors of the provider, the setting or the options, it does not reject:
+     * it returns the error code and the message.
      */
     async callModel(caller: Caller, request: AiRequest): Promise<AiReply> {
       try {

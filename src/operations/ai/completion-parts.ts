@@ -1,4 +1,6 @@
-/** Reads a streamed completion of a language model, and passes on its text with secrets masked while it arrives. */
+/**
+ * Reads a streamed completion of a language model. Masks secrets in its text and passes the text on while it arrives.
+ */
 import { OutgoingError } from "../../engine/outgoing.js";
 import type { Scan } from "../../engine/secret-scan.js";
 import type { AiCompletion, CompletionEventReader } from "../../rules/ai/answer.js";
@@ -6,57 +8,66 @@ import { AiError } from "../../rules/ai/failure.js";
 import { EventReader } from "../../rules/ai/provider-json.js";
 
 /**
- * Length above which waiting text is scanned again only when it has doubled, so that the total time of all scans stays
- * linear.
+ * If the text that waits for a scan is longer than this, it is scanned again only after its length has doubled. The
+ * total time of all scans then stays linear.
  */
-const SCANNED_AT_ONCE_CHARACTERS = 1_024;
+const ALWAYS_SCANNED_CHARACTERS = 1_024;
 
 export class CompletionParts {
   private readonly events = new EventReader();
   private text = "";
   private from = 0;
-  /** Length that the waiting text must reach before the next scan. */
-  private scannedFrom = 0;
+  /** Length in characters that the waiting text must reach before the next scan. */
+  private nextScanLength = 0;
   private hasStarted = false;
   private isStopped = false;
 
-  /** @param passOn receives text with secrets masked. Text that may be the beginning of a secret is held back. */
+  /**
+   * @param passOn receives parts of the text with secrets masked. The end of the text is held back while it may be the
+   *   beginning of a secret
+   */
   constructor(
     private readonly stream: CompletionEventReader,
     private readonly scan: Pick<Scan, "maskBeginning">,
     private readonly passOn: (text: string) => Promise<void>,
   ) {}
 
-  /** Reads a part of the response. @throws OutgoingError TRANSPORT for a response of another form */
+  /**
+   * Reads the next bytes of the response. @throws OutgoingError TRANSPORT if the response does not have the expected
+   * form
+   */
   async push(chunk: Uint8Array): Promise<void> {
     this.hasStarted = true;
     try {
-      for (const event of this.events.push(chunk)) await this.read(event);
+      for (const event of this.events.push(chunk)) await this.readEvent(event);
     } catch (error) {
       throw error instanceof AiError ? new OutgoingError("TRANSPORT", error.message) : error;
     }
   }
 
-  /** @throws AiError TRANSPORT if the response ended early */
+  /**
+   * Passes on the remaining text and returns the whole completion. @throws AiError TRANSPORT if the response ended
+   * early
+   */
   async finishCompletion(): Promise<AiCompletion> {
     this.hasStarted = true;
-    for (const event of this.events.end()) await this.read(event);
+    for (const event of this.events.end()) await this.readEvent(event);
     await this.addText("", true);
     return this.stream.end();
   }
 
-  /** Stops passing text on, even if a received part is still waiting. */
+  /** Stops passing text on, even if some received text still waits. */
   stop(): void {
     this.isStopped = true;
   }
 
-  private async read(event: unknown): Promise<void> {
+  private async readEvent(event: unknown): Promise<void> {
     const text = this.stream.push(event);
     if (text !== "") await this.addText(text, false);
   }
 
   /**
-   * Characters that the provider has sent as text and as arguments of tools; null if the provider has sent no
+   * Number of characters that the provider has sent as text and as arguments of tool calls; null if it has not sent a
    * successful response.
    */
   get characters(): number | null {
@@ -65,11 +76,11 @@ export class CompletionParts {
 
   private async addText(added: string, isEnd: boolean): Promise<void> {
     this.text += added;
-    if (!isEnd && this.text.length < this.scannedFrom) return;
+    if (!isEnd && this.text.length < this.nextScanLength) return;
     const { masked, to, neededFrom } = await this.scan.maskBeginning({ text: this.text, from: this.from, isEnd });
     this.text = this.text.slice(neededFrom);
     this.from = to - neededFrom;
-    this.scannedFrom = this.text.length > SCANNED_AT_ONCE_CHARACTERS ? 2 * this.text.length : 0;
+    this.nextScanLength = this.text.length > ALWAYS_SCANNED_CHARACTERS ? 2 * this.text.length : 0;
     if (masked !== "" && !this.isStopped) await this.passOn(masked);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Counts an app's requests to language models for the current day in the database, so that its daily limits hold across
- * processes.
+ * Counts in the database how many requests and tokens an app has used for language models on the current day. The app's
+ * daily limits so apply to all processes together.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -11,9 +11,9 @@ const UTC_DATE_SQL = "(now() AT TIME ZONE 'UTC')::date";
 const DAYS_KEPT = 31;
 
 /**
- * Counts a call. $1 is the app, $2 the tokens that the call may use, $3 and $4 the maximum requests and tokens a day,
- * or null. It is one statement, so that concurrent calls are counted one after the other. It returns no row if a limit
- * is reached. The day's first call removes old days.
+ * Counts a call to a language model. $1 is the app, $2 the tokens that the call may use, $3 and $4 the maximum requests
+ * and tokens per day (null for no maximum). A single statement, so that concurrent calls are counted one after the
+ * other. Returns no row if a limit is reached. Also deletes the app's counts of days more than DAYS_KEPT days ago.
  */
 const RESERVE_TOKENS = `
   WITH old AS (DELETE FROM ai_usage WHERE app_id = $1 AND day < ${UTC_DATE_SQL} - ${DAYS_KEPT})
@@ -29,9 +29,9 @@ const SETTLE_TOKENS =
 export function createAiUsage({ db }: { db: DataSource }) {
   return {
     /**
-     * Counts a call before it is sent. Returns a function that replaces the estimated number of tokens by the number of
-     * used tokens.
-     * @throws AiError LIMIT
+     * Counts a call before the service sends it, with an estimated number of tokens. Returns a function that corrects
+     * the count: pass it the number of tokens that the call has used.
+     * @throws AiError LIMIT if a daily limit is reached
      */
     async reserve(appId: number, expected: number, limits: Pick<AiSetting, "dailyRequests" | "dailyTokens">) {
       const { dailyRequests, dailyTokens } = limits;

@@ -1,6 +1,7 @@
 /**
- * Sends alerts to webhooks and Slack. Repeats each message for up to a day until the receiver accepts it. A message can
- * arrive twice, with the same ID. Uses public addresses only, and stores only the status of a response.
+ * Sends alerts to webhooks and Slack. Repeats each message for up to a day until the receiver accepts it, so a receiver
+ * can get a message twice, with the same ID. Connects to public network addresses only. Stores only the status of a
+ * response.
  */
 
 import type { Logger } from "pino";
@@ -14,19 +15,22 @@ import { createRunningDeliveries } from "../running-deliveries.js";
 import type { Settings } from "../settings/settings.js";
 import { type AlertBody, slackBody } from "./alert-texts.js";
 
-/** Maximum number of deliveries that this process makes at a time. */
+/** Maximum number of alert messages that this process sends at the same time. */
 const DELIVERY_SLOTS = 20;
-/** Maximum number of deliveries of one app at a time, so that hosts that never respond do not occupy all slots. */
+/**
+ * Maximum number of alert messages of one app that this process sends at the same time, so that hosts that never
+ * respond do not occupy all slots.
+ */
 const DELIVERIES_PER_APP = 4;
-/** Lease of a claimed delivery, longer than an attempt can take. */
+/** Lease of a claimed alert message: longer than an attempt to send it can take. */
 const CLAIM_DURATION = "interval '60 seconds'";
-const FIRST_PAUSE_SECONDS = 15;
-const LONGEST_PAUSE_SECONDS = 3_600;
+const FIRST_RETRY_DELAY_SECONDS = 15;
+const MAX_RETRY_DELAY_SECONDS = 3_600;
 
 /**
- * Claims deliveries: only the oldest of each rule, so that a rule's messages arrive in order, and first those of the
- * apps with the fewest deliveries in progress. $1 is the maximum number of deliveries to claim, $2 are apps, and $3
- * their numbers of deliveries in progress.
+ * Claims alert messages. Claims only the oldest message of each rule, so that the messages of a rule arrive in order.
+ * Prefers apps with few messages in progress. $1 is the maximum number of messages to claim; $2 are app IDs; $3 is the
+ * number of messages in progress for each app in $2.
  */
 const CLAIM_DELIVERIES = `
   UPDATE alert_delivery SET due_at = now() + ${CLAIM_DURATION}, attempts = attempts + 1
@@ -72,8 +76,8 @@ export function createAlertDelivery(options: {
   const deliveries = createRunningDeliveries(DELIVERY_SLOTS);
 
   /**
-   * Reads the URL and secret from the app's setting. @throws REQUEST_INVALID with the name of the setting and the
-   * missing part
+   * Reads the URL and the secret of a destination from the app's setting.
+   * @throws REQUEST_INVALID that names the setting and what is missing in it
    */
   async function readDestination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
     const value = (await settings.readAll(appId)).get(setting);
@@ -107,7 +111,8 @@ export function createAlertDelivery(options: {
     } catch (error) {
       if (error instanceof ActionError) return { status: "failed", detail: error.message };
       if (error instanceof NotConnectedError && error.forbidden) return { status: "failed", detail: error.message };
-      // The URL is a secret, and messages of other errors may contain it.
+      // The URL is a secret. Only messages of NotConnectedError are stored, because messages of other errors may
+      // contain the URL.
       const detail = error instanceof NotConnectedError ? error.message : "the host did not respond";
       return { status: "queued", detail };
     }
@@ -117,10 +122,11 @@ export function createAlertDelivery(options: {
     const outcome = await outcomeOf(delivery);
     const status = outcome.status === "queued" && delivery.isLast ? "failed" : outcome.status;
     const nextPauseSeconds = Math.min(
-      LONGEST_PAUSE_SECONDS,
-      FIRST_PAUSE_SECONDS * 2 ** Math.min(delivery.attempts - 1, 10),
+      MAX_RETRY_DELAY_SECONDS,
+      FIRST_RETRY_DELAY_SECONDS * 2 ** Math.min(delivery.attempts - 1, 10),
     );
-    // A process that stops releases its running deliveries, so that the next process need not wait for the lease.
+    // If this process is stopping, the message becomes due at once, so that another process does not wait for the end
+    // of the lease.
     await rows(db, SETTLE_DELIVERY, [
       delivery.id,
       status,
@@ -140,7 +146,10 @@ export function createAlertDelivery(options: {
 
     whenFree: deliveries.whenFree,
 
-    /** Starts due deliveries while slots are free. Returns null, because the time of the next delivery is unknown. */
+    /**
+     * Starts to send messages that are due, while slots are free. Returns null, because the time of the next message is
+     * unknown.
+     */
     async deliverDue(): Promise<null> {
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
         const claimedDeliveries = await rows<ClaimedDelivery>(db, CLAIM_DELIVERIES, [freeSlots, ...deliveries.byApp()]);

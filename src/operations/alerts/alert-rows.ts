@@ -1,13 +1,13 @@
-/** Reads and writes rows of alert rules, their states and their messages. */
+/** Reads and writes the database rows of alert rules, of their states and of their messages. */
 import { type Executor, rows } from "../../data/database.js";
 import type { AlertState } from "../../rules/alert-conditions.js";
 import type { AlertInput } from "../../rules/alert-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 
-/** Notification channel: a message means that an alert must be sent. */
+/** PostgreSQL notification channel. A message on it means that an alert is waiting to be sent. */
 export const ALERT_CHANNEL = "svc_alert";
 
-/** Action, or whole app if `actionId` is null, for which a rule fires now. Times are ISO 8601. */
+/** The action for which a rule is currently firing, or the whole app if `actionId` is null. Times are ISO 8601. */
 export interface AlertFiring {
   actionId: number | null;
   actionName: string | null;
@@ -16,15 +16,15 @@ export interface AlertFiring {
   runId: number | null;
 }
 
-/** Status of a message. `outbox` stands for an e-mail, whose status is in the outbox. */
+/** Status of an alert message. `outbox` means an e-mail; the outbox has its status. */
 export type DeliveryStatus = "queued" | "sent" | "failed" | "outbox";
 
 export interface AlertDelivery {
   id: number;
   status: DeliveryStatus;
-  /** Text of the message. */
+  /** Text of the alert message. */
   text: string;
-  /** Result of the last attempt, such as `HTTP 500`. */
+  /** Result of the last attempt to send the message, such as `HTTP 500`; null before the first attempt. */
   detail: string | null;
   attempts: number;
   createdAt: string;
@@ -38,22 +38,22 @@ export interface AlertRule extends AlertInput {
   updatedAt: string;
 }
 
-/** An alert rule as the evaluation reads it. */
+/** An alert rule with the data that its evaluation needs. */
 export interface WatchedRule extends AlertInput {
   id: number;
   appId: number;
   appName: string;
-  /** Runs that ended before this time do not count. */
+  /** The evaluation ignores runs that ended before this time. */
   since: Date;
-  /** Times of the rule's messages in the last hour. */
+  /** Times at which the rule sent messages in the last hour. */
   reportedAt: Date[];
 }
 
 export interface StoredRuleState extends AlertState {
   ruleId: number;
-  /** ID of the action; 0 for the whole app. */
+  /** ID of the action that the state belongs to; 0 for the whole app. */
   actionId: number;
-  /** True if a message about the alert was sent, and no message about its recovery since. */
+  /** True if a message said that the rule is firing, and no later message said that it has recovered. */
   isReported: boolean;
   firedAt: Date | null;
 }
@@ -67,9 +67,9 @@ const FIRING_ACTIONS_JSON = `(SELECT coalesce(json_agg(json_build_object(
   FROM alert_state AS state LEFT JOIN action ON action.id = state.action_id
  WHERE state.rule_id = rule.id AND state.firing AND rule.enabled) AS firing`;
 
-type Row = Omit<AlertRule, "createdAt" | "updatedAt"> & { createdAt: Date; updatedAt: Date };
+type AlertRuleRow = Omit<AlertRule, "createdAt" | "updatedAt"> & { createdAt: Date; updatedAt: Date };
 
-function ruleOf({ createdAt, updatedAt, firing, ...row }: Row): AlertRule {
+function toAlertRule({ createdAt, updatedAt, firing, ...row }: AlertRuleRow): AlertRule {
   return {
     ...row,
     firing: firing.map((alert) => ({ ...alert, firedAt: new Date(alert.firedAt).toISOString() })),
@@ -78,14 +78,14 @@ function ruleOf({ createdAt, updatedAt, firing, ...row }: Row): AlertRule {
   };
 }
 
-/** Reads the rules of an app by name, or one rule if `id` is set. */
+/** Reads the alert rules of an app, sorted by name; if `id` is set, only the rule with this ID. */
 export async function readRules(executor: Executor, appId: number, id: number | null = null): Promise<AlertRule[]> {
   const sql = `SELECT ${RULE_COLUMNS}, ${FIRING_ACTIONS_JSON}, rule.created_at AS "createdAt", rule.updated_at AS "updatedAt"
     FROM alert_rule AS rule WHERE rule.app_id = $1 AND ($2::bigint IS NULL OR rule.id = $2) ORDER BY rule.name`;
-  return (await rows<Row>(executor, sql, [appId, id])).map(ruleOf);
+  return (await rows<AlertRuleRow>(executor, sql, [appId, id])).map(toAlertRule);
 }
 
-const valuesOf = (input: AlertInput): unknown[] => {
+const ruleColumnValues = (input: AlertInput): unknown[] => {
   const { name, condition, actionId, failures, of, minutes, channel, to, setting, enabled } = input;
   return [name, condition, actionId, failures, of, minutes, channel, to, setting, enabled];
 };
@@ -93,14 +93,14 @@ const valuesOf = (input: AlertInput): unknown[] => {
 export async function insertRule(executor: Executor, appId: number, input: AlertInput): Promise<number> {
   const sql = `INSERT INTO alert_rule (app_id, name, condition, action_id, failures, of, minutes, channel, recipients, setting, enabled)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
-  return (await rows<{ id: number }>(executor, sql, [appId, ...valuesOf(input)]))[0]!.id;
+  return (await rows<{ id: number }>(executor, sql, [appId, ...ruleColumnValues(input)]))[0]!.id;
 }
 
-/** Updates a rule and resets its state, because the state was computed with the old conditions. */
+/** Updates an alert rule. Also resets its state, because the state was computed with the old conditions. */
 export async function updateRule(executor: Executor, id: number, input: AlertInput): Promise<void> {
   const sql = `UPDATE alert_rule SET name = $2, condition = $3, action_id = $4, failures = $5, of = $6, minutes = $7, channel = $8,
     recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`;
-  await rows(executor, sql, [id, ...valuesOf(input)]);
+  await rows(executor, sql, [id, ...ruleColumnValues(input)]);
   await rows(executor, "DELETE FROM alert_state WHERE rule_id = $1", [id]);
 }
 
@@ -108,7 +108,7 @@ export async function deleteRule(executor: Executor, appId: number, id: number):
   await rows(executor, "DELETE FROM alert_rule WHERE app_id = $1 AND id = $2", [appId, id]);
 }
 
-/** Reads the last messages of a rule, the newest first. */
+/** Reads the newest `limit` messages of an alert rule, the newest first. */
 export async function readDeliveries(executor: Executor, ruleId: number, limit: number): Promise<AlertDelivery[]> {
   const sql = `SELECT id, status, body->>'text' AS text, detail, attempts, created_at AS "createdAt"
     FROM alert_delivery WHERE rule_id = $1 ORDER BY id DESC LIMIT $2`;
@@ -117,10 +117,10 @@ export async function readDeliveries(executor: Executor, ruleId: number, limit: 
 }
 
 /**
- * Reads every enabled rule and locks it until the transaction ends. A change of a rule also locks the rule before the
- * rule's states, so that the check and the change cannot deadlock.
+ * Reads and locks all enabled alert rules until the transaction ends. A change of a rule locks the rule before its
+ * states, in the same order, so that no deadlock can occur.
  */
-export async function watchedRules(executor: Executor): Promise<WatchedRule[]> {
+export async function lockEnabledRules(executor: Executor): Promise<WatchedRule[]> {
   const sql = `SELECT ${RULE_COLUMNS}, app.name AS "appName", rule.since, rule.told_at AS "reportedAt"
     FROM alert_rule AS rule JOIN app ON app.id = rule.app_id WHERE rule.enabled ORDER BY rule.id FOR NO KEY UPDATE OF rule`;
   return rows(executor, sql);

@@ -1,4 +1,4 @@
-/** Operations on an app's alert rules for callers: create, change, remove, list, test. */
+/** Operations of callers on an app's alert rules: create, change, remove, list, send a test message. */
 import type { DataSource, EntityManager } from "typeorm";
 import { isDuplicate, isMissingReference, rows } from "../../data/database.js";
 import { ActionError, rateLimitError } from "../../errors.js";
@@ -19,11 +19,11 @@ import {
 } from "./alert-rows.js";
 import type { SendAlert } from "./alert-sender.js";
 
-const DELIVERIES_SHOWN = 20;
-/** Number of an app's alert messages in a minute from which test messages are rejected. */
-const MESSAGES_PER_MINUTE = 10;
+const MAX_LISTED_DELIVERIES = 20;
+/** Maximum number of alert messages of one app in a minute. At this number, further test messages are rejected. */
+const MAX_MESSAGES_PER_MINUTE = 10;
 
-/** The rule to change, and the ETags that the request accepts (`If-Match`). */
+/** The alert rule to change, and the ETags that the request accepts (`If-Match`). */
 export interface AlertTarget {
   appId: number;
   id: number;
@@ -46,7 +46,7 @@ export function createAlertRules(options: {
     return rule;
   }
 
-  /** Locks the rule until the transaction ends. @throws NOT_FOUND, RESOURCE_CHANGED */
+  /** Locks the alert rule until the transaction ends. @throws NOT_FOUND, RESOURCE_CHANGED */
   async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<void> {
     const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
     if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
@@ -54,7 +54,10 @@ export function createAlertRules(options: {
     requireCurrent(rule!, precondition);
   }
 
-  /** Checks that the action and the setting of the rule exist. @throws ActionError REQUEST_INVALID, ACTION_NOT_FOUND */
+  /**
+   * Checks that the action and the setting that the rule refers to exist. @throws ActionError REQUEST_INVALID,
+   * ACTION_NOT_FOUND
+   */
   async function checkReferences(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
     if (setting !== null) await delivery.destination(appId, setting, channel);
     if (actionId === null) return;
@@ -62,7 +65,7 @@ export function createAlertRules(options: {
     if ((await rows(db, sql, [actionId, appId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
   }
 
-  /** Writes the changed rule and its audit entry. */
+  /** Writes a new or changed alert rule and its audit entry. */
   async function writeRule(
     caller: Caller,
     appId: number,
@@ -84,24 +87,24 @@ export function createAlertRules(options: {
   }
 
   return {
-    /** Lists the app's rules ordered by name, each with the actions for which it fires now. */
+    /** Lists the app's alert rules, sorted by name. Each contains the actions for which it is currently firing. */
     list: (appId: number): Promise<AlertRule[]> => readRules(db, appId),
 
-    /** @throws NOT_FOUND */
+    /** Returns one alert rule. @throws NOT_FOUND */
     find: findRule,
 
-    /** Lists the last messages of a rule, the newest first. @throws ActionError NOT_FOUND */
+    /** Lists the newest messages of an alert rule, the newest first. @throws ActionError NOT_FOUND */
     async deliveries(appId: number, id: number): Promise<AlertDelivery[]> {
       await findRule(appId, id);
-      return readDeliveries(db, id, DELIVERIES_SHOWN);
+      return readDeliveries(db, id, MAX_LISTED_DELIVERIES);
     },
 
-    /** @throws REQUEST_INVALID, ACTION_NOT_FOUND */
+    /** Creates an alert rule. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
     async create(caller: Caller, appId: number, body: unknown): Promise<AlertRule> {
       const input = alertInput(body);
       await checkReferences(appId, input);
       const id = await writeRule(caller, appId, "create", async (manager) => {
-        // Makes a concurrent creation wait, so that the limit holds.
+        // Locks the app, so that concurrent requests cannot exceed the maximum number of rules.
         await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
         if ((await readRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
           throw new ActionError(
@@ -115,8 +118,8 @@ export function createAlertRules(options: {
     },
 
     /**
-     * Changes a rule. Absent fields keep their values. The change resets the rule's state.
-     * @throws as `create`, NOT_FOUND, RESOURCE_CHANGED
+     * Changes an alert rule and resets its state. Fields that are missing in `body` keep their values.
+     * @throws the errors of `create`, NOT_FOUND, RESOURCE_CHANGED
      */
     async update(caller: Caller, { appId, id, precondition }: AlertTarget, body: unknown): Promise<AlertRule> {
       const input = alertInput(body, await findRule(appId, id));
@@ -129,7 +132,7 @@ export function createAlertRules(options: {
       return findRule(appId, id);
     },
 
-    /** @throws NOT_FOUND, RESOURCE_CHANGED */
+    /** Deletes an alert rule. @throws NOT_FOUND, RESOURCE_CHANGED */
     async remove(caller: Caller, target: AlertTarget): Promise<void> {
       const { appId, id } = target;
       await writeRule(caller, appId, "delete", async (manager) => {
@@ -139,15 +142,15 @@ export function createAlertRules(options: {
       });
     },
 
-    /** Sends a message that is marked as a test. @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
+    /** Queues a message that is marked as a test. @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
     async test(caller: Caller, appId: number, id: number): Promise<AlertDelivery> {
       const rule = await findRule(appId, id);
       await checkReferences(appId, rule);
       const SELECT_RECENT_TEST =
         "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
-      if ((await rows(db, SELECT_RECENT_TEST, [appId])).length >= MESSAGES_PER_MINUTE) {
+      if ((await rows(db, SELECT_RECENT_TEST, [appId])).length >= MAX_MESSAGES_PER_MINUTE) {
         throw rateLimitError(
-          `the alert cannot be tested now, because the app has sent ${MESSAGES_PER_MINUTE} or more alert messages in a minute`,
+          `the alert cannot be tested now, because the app has sent ${MAX_MESSAGES_PER_MINUTE} or more alert messages in a minute`,
           60,
         );
       }
@@ -157,7 +160,8 @@ export function createAlertRules(options: {
         const namedRule = { ...rule, appName: app!.name };
         const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
         await sendAlert(manager, rule, { ...testFacts, state: "test" });
-        // Read before the commit, because another process may send the message immediately afterwards.
+        // The delivery is read before the commit, because after it another process may send the message at once and
+        // change the status.
         [delivery] = (await readDeliveries(manager, id, 1)) as [AlertDelivery];
         return id;
       });

@@ -1,6 +1,6 @@
 /**
- * Queues the messages of an alert in the transaction that changes the rule's state: an e-mail in the app's outbox, or a
- * webhook as a delivery row.
+ * Queues the message of an alert in the transaction that changes the rule's state: an e-mail in the app's outbox, or a
+ * row in the table alert_delivery for a webhook or Slack.
  */
 import { type Executor, rows } from "../../data/database.js";
 import type { AlertChannel } from "../../rules/alert-input.js";
@@ -8,7 +8,7 @@ import type { SendNotice } from "../communicate/notices.js";
 import { ALERT_CHANNEL } from "./alert-rows.js";
 import { type AlertFacts, alertBody, mailText } from "./alert-texts.js";
 
-/** Recipients of a rule. */
+/** Channel and destination to which the messages of a rule are sent. */
 export interface AlertAudience {
   channel: AlertChannel;
   to: readonly string[];

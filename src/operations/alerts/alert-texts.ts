@@ -1,6 +1,6 @@
 /**
- * Texts of an alert for people and programs: they contain names, numbers and a URL of Studio, but never an error,
- * console output or payload of a run.
+ * Composes the texts of an alert for people and programs. The texts contain names, numbers and a URL of Studio. They
+ * never contain an error, console output or the payload of a run.
  */
 import type { WatchedRule } from "./alert-rows.js";
 
@@ -14,7 +14,7 @@ export interface AlertFacts {
   at: Date;
 }
 
-/** Body of a webhook. */
+/** JSON body of an alert that is sent to a webhook. */
 export interface AlertBody {
   app: { id: number; name: string };
   rule: { id: number; name: string };
@@ -24,17 +24,20 @@ export interface AlertBody {
   runId: number | null;
   text: string;
   studio: string;
-  /** ISO 8601. */
+  /** Time at which the alert fired or recovered, ISO 8601. */
   at: string;
 }
 
-/** Joins a text to one line, because names of authors may contain line breaks and a subject is one line. */
-const line = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
+/**
+ * Replaces line breaks and control characters by spaces. Names may contain line breaks, but the subject of an e-mail
+ * must be one line.
+ */
+const toSingleLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
 
 function alertSentence({ rule, state, action, reason }: AlertFacts): string {
   const alertSubject = action ? `${rule.appName}, ${action.name}` : rule.appName;
-  if (state === "test") return line(`${rule.appName}: this is a test of the alert ${rule.name}`);
-  return line(state === "firing" ? `${alertSubject}: ${reason}` : `${alertSubject}: recovered (${rule.name})`);
+  if (state === "test") return toSingleLine(`${rule.appName}: this is a test of the alert ${rule.name}`);
+  return toSingleLine(state === "firing" ? `${alertSubject}: ${reason}` : `${alertSubject}: recovered (${rule.name})`);
 }
 
 export function alertBody(facts: AlertFacts, baseUrl: string): AlertBody {
@@ -53,7 +56,7 @@ export function alertBody(facts: AlertFacts, baseUrl: string): AlertBody {
   };
 }
 
-/** Escapes `&`, `<` and `>`, which Slack interprets. */
+/** Escapes the characters `&`, `<` and `>`, which Slack would interpret as markup. */
 const escapeSlackText = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
@@ -65,5 +68,5 @@ export function slackBody({ text, state, studio }: AlertBody): { text: string } 
 /** Returns the text of the e-mail about an alert. */
 export function mailText({ text, rule, runId, studio, at }: AlertBody): string {
   const run = runId === null ? "" : `\nRun: ${runId}`;
-  return `${text}\n\nAlert: ${line(rule.name)}${run}\nAt: ${at}\nStudio: ${studio}\n`;
+  return `${text}\n\nAlert: ${toSingleLine(rule.name)}${run}\nAt: ${at}\nStudio: ${studio}\n`;
 }

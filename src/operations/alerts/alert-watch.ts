@@ -1,7 +1,7 @@
 /**
- * Evaluates the alert rules for all runs and schedules since the last check. Stores the states of the rules, and queues
- * messages about changes. Every process does this, because the scheduler may be dead. A check locks one row, so that no
- * event is evaluated twice.
+ * Evaluates the alert rules with all runs and schedules since the last evaluation. Stores the states of the rules, and
+ * queues messages about changes. Every process does this, because the process of the scheduler may have stopped. An
+ * evaluation locks one row, so that no run is evaluated twice.
  */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
@@ -14,33 +14,40 @@ import {
   stateAfterRun,
   stateAfterTime,
 } from "../../rules/alert-conditions.js";
-import { readRuleStates, type StoredRuleState, storeRuleState, type WatchedRule, watchedRules } from "./alert-rows.js";
+import {
+  lockEnabledRules,
+  readRuleStates,
+  type StoredRuleState,
+  storeRuleState,
+  type WatchedRule,
+} from "./alert-rows.js";
 import type { SendAlert } from "./alert-sender.js";
 
-/** Time after which a due tick that no scheduler has claimed is overdue. */
+/** Age from which a schedule's next run time counts as missed, because no scheduler has claimed it. */
 const OVERDUE_AFTER = "interval '60 seconds'";
 /**
- * Length of the time windows in which ended runs are evaluated. After a pause, only the runs of the last WINDOWS_MAX
- * windows are evaluated.
+ * Ended runs are evaluated in time windows of this length. After a long pause, only the last MAX_WATCH_WINDOWS windows are
+ * evaluated.
  */
 const WATCH_WINDOW = "interval '1 minute'";
-const WINDOWS_MAX = 60;
-/** Maximum messages of one rule in an hour, for rules that change often. */
-const MESSAGES_PER_HOUR = 12;
+const MAX_WATCH_WINDOWS = 60;
+/** Maximum number of messages that one rule sends in an hour, if its state changes often. */
+const MAX_MESSAGES_PER_HOUR = 12;
 const HOUR_MS = 3_600_000;
-/** Action ID that stands for the whole app. */
-const WHOLE_APP = 0;
+/** Value of `actionId` for the whole app. */
+const WHOLE_APP_ID = 0;
 
 const LOCK_CURSOR = `
   SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
 
 /**
- * Computes the next window. The end of a run has the time at which its transaction began, so ends from before the
- * oldest open transaction are complete. Transactions longer than the statement timeout do not end runs.
+ * Computes the next time window of ended runs. The end time of a run is the start time of the transaction that ends the
+ * run. So the window ends before the oldest open transaction: no run can be added to it later. Transactions that last
+ * longer than the statement timeout are ignored, because they do not end runs.
  */
 const NEXT_WINDOW = `
   SELECT start::text AS start, least(start + ${WATCH_WINDOW}, safe)::text AS until, start + ${WATCH_WINDOW} < safe AS more
-    FROM (SELECT greatest(looked_until, now() - ${WINDOWS_MAX} * ${WATCH_WINDOW}) AS start,
+    FROM (SELECT greatest(looked_until, now() - ${MAX_WATCH_WINDOWS} * ${WATCH_WINDOW}) AS start,
                  greatest(least(now(), (SELECT min(xact_start) FROM pg_stat_activity
                                          WHERE backend_type = 'client backend' AND datname = current_database()))
                             - interval '1 microsecond',
@@ -56,19 +63,22 @@ const SELECT_ENDED_RUNS = `
      AND run.state IN ('completed', 'failed', 'skipped') AND run.reason IS DISTINCT FROM 'app unpublished'
    ORDER BY run.finished_at, run.id`;
 
-const OVERDUE_SCHEDULES = `
+const SELECT_OVERDUE_SCHEDULES = `
   SELECT action.master_id AS "actionId", schedule.app_id AS "appId"
     FROM schedule JOIN action ON action.id = schedule.action_id JOIN app ON app.id = schedule.app_id
    WHERE schedule.next_tick < $1::timestamptz - ${OVERDUE_AFTER} AND app.published_at IS NOT NULL AND schedule.app_id = ANY ($2::bigint[])`;
 
-const OLDEST_QUEUED = `
+const SELECT_OLDEST_QUEUED_RUNS = `
   SELECT wanted.app_id AS "appId", extract(epoch FROM $1::timestamptz - first.queued_at)::float8 * 1000 AS ms
     FROM unnest($2::bigint[]) AS wanted (app_id)
     CROSS JOIN LATERAL (SELECT queued_at FROM run WHERE state = 'queued' AND run.app_id = wanted.app_id ORDER BY id LIMIT 1) AS first`;
 
 type EndedAppRun = EndedRun & { appId: number };
 
-/** Overdue schedules and the ages of the oldest queued runs, for the apps that have rules. */
+/**
+ * For the apps that have rules: their overdue schedules (`overdue`), and by app ID the age in milliseconds of the
+ * oldest queued run (`oldest`).
+ */
 interface ScheduleState {
   now: Date;
   overdue: readonly { actionId: number; appId: number }[];
@@ -76,27 +86,27 @@ interface ScheduleState {
 }
 
 /**
- * State of a rule for one action or app, before and during the check. `fired` is the state in which it first fired
- * during the check.
+ * State of a rule for one action or app, before the evaluation and at present. `firstFiringState` is the first state
+ * of this evaluation in which the rule started to fire; null if there was none.
  */
 interface AlertCase {
   rule: WatchedRule;
   actionId: number;
-  before: StoredRuleState;
-  standing: AlertState;
-  fired: AlertState | null;
+  previousState: StoredRuleState;
+  currentState: AlertState;
+  firstFiringState: AlertState | null;
 }
 
 const keyOf = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
 /**
- * Returns the action to which a rule applies after a run of `actionId`, WHOLE_APP for the app, or null if the rule
- * names another action. `failed` and `skipped` apply to each action separately; the other conditions apply to the named
- * action or to the app.
+ * Returns the ID of the action whose rule state a run of `actionId` changes, or WHOLE_APP_ID for the app. Returns null if
+ * the rule belongs to another action. Without an action in the rule, `failed` and `skipped` have a state for each
+ * action; the other conditions have one state for the app.
  */
-function subjectOf(rule: WatchedRule, actionId: number): number | null {
+function affectedActionId(rule: WatchedRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
-  return rule.condition === "failed" || rule.condition === "skipped" ? actionId : WHOLE_APP;
+  return rule.condition === "failed" || rule.condition === "skipped" ? actionId : WHOLE_APP_ID;
 }
 
 class AlertCases {
@@ -107,15 +117,15 @@ class AlertCases {
     storedStates: readonly StoredRuleState[],
   ) {
     const byId = new Map(rules.map((rule) => [rule.id, rule]));
-    for (const before of storedStates) this.open(byId.get(before.ruleId)!, before.actionId, before);
+    for (const before of storedStates) this.addCase(byId.get(before.ruleId)!, before.actionId, before);
     for (const rule of rules) {
       if (rule.actionId !== null) this.of(rule, rule.actionId);
-      else if (rule.condition === "silent" || rule.condition === "queued") this.of(rule, WHOLE_APP);
+      else if (rule.condition === "silent" || rule.condition === "queued") this.of(rule, WHOLE_APP_ID);
     }
   }
 
-  private open(rule: WatchedRule, actionId: number, before: StoredRuleState): AlertCase {
-    const alertCase = { rule, actionId, before, standing: before, fired: null };
+  private addCase(rule: WatchedRule, actionId: number, previousState: StoredRuleState): AlertCase {
+    const alertCase = { rule, actionId, previousState, currentState: previousState, firstFiringState: null };
     this.all.set(keyOf(rule.id, actionId), alertCase);
     return alertCase;
   }
@@ -124,33 +134,34 @@ class AlertCases {
     const storedStates = this.all.get(keyOf(rule.id, actionId));
     return (
       storedStates ??
-      this.open(rule, actionId, { ...NEW_STATE, ruleId: rule.id, actionId, isReported: false, firedAt: null })
+      this.addCase(rule, actionId, { ...NEW_STATE, ruleId: rule.id, actionId, isReported: false, firedAt: null })
     );
   }
 
-  private change(alertCase: AlertCase, next: AlertState): void {
-    if (next.firing && !alertCase.standing.firing) alertCase.fired ??= next;
-    alertCase.standing = next;
+  private changeState(alertCase: AlertCase, next: AlertState): void {
+    if (next.firing && !alertCase.currentState.firing) alertCase.firstFiringState ??= next;
+    alertCase.currentState = next;
   }
 
   applyRun(run: EndedAppRun): void {
     for (const rule of this.rules) {
-      const subject = rule.appId === run.appId && run.finishedAt >= rule.since ? subjectOf(rule, run.actionId) : null;
+      const subject =
+        rule.appId === run.appId && run.finishedAt >= rule.since ? affectedActionId(rule, run.actionId) : null;
       if (subject === null) continue;
       const alertCase = this.of(rule, subject);
-      this.change(alertCase, stateAfterRun(rule, alertCase.standing, run));
+      this.changeState(alertCase, stateAfterRun(rule, alertCase.currentState, run));
     }
   }
 
-  applyTime({ now, overdue, oldest }: ScheduleState): void {
+  applyScheduleState({ now, overdue, oldest }: ScheduleState): void {
     for (const { actionId, appId } of overdue) {
       for (const rule of this.rules)
-        if (rule.appId === appId && rule.actionId === null) this.of(rule, subjectOf(rule, actionId)!);
+        if (rule.appId === appId && rule.actionId === null) this.of(rule, affectedActionId(rule, actionId)!);
     }
     for (const alertCase of this.all.values()) {
       const { rule, actionId } = alertCase;
       const isOverdue = overdue.some(
-        (of) => of.appId === rule.appId && (actionId === WHOLE_APP || of.actionId === actionId),
+        (of) => of.appId === rule.appId && (actionId === WHOLE_APP_ID || of.actionId === actionId),
       );
       const alertMoment: AlertMoment = {
         now,
@@ -158,7 +169,7 @@ class AlertCases {
         overdue: isOverdue,
         oldestMs: oldest.get(rule.appId) ?? 0,
       };
-      this.change(alertCase, stateAfterTime(rule, alertCase.standing, alertMoment));
+      this.changeState(alertCase, stateAfterTime(rule, alertCase.currentState, alertMoment));
     }
   }
 
@@ -172,8 +183,14 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
 
   async function readScheduleState(manager: EntityManager, appIds: readonly number[]): Promise<ScheduleState> {
     const checkedAt = new Date(now());
-    const overdue = await rows<ScheduleState["overdue"][number]>(manager, OVERDUE_SCHEDULES, [checkedAt, appIds]);
-    const oldestQueued = await rows<{ appId: number; ms: number }>(manager, OLDEST_QUEUED, [checkedAt, appIds]);
+    const overdue = await rows<ScheduleState["overdue"][number]>(manager, SELECT_OVERDUE_SCHEDULES, [
+      checkedAt,
+      appIds,
+    ]);
+    const oldestQueued = await rows<{ appId: number; ms: number }>(manager, SELECT_OLDEST_QUEUED_RUNS, [
+      checkedAt,
+      appIds,
+    ]);
     return { now: checkedAt, overdue, oldest: new Map(oldestQueued.map(({ appId, ms }) => [appId, ms])) };
   }
 
@@ -184,26 +201,26 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
   }
 
   /**
-   * Queues messages that are due, up to the hourly limit of the rule.
-   * @returns true if the rule has sent a message since it fired
+   * Queues the messages of a rule that are due, up to MAX_MESSAGES_PER_HOUR.
+   * @returns true if a message said that the rule is firing and no later message said that it has recovered
    */
   async function settleCase(manager: EntityManager, alertCase: AlertCase, name: string | undefined): Promise<boolean> {
-    const { rule, actionId, before, standing, fired } = alertCase;
+    const { rule, actionId, previousState, currentState, firstFiringState } = alertCase;
     const at = new Date(now());
-    const action = actionId === WHOLE_APP || name === undefined ? null : { id: actionId, name };
-    let { isReported } = before;
+    const action = actionId === WHOLE_APP_ID || name === undefined ? null : { id: actionId, name };
+    let { isReported } = previousState;
     const reportAlert = async (state: "firing" | "recovered", { reason, runId }: AlertState) => {
       rule.reportedAt = rule.reportedAt.filter((sentAt) => at.getTime() - sentAt.getTime() < HOUR_MS);
-      if (rule.reportedAt.length >= MESSAGES_PER_HOUR) return;
+      if (rule.reportedAt.length >= MAX_MESSAGES_PER_HOUR) return;
       await sendAlert(manager, rule, { rule, state, action, reason: reason ?? "", runId, at });
       rule.reportedAt.push(at);
       isReported = state === "firing";
       await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.reportedAt]);
     };
-    // An alert that has fired and recovered since the last check is reported too.
-    const first = fired ?? (standing.firing ? standing : null);
+    // If an alert fired and recovered since the last evaluation, both messages are sent.
+    const first = firstFiringState ?? (currentState.firing ? currentState : null);
     if (!isReported && first) await reportAlert("firing", first);
-    if (isReported && !standing.firing) await reportAlert("recovered", standing);
+    if (isReported && !currentState.firing) await reportAlert("recovered", currentState);
     return isReported;
   }
 
@@ -216,7 +233,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
         rules.map(({ id }) => id),
       ),
     );
-    for (let windows = 0; windows < WINDOWS_MAX; windows += 1) {
+    for (let windows = 0; windows < MAX_WATCH_WINDOWS; windows += 1) {
       const [{ start, until, more }] = (await rows<{ start: string; until: string; more: boolean }>(
         manager,
         NEXT_WINDOW,
@@ -226,7 +243,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
       await rows(manager, "UPDATE alert_cursor SET looked_until = greatest(looked_until, $1::timestamptz)", [until]);
       if (!more) break;
     }
-    cases.applyTime(await readScheduleState(manager, appIds));
+    cases.applyScheduleState(await readScheduleState(manager, appIds));
     const all = cases.list();
     const names = await namesOf(
       manager,
@@ -236,16 +253,16 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
   }
 
   /**
-   * Stores one case. If the message cannot be queued because of one app's settings, other apps are not affected, and
-   * the next check tries again.
+   * Stores the state of a rule for one action or app, and queues its messages. If the settings of one app make this
+   * fail, other apps are not affected, and the next evaluation tries again.
    */
   async function storeCase(
     manager: EntityManager,
     alertCase: AlertCase,
     names: ReadonlyMap<number, string>,
   ): Promise<void> {
-    const { rule, actionId, before, standing, fired } = alertCase;
-    if (actionId !== WHOLE_APP && !names.has(actionId)) {
+    const { rule, actionId, previousState, currentState, firstFiringState } = alertCase;
+    if (actionId !== WHOLE_APP_ID && !names.has(actionId)) {
       const sql = "DELETE FROM alert_state WHERE rule_id = $1 AND action_id = $2";
       await rows(manager, sql, [rule.id, actionId]);
       return;
@@ -254,19 +271,23 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
       .transaction((inner) => settleCase(inner, alertCase, names.get(actionId)))
       .catch((error: unknown) => {
         log.warn({ err: error, ruleId: rule.id }, "an alert message could not be queued; the next check tries again");
-        return before.isReported;
+        return previousState.isReported;
       });
-    if (standing === before && isReported === before.isReported) return;
-    const firedAt = standing.firing ? (before.firing && !fired ? before.firedAt : new Date(now())) : null;
-    await storeRuleState(manager, { ...standing, ruleId: rule.id, actionId, isReported, firedAt });
+    if (currentState === previousState && isReported === previousState.isReported) return;
+    const firedAt = currentState.firing
+      ? previousState.firing && !firstFiringState
+        ? previousState.firedAt
+        : new Date(now())
+      : null;
+    await storeRuleState(manager, { ...currentState, ruleId: rule.id, actionId, isReported, firedAt });
   }
 
   return {
-    /** Checks all rules, unless another process is checking them or has done so in the last 10 seconds. */
+    /** Evaluates all rules, unless another process is doing so or has done so in the last 10 seconds. */
     async checkRules(): Promise<null> {
       await db.transaction(async (manager) => {
         if ((await rows(manager, LOCK_CURSOR)).length === 0) return;
-        const rules = await watchedRules(manager);
+        const rules = await lockEnabledRules(manager);
         if (rules.length > 0) await evaluateRules(manager, rules);
         else await rows(manager, "UPDATE alert_cursor SET looked_until = now()");
         await rows(manager, "UPDATE alert_cursor SET looked_at = now()");

@@ -1,4 +1,4 @@
-/** Creates and connects the parts of alerts: rules, watch, texts and delivery. */
+/** Creates and connects the modules for alerts: rules, evaluation, texts and delivery. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";

@@ -1,7 +1,7 @@
 /**
  * Takes, lists and restores versions of an app. A version is a snapshot of the app's fields and of its public and
- * private settings. It never contains protected settings. Encrypted values are copied without decrypting them;
- * operations/settings decrypts the values that callers may read.
+ * private settings. It never contains protected settings. Encrypted settings are copied without decrypting them;
+ * operations/settings decrypts those that callers may read.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
@@ -19,23 +19,23 @@ import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
-import { type AppTarget, applyChanges, parseAppChanges, snapshotFields } from "./app-fields.js";
+import { type AppTarget, parseAppChanges, snapshotFields, writeAppChanges } from "./app-fields.js";
 
-/** The operation for which a snapshot was taken. */
+/** Reason for a snapshot: it was taken on request or at publishing, or before a restore ("pre-restore"). */
 export type AppVersionAction = "create" | "publish" | "pre-restore";
 
-/** A version in a list. Times are ISO 8601. */
+/** A version of an app in a list. Times are ISO 8601. */
 export interface AppVersion {
   id: number;
   createdAt: string;
   userId: number | null;
   user: Person | null;
   action: AppVersionAction;
-  /** Name of the app when the snapshot was taken. */
+  /** Name of the app at the time of the snapshot. */
   name: string | null;
 }
 
-/** A version with its snapshot. `settings` has the form in which the settings of an app are returned. */
+/** A version of an app with its snapshot. `settings` has the same form as the settings of an app in responses. */
 export interface AppVersionDetails extends AppVersion {
   data: Record<string, unknown>;
   settings: SettingsView;
@@ -43,7 +43,7 @@ export interface AppVersionDetails extends AppVersion {
 
 interface SummaryRow extends Omit<AppVersion, "createdAt" | "name"> {
   createdAt: Date;
-  /** JSON text. */
+  /** Name of the app as JSON text, so in quotes. */
   name: string | null;
 }
 
@@ -52,9 +52,9 @@ interface VersionRow extends SummaryRow {
 }
 
 /**
- * SQL of the app's name, as JSON text, from the first characters of a snapshot's data, where `snapshotFields` puts it.
- * So lists do not read the whole data of up to a megabyte. The operator ->> is not used, because it fails if the data
- * contains \u0000.
+ * SQL expression for the app's name as JSON text. Takes the name from the first characters of a snapshot's data,
+ * because `snapshotFields` writes it first. So lists do not read the whole data of up to a megabyte. The operator ->>
+ * is not used, because it fails if the data contains \u0000.
  */
 const NAME_SQL = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
 
@@ -64,8 +64,8 @@ const SUMMARY_COLUMNS = `
 const FROM_VERSIONS_OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
 /**
- * SQL condition for the settings of a version that a restore uses. Old versions may contain protected settings, which
- * are ignored.
+ * SQL condition for those settings of a version that a restore writes. Excludes protected settings (`__…`), which old
+ * versions may contain.
  */
 const IS_RESTORED_SETTING = "app_version_id = $1 AND left(key, 2) <> '__'";
 
@@ -84,7 +84,7 @@ const RESTORE_SETTINGS = `
       IS DISTINCT FROM (excluded.value, excluded.sealed, excluded.not_secret)
   RETURNING key`;
 
-/** Selects the approximate size of a snapshot that will be taken. $1 is the app. */
+/** Selects the approximate size in bytes that a snapshot of the app $1 will have. */
 const SELECT_SNAPSHOT_SIZE = `
   SELECT (coalesce(octet_length(hooks::text), 0) + coalesce(octet_length(dependencies::text), 0)
           + coalesce((SELECT sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed)))
@@ -100,8 +100,8 @@ function summaryOf({ id, createdAt, userId, user, action, name }: SummaryRow): A
 }
 
 /**
- * Takes a snapshot in the transaction of a change. The transaction must have locked the app. Returns the ID of the
- * version.
+ * Takes a snapshot of an app in the transaction that changes the app. This transaction must have locked the app.
+ * Returns the ID of the new version.
  */
 export async function snapshotApp(
   manager: EntityManager,
@@ -132,7 +132,7 @@ export function createAppVersions(options: {
   settings: Settings;
   logEvents: LogEvents;
   intake: IntakeLimiter;
-  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED */
+  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED if the app does not meet the precondition */
   lock: (manager: EntityManager, appId: number, precondition: ExpectedTags) => Promise<void>;
 }) {
   const { db, settings, logEvents, intake, lock } = options;
@@ -148,8 +148,8 @@ export function createAppVersions(options: {
   }
 
   /**
-   * Restores a version: takes a snapshot of the current state, and then writes fields and settings, the audit entry and
-   * the log event.
+   * Restores a version of the app: takes a snapshot of the current state, then writes the fields, the settings, the
+   * audit entry and the log event.
    */
   async function applyVersion(
     manager: EntityManager,
@@ -159,7 +159,7 @@ export function createAppVersions(options: {
   ): Promise<void> {
     const preRestoreVersionId = await snapshotApp(manager, caller, appId, "pre-restore");
     const changes = parseAppChanges(snapshotFields(data), { asAdmin: false });
-    await applyChanges(manager, appId, changes);
+    await writeAppChanges(manager, appId, changes);
     const removedSettings = await rows<StoredSetting>(manager, DELETE_SETTINGS, [id, appId]);
     const changedSettings = await rows<StoredSetting>(manager, RESTORE_SETTINGS, [id, appId, caller.personId]);
     const keys = [...changedSettings, ...removedSettings].map(({ key }) => unescapeKey(key));
@@ -174,7 +174,7 @@ export function createAppVersions(options: {
   }
 
   return {
-    /** Lists the versions of an app, the most recent first. @throws ActionError REQUEST_INVALID */
+    /** Lists the versions of an app, the newest first. @throws ActionError REQUEST_INVALID */
     async list(
       appId: number,
       options: { limit?: unknown; offset?: unknown },
@@ -193,7 +193,7 @@ export function createAppVersions(options: {
       return { versions: summaryRows.map(summaryOf), pagination };
     },
 
-    /** Returns a version with its snapshot. @throws VERSION_NOT_FOUND */
+    /** Returns a version of an app with its snapshot. @throws VERSION_NOT_FOUND */
     async get(appId: number, versionId: number): Promise<AppVersionDetails> {
       const row = await findVersion(appId, versionId);
       const sql = `SELECT key, value, sealed FROM app_version_setting WHERE ${IS_RESTORED_SETTING} ORDER BY key`;
@@ -205,7 +205,7 @@ export function createAppVersions(options: {
       };
     },
 
-    /** Takes a snapshot of an app when a caller requests one. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /** Takes a snapshot of an app at a caller's request. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
     async create(caller: Caller, appId: number): Promise<AppVersion> {
       const [size] = await rows<{ bytes: number }>(db, SELECT_SNAPSHOT_SIZE, [appId]);
       intake.takeRows(caller, appId, size?.bytes ?? 0);
@@ -219,8 +219,9 @@ export function createAppVersions(options: {
     },
 
     /**
-     * Restores the fields and the public and private settings of a version. Removes public and private settings that
-     * the version does not contain. Protected settings do not change. Takes a snapshot of the previous state first.
+     * Restores an app to a version: its fields and its public and private settings. Removes public and private settings
+     * that the version does not contain. Protected settings do not change. Takes a snapshot of the previous state
+     * first.
      * @throws ActionError VERSION_NOT_FOUND, RESOURCE_CHANGED
      */
     async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates, lists, changes, publishes and unpublishes apps. Their settings are in operations/settings. */
+/** Creates, lists, changes, publishes and unpublishes apps. The settings of apps are in operations/settings. */
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { rows } from "../../data/database.js";
@@ -15,15 +15,15 @@ import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings } from "../settings/settings.js";
-import { type AppChanges, type AppTarget, applyChanges, parseAppChanges } from "./app-fields.js";
+import { type AppChanges, type AppTarget, parseAppChanges, writeAppChanges } from "./app-fields.js";
 import { snapshotApp } from "./app-versions.js";
 
 /** An app without its settings. Times are ISO 8601. */
 export interface App {
   id: number;
   /**
-   * ID of the organization. Callers who can only run the app's actions receive null here, in `hooks` and in
-   * `dependencies`.
+   * ID of the organization that owns the app. Null for callers who can only run the app's actions; for them, `hooks`
+   * and `dependencies` are null too.
    */
   organizationId: number | null;
   name: string;
@@ -61,11 +61,11 @@ function toApp(row: AppRow): App {
 
 const NEW_APP_SHAPE = flatShape(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
 
-/** Returns the app in the form that callers receive who can only run its actions. */
+/** Returns the app in the form for callers who can only run its actions. */
 const toVisitorView = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
 
-/** True if the caller can read the app's configuration, as people with a role and back ends of the app can. */
-const mayReadApp = (caller: Caller, appId: number): boolean => mayEnter(caller, "readDataSources", appId);
+/** True if the caller can read the app's configuration: people with a role on the app, and its back ends. */
+const canReadConfiguration = (caller: Caller, appId: number): boolean => mayEnter(caller, "readDataSources", appId);
 
 export type Apps = ReturnType<typeof createApps>;
 
@@ -73,8 +73,8 @@ export function createApps(options: {
   db: DataSource;
   credentials: Pick<Credentials, "announce">;
   /**
-   * Returns the ID of an organization: of the first organization if `id` is null. @throws ActionError REQUEST_INVALID
-   * if it does not exist
+   * Returns `id` if the organization exists; if `id` is null, the ID of the first organization.
+   * @throws ActionError REQUEST_INVALID if the organization does not exist
    */
   organizationOf: (id: number | null) => Promise<number>;
   settings: Settings;
@@ -89,15 +89,16 @@ export function createApps(options: {
     return row;
   }
 
-  /** Locks the app until the transaction ends, and checks its version. @throws RESOURCE_CHANGED */
+  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED if the app does not meet the precondition */
   async function lock(manager: EntityManager, appId: number, precondition: ExpectedTags): Promise<void> {
     await lockApp(manager, appId);
     if (precondition) requireCurrent(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 
   /**
-   * Changes fields of the app. @param keys keys of settings that this transaction has already written; the log event
-   * reports them together with the fields
+   * Changes fields of the app.
+   * @param keys keys of settings that this transaction has already written, which the log event lists together with the
+   *   fields
    */
   async function changeApp(
     manager: EntityManager,
@@ -107,9 +108,10 @@ export function createApps(options: {
   ): Promise<void> {
     const fields = Object.keys(changes);
     if (fields.length > 0) {
-      // The change counts toward the quota, because PostgreSQL keeps the replaced row on the disk for a while.
+      // A change counts in the app's quota for written bytes, because PostgreSQL keeps the replaced row on disk for a
+      // while.
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
-      await applyChanges(manager, appId, changes);
+      await writeAppChanges(manager, appId, changes);
       await recordChange(manager, caller, { appId, type: "app.update", data: { fields } });
     }
     const auditedFields = keys.length > 0 ? { fields: [...fields, "settings"], keys } : { fields };
@@ -128,7 +130,8 @@ export function createApps(options: {
       await recordChange(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
       await announcePublication(manager, appId);
     });
-    // Makes all processes check credentials again, which ends the sessions of the app's visitors.
+    // All processes drop their cached callers. The sessions of the app's visitors then end, because the app is no
+    // longer published.
     if (!published) await credentials.announce();
     return toApp(await findApp(appId));
   }
@@ -141,7 +144,7 @@ export function createApps(options: {
       refuseUnknownFields(data, NEW_APP_SHAPE);
       const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
       const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
-      // Makes all processes read credentials again, because members of the organization now have a role on the new app.
+      // All processes drop their cached callers, because members of the organization now have a role on the new app.
       await credentials.announce();
       return toApp(await findApp(made!.id));
     },
@@ -155,14 +158,14 @@ export function createApps(options: {
         .where("(:all OR app.id = ANY (:ids))", { all: caller.kind === "admin", ids })
         .orderBy("app.id")
         .getMany();
-      return appRow.map((row) => (mayReadApp(caller, row.id) ? toApp(row) : toVisitorView(toApp(row))));
+      return appRow.map((row) => (canReadConfiguration(caller, row.id) ? toApp(row) : toVisitorView(toApp(row))));
     },
 
-    /** Returns an app. @throws APP_NOT_FOUND */
+    /** Returns the app with this ID. @throws APP_NOT_FOUND */
     get: async (appId: number): Promise<App> => toApp(await findApp(appId)),
 
     /**
-     * Changes the app's fields. `settings` and read-only fields in the body are ignored.
+     * Changes the app's fields. Ignores `settings` and read-only fields in the body.
      * @throws REQUEST_INVALID, RESOURCE_CHANGED
      */
     async update(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
@@ -175,8 +178,8 @@ export function createApps(options: {
     },
 
     /**
-     * Changes the app's fields, and its public and private settings, in one transaction. Protected settings in the body
-     * are ignored.
+     * Changes the app's fields, and its public and private settings, in one transaction. Ignores protected settings in
+     * the body.
      * @throws REQUEST_INVALID, SETTINGS_INVALID, RESOURCE_CHANGED
      */
     async administrate(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {

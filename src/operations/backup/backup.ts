@@ -1,6 +1,7 @@
 /**
- * Creates a backup: all rows at one moment, the media files, and the keys if requested, in one file. The service
- * continues to run; only schema changes, dropping of old partitions and removal of files wait.
+ * Creates a backup in one file: all database rows at one moment, the media files, and the keys if requested. The
+ * service continues to run. Only changes of the schema, dropping of old partitions and deletion of media files wait for
+ * the end of the backup.
  */
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";
@@ -16,14 +17,14 @@ import { BACKUP_LOCK } from "../media/sweep.js";
 import {
   BACKUP_FORMAT,
   type BackupSummary,
-  jsonPart,
+  createJsonPart,
   KEYS_FILE,
-  MANIFEST,
+  MANIFEST_FILE,
   type Manifest,
   SUMMARY_FILE,
 } from "./manifest.js";
 import {
-  PLAIN_VALUES,
+  PORTABLE_FORMAT_SETTINGS,
   quoteName,
   readMigrations,
   readPartitions,
@@ -32,31 +33,31 @@ import {
   type Table,
 } from "./tables.js";
 
-/** Size of the pieces into which tables and media files are split. */
-const PIECE_BYTES = 4 * 2 ** 20;
-const KEYS_AT_ONCE = 1_000;
+/** Maximum size of a part in the backup file. Larger tables and media files are split into several parts. */
+const PART_MAX_BYTES = 4 * 2 ** 20;
+const BLOB_KEYS_PER_QUERY = 1_000;
 
 export interface BackupOptions {
-  /** Direct connection to the database, without a pooler. */
+  /** Connection URL of the database itself, not of a connection pooler. */
   url: string;
-  /** Path of the file, which must not exist yet. */
+  /** Path of the backup file. The file must not exist yet. */
   path: string;
   secret: Secret | null;
-  /** Master keys of the settings; null to leave them out. */
+  /** Master keys with which settings are encrypted, to include in the backup; null to leave them out. */
   keys: readonly Buffer[] | null;
-  /** Opens the media store with the prefix that belongs to the database. */
+  /** Opens the media store. `space` is the key prefix of this database's files in the store. */
   openStore: (space: string) => Promise<BlobStore>;
 }
 
-/** Summary of the backup, for people. */
+/** Counts of rows and files in the backup, which the command line prints. */
 export interface BackupReport {
   rows: number;
   files: number;
   lostFiles: number;
 }
 
-/** Splits the bytes into numbered parts of PIECE_BYTES. Returns one empty part for no bytes. */
-async function* piecesOf(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<TapePart> {
+/** Splits `bytes` into numbered parts of PART_MAX_BYTES. If `bytes` is empty, yields one empty part. */
+async function* splitIntoParts(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<TapePart> {
   let number = 0;
   let heldBytes: Buffer[] = [];
   let size = 0;
@@ -64,17 +65,18 @@ async function* piecesOf(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGen
   for await (const chunk of bytes) {
     heldBytes.push(chunk);
     size += chunk.length;
-    if (size < PIECE_BYTES) continue;
+    if (size < PART_MAX_BYTES) continue;
     const all = Buffer.concat(heldBytes);
     let at = 0;
-    for (; all.length - at >= PIECE_BYTES; at += PIECE_BYTES) yield makePart(all.subarray(at, at + PIECE_BYTES));
+    for (; all.length - at >= PART_MAX_BYTES; at += PART_MAX_BYTES)
+      yield makePart(all.subarray(at, at + PART_MAX_BYTES));
     heldBytes = [Buffer.from(all.subarray(at))];
     size = all.length - at;
   }
   if (size > 0 || number === 0) yield makePart(Buffer.concat(heldBytes));
 }
 
-class Snapshot {
+class BackupWriter {
   private readonly summary: BackupSummary = { rows: {}, sequences: [], lostBlobs: [], blobs: 0 };
 
   constructor(
@@ -89,15 +91,15 @@ class Snapshot {
   }
 
   /**
-   * Starts the snapshot of the database. Tables are locked before the first row is read, because dropped partitions and
-   * added columns are not part of a snapshot.
+   * Starts the database snapshot. First locks the tables, because a snapshot does not protect against dropped
+   * partitions and added columns.
    */
   private async beginBackup(): Promise<Manifest> {
     const { client } = this;
     if ((await readMigrations(client)) === null)
       throw new StartError("the database does not belong to this service: there is nothing to back up");
     const names = (await readTables(client)).map(({ name }) => `public.${quoteName(name)}`);
-    await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${PLAIN_VALUES}`);
+    await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${PORTABLE_FORMAT_SETTINGS}`);
     await client.query(`LOCK TABLE public.migration, ${names.join(", ")} IN ACCESS SHARE MODE`);
     const { rows } = await client.query<{ madeAt: Date; postgres: string }>(
       `SELECT now() AS "madeAt", current_setting('server_version') AS postgres`,
@@ -115,12 +117,15 @@ class Snapshot {
       migrations: (await readMigrations(client))!,
       tables,
       partitions,
-      settingsKey: await this.settingsKey(tables),
+      settingsKey: await this.settingsKeyFingerprint(tables),
     };
   }
 
-  /** Returns the fingerprint of the key that encrypts the settings; null if there is none, as in the first releases. */
-  private async settingsKey(tables: readonly Table[]): Promise<string | null> {
+  /**
+   * Returns the fingerprint of the key that encrypts the settings; null if the database has none, as in the first
+   * releases.
+   */
+  private async settingsKeyFingerprint(tables: readonly Table[]): Promise<string | null> {
     if (!tables.some(({ name }) => name === "settings_key")) return null;
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
     const storedFingerprint = rows[0]?.fingerprint ?? null;
@@ -135,24 +140,25 @@ class Snapshot {
   private async *table({ name, columns }: Table): AsyncGenerator<TapePart> {
     const list = columns.map(quoteName).join(", ");
     const stream = this.client.query(copyTo(`COPY (SELECT ${list} FROM public.${quoteName(name)}) TO STDOUT`));
-    yield* piecesOf(`tables/${name}`, stream as AsyncIterable<Buffer>);
+    yield* splitIntoParts(`tables/${name}`, stream as AsyncIterable<Buffer>);
     this.summary.rows[name] = stream.rowCount;
   }
 
   private async *blobKeys(): AsyncGenerator<string> {
     for (let lastKey = ""; ; ) {
       const { rows } = await this.client.query<{ key: string }>(
-        `SELECT key FROM public.media_blob WHERE held_until IS NULL AND key > $1 ORDER BY key LIMIT ${KEYS_AT_ONCE}`,
+        `SELECT key FROM public.media_blob WHERE held_until IS NULL AND key > $1 ORDER BY key LIMIT ${BLOB_KEYS_PER_QUERY}`,
         [lastKey],
       );
       for (const { key } of rows) yield key;
-      if (rows.length < KEYS_AT_ONCE) return;
+      if (rows.length < BLOB_KEYS_PER_QUERY) return;
       lastKey = rows.at(-1)!.key;
     }
   }
 
   /**
-   * Yields the media files, which no process deletes during the backup. Files of unfinished uploads are not included.
+   * Yields the parts of all media files except those of unfinished uploads. No process deletes media files during the
+   * backup.
    */
   private async *blobs(): AsyncGenerator<TapePart> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
@@ -165,7 +171,7 @@ class Snapshot {
         });
         if (bytes === null) this.summary.lostBlobs.push(key);
         else {
-          yield* piecesOf(`blobs/${key}`, bytes);
+          yield* splitIntoParts(`blobs/${key}`, bytes);
           this.summary.blobs += 1;
         }
       }
@@ -176,31 +182,32 @@ class Snapshot {
 
   async *parts(): AsyncGenerator<TapePart> {
     const manifest = await this.beginBackup();
-    yield jsonPart(MANIFEST, manifest);
+    yield createJsonPart(MANIFEST_FILE, manifest);
     const { keys } = this.options;
     if (keys !== null && keys.length > 0)
-      yield jsonPart(KEYS_FILE, { keys: keys.map((key) => key.toString("base64")) });
+      yield createJsonPart(KEYS_FILE, { keys: keys.map((key) => key.toString("base64")) });
     for (const table of manifest.tables) yield* this.table(table);
     if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
-    // Sequences are not part of the snapshot. They are read last, so that their numbers are above the ID of every row.
+    // A database snapshot does not cover sequences. They are read last, so that their values are above all IDs in the
+    // backup.
     this.summary.sequences = await readSequences(this.client);
-    yield jsonPart(SUMMARY_FILE, this.summary);
+    yield createJsonPart(SUMMARY_FILE, this.summary);
   }
 }
 
 /**
- * Writes the backup.
- * @throws ArchiveError if the file cannot be written; StartError if there is nothing to back up, or the keys are
- *   missing
+ * Writes a backup file.
+ * @throws ArchiveError if the file cannot be written; StartError if the database does not belong to this service, or if
+ *   the keys of its settings are missing
  */
 export async function createBackup(options: BackupOptions): Promise<BackupReport> {
   const client = createClient(options.url, "svc-app-actions backup");
   await client.connect();
   try {
-    // Locks before the snapshot starts. While this session holds the lock, no process removes files of the snapshot
-    // from the store.
+    // Takes the lock before the snapshot starts. While this session holds the lock, no process deletes media files of
+    // the snapshot.
     await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK]);
-    const snapshot = new Snapshot(client, options);
+    const snapshot = new BackupWriter(client, options);
     await writeArchive(options.path, snapshot.parts(), options.secret);
     return snapshot.report;
   } finally {

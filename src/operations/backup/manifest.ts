@@ -1,6 +1,6 @@
 /**
- * Parses and validates the manifest at the beginning of a backup and the summary at its end. Reads no file and no
- * database.
+ * Parses and validates two parts of a backup: the manifest at the beginning and the summary at the end. Reads no file
+ * and no database.
  */
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { TapePart } from "../../engine/archive/tape.js";
@@ -8,32 +8,35 @@ import { isObject } from "../../rules/described.js";
 import { isTableName, type PartitionBounds, type Sequence, type Table } from "./tables.js";
 
 export const BACKUP_FORMAT = 1;
-export const MANIFEST = "manifest.json";
+export const MANIFEST_FILE = "manifest.json";
 export const KEYS_FILE = "keys.json";
 export const SUMMARY_FILE = "summary.json";
 
-/** First part of a backup: describes the snapshot, its schema and its tables. */
+/** First part of a backup. It describes the time of the backup, the database schema and the tables. */
 export interface Manifest {
   format: number;
-  /** Time of the snapshot, ISO 8601. */
+  /** Time at which the backup was made, ISO 8601. */
   madeAt: string;
   service: string;
-  /** Version of the PostgreSQL that was backed up, shown to people. */
+  /** Version of PostgreSQL from which the backup was made. Only shown to people. */
   postgres: string;
-  /** Names of the applied migrations. */
+  /** Names of the migrations that the backed-up database had applied. */
   migrations: string[];
-  /** Tables in the order of the file, which is the order of writing. */
+  /** Tables in the order in which the backup contains them and a restore writes them. */
   tables: Table[];
   partitions: Record<string, PartitionBounds[]>;
-  /** Fingerprint of the key that encrypts new settings; null if there is none yet. */
+  /** Fingerprint of the key that encrypts settings; null if the database had no key. */
   settingsKey: string | null;
 }
 
-/** Last part of a backup: counts, by which a restore checks that nothing is missing, and positions of sequences. */
+/**
+ * Last part of a backup: the counts with which a restore checks that nothing is missing, and the positions of
+ * sequences.
+ */
 export interface BackupSummary {
   rows: Record<string, number>;
   sequences: Sequence[];
-  /** Files whose bytes were already missing in the store. */
+  /** Keys of media files whose content was already missing in the media store at the time of the backup. */
   lostBlobs: string[];
   blobs: number;
 }
@@ -43,7 +46,7 @@ const MIGRATION_NAME = /^\w{1,100}$/;
 const isId = (value: unknown): boolean => Number.isSafeInteger(value);
 const isList = <T>(value: unknown, isValid: (element: unknown) => boolean): value is T[] =>
   Array.isArray(value) && value.every(isValid);
-const isText = (value: unknown): boolean => typeof value === "string" && value.length < 200;
+const isShortText = (value: unknown): boolean => typeof value === "string" && value.length < 200;
 
 const isTableEntry = (value: unknown): boolean =>
   isObject(value) && isTableName(value["name"]) && isList(value["columns"], isTableName);
@@ -52,17 +55,17 @@ const isRowBounds = (value: unknown): boolean =>
 const isSequence = (value: unknown): boolean =>
   isObject(value) && isTableName(value["name"]) && isId(value["last"]) && typeof value["called"] === "boolean";
 
-/** True if all values of an object pass `isValid`. */
+/** True if `value` is an object whose keys are table names and whose values all pass `isValid`. */
 const isRecord = (value: unknown, isValid: (field: unknown) => boolean): boolean =>
   isObject(value) && Object.entries(value).every(([name, field]) => isTableName(name) && isValid(field));
 
 function isManifest(text: Record<string, unknown>): boolean {
   return (
-    [text["madeAt"], text["service"], text["postgres"]].every(isText) &&
+    [text["madeAt"], text["service"], text["postgres"]].every(isShortText) &&
     isList(text["migrations"], (name) => typeof name === "string" && MIGRATION_NAME.test(name)) &&
     isList(text["tables"], isTableEntry) &&
     isRecord(text["partitions"], (bounds) => isList(bounds, isRowBounds)) &&
-    (text["settingsKey"] === null || isText(text["settingsKey"]))
+    (text["settingsKey"] === null || isShortText(text["settingsKey"]))
   );
 }
 
@@ -70,7 +73,7 @@ function isSummaryText(text: Record<string, unknown>): boolean {
   return (
     isRecord(text["rows"], isId) &&
     isList(text["sequences"], isSequence) &&
-    isList(text["lostBlobs"], isText) &&
+    isList(text["lostBlobs"], isShortText) &&
     isId(text["blobs"])
   );
 }
@@ -80,14 +83,14 @@ function parsePart({ name, content }: TapePart): Record<string, unknown> {
     const value: unknown = JSON.parse(content.toString());
     if (isObject(value)) return value;
   } catch {
-    // A part that is not JSON gets the same error as JSON that is not an object.
+    // Not JSON: the error below is thrown, as for JSON that is not an object.
   }
   throw new ArchiveError(`the file is not a backup of this service: its ${name} cannot be read`);
 }
 
-/** @throws ArchiveError if the part is no manifest, or has another format */
+/** Parses the first part of a backup. @throws ArchiveError if it is not a manifest, or of another format version */
 export function readManifest(part: TapePart | undefined): Manifest {
-  if (part?.name !== MANIFEST) throw new ArchiveError("the file is not a backup of this service");
+  if (part?.name !== MANIFEST_FILE) throw new ArchiveError("the file is not a backup of this service");
   const text = parsePart(part);
   if (text["format"] !== BACKUP_FORMAT)
     throw new ArchiveError(
@@ -97,22 +100,24 @@ export function readManifest(part: TapePart | undefined): Manifest {
   throw new ArchiveError("the file is not a backup of this service: its manifest.json has unexpected content");
 }
 
-/** @throws ArchiveError if the part is no summary */
+/** Parses the last part of a backup. @throws ArchiveError if it is not a summary */
 export function readSummary(part: TapePart): BackupSummary {
   const text = parsePart(part);
   if (isSummaryText(text)) return text as unknown as BackupSummary;
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 
-/** Returns the master keys of the settings. @throws ArchiveError if the part has none */
+/**
+ * Returns the master keys of the settings from a backup's part keys.json. @throws ArchiveError if it contains no keys
+ */
 export function readKeys(part: TapePart): Buffer[] {
   const { keys } = parsePart(part);
-  const keyBytes = isList<string>(keys, isText) ? keys.map((key) => Buffer.from(key, "base64")) : [];
+  const keyBytes = isList<string>(keys, isShortText) ? keys.map((key) => Buffer.from(key, "base64")) : [];
   if (keyBytes.length > 0 && keyBytes.every(({ length }) => length === 32)) return keyBytes;
-  throw new ArchiveError("the file is not a backup of this service: its keys.json has no keys");
+  throw new ArchiveError("the file is not a backup of this service: its keys.json contains no valid keys");
 }
 
-export const jsonPart = (name: string, value: object): TapePart => ({
+export const createJsonPart = (name: string, value: object): TapePart => ({
   name,
   content: Buffer.from(JSON.stringify(value)),
 });

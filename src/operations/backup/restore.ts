@@ -1,7 +1,7 @@
 /**
- * Restores a backup: reads the file to its end, creates the schema of its release, writes its rows and files, and
- * migrates the schema to this release. A failure leaves the database unchanged. No other process changes the schema
- * meanwhile.
+ * Restores a backup: reads the whole file, creates the schema of the release that made the backup, writes its rows and
+ * media files, and migrates the schema to this release. If anything fails, the database stays unchanged. A lock
+ * prevents other processes from changing the schema during the restore.
  */
 import type { Client } from "pg";
 import { migrateSchema, migrateToCurrentSchema, withSchemaLock } from "../../data/database.js";
@@ -23,31 +23,31 @@ import {
   SUMMARY_FILE,
 } from "./manifest.js";
 
-/** Schema that holds the previous contents until the restore is complete. */
-const REPLACED_SCHEMA = "svc_before_restore";
+/** Name of the schema that holds the previous tables until the restore is complete. */
+const PREVIOUS_TABLES_SCHEMA = "svc_before_restore";
 
 export interface RestoreOptions {
   url: string;
   path: string;
   secret: Secret | null;
-  /** True to drop the current contents of the database before the restore. */
+  /** True to delete the database's current content. If false, a database with content is not restored. */
   replace: boolean;
-  /** Stores the backup's keys where this installation reads them. */
+  /** Stores the keys from the backup at the place from which this installation reads its keys. */
   storeKeys: (keys: readonly Buffer[]) => Promise<void>;
   openStore: (space: string) => Promise<BlobStore>;
-  /** Removes the media files of a replaced database, if they are in a folder of this machine. */
+  /** Deletes the media files of the previous database content, if they are in a folder of this machine. */
   removeSpace: (space: string) => Promise<void>;
-  /** Absolute path of the folder that holds restored files until the media store has received them. */
-  incoming: string;
-  /** Creates the indexes on entries that editors have requested. */
-  makeIndexes: () => Promise<void>;
+  /** Absolute path of a folder for restored media files until the media store has received them. */
+  temporaryDir: string;
+  /** Creates the indexes of data sources that editors have defined. */
+  createIndexes: () => Promise<void>;
   warn: (message: string) => void;
 }
 
 export interface RestoreReport {
   manifest: Manifest;
   summary: BackupSummary;
-  /** True if the backup contained the keys of the settings. */
+  /** True if the backup contained the keys that encrypt settings. */
   hadKeys: boolean;
 }
 
@@ -56,8 +56,11 @@ interface BackupContents {
   keys: Buffer[] | null;
 }
 
-/** Reads the whole file, its manifest and its summary. @throws ArchiveError */
-async function readThrough(path: string, secret: Secret | null): Promise<BackupContents> {
+/**
+ * Reads the whole backup file once, to check it before anything is written. Returns its manifest and keys. @throws
+ * ArchiveError
+ */
+async function readWholeBackup(path: string, secret: Secret | null): Promise<BackupContents> {
   const backupContents: { manifest: Manifest | null } & Omit<BackupContents, "manifest"> = {
     manifest: null,
     keys: null,
@@ -74,8 +77,11 @@ async function readThrough(path: string, secret: Secret | null): Promise<BackupC
   return { ...backupContents, manifest: backupContents.manifest };
 }
 
-/** Returns the migrations of the backup's schema. @throws ArchiveError if this release lacks one */
-function migrationsOf({ migrations, service }: Manifest): typeof MIGRATIONS {
+/**
+ * Returns the migrations that the backed-up database had applied. @throws ArchiveError if this release lacks one of
+ * them
+ */
+function appliedMigrations({ migrations, service }: Manifest): typeof MIGRATIONS {
   const archivedNames = new Set(migrations);
   const knownMigrations = MIGRATIONS.filter(({ name }) => archivedNames.has(name));
   if (knownMigrations.length === archivedNames.size) return knownMigrations;
@@ -84,25 +90,26 @@ function migrationsOf({ migrations, service }: Manifest): typeof MIGRATIONS {
   );
 }
 
-const DATABASE_CONTENTS = `
+const COUNT_DATABASE_CONTENTS = `
   SELECT (SELECT count(*)::int FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
            AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')) AS "objectCount",
-         (SELECT count(*)::int FROM pg_namespace WHERE nspname = '${REPLACED_SCHEMA}') AS "replacedCount",
+         (SELECT count(*)::int FROM pg_namespace WHERE nspname = '${PREVIOUS_TABLES_SCHEMA}') AS "replacedCount",
          to_regclass('public.instance') IS NOT NULL AS "hasInstances"`;
 
 /**
- * Moves the existing tables to another schema, so that a failed restore can move them back.
+ * Moves the existing tables to the schema PREVIOUS_TABLES_SCHEMA, so that a failed restore can move them back.
+ * @param replace true if the restore may replace existing tables
  * @throws StartError if a restore into this database is not possible
  */
 async function moveOldTablesAside(client: Client, replace: boolean): Promise<void> {
   const { rows } = await client.query<{ objectCount: number; replacedCount: number; hasInstances: boolean }>(
-    DATABASE_CONTENTS,
+    COUNT_DATABASE_CONTENTS,
   );
   const { objectCount, replacedCount, hasInstances } = rows[0]!;
   if (replacedCount > 0) {
     throw new StartError(
-      `a restore was interrupted: the earlier data is in the schema ${REPLACED_SCHEMA}. ` +
-        `Drop that schema, or drop public and rename ${REPLACED_SCHEMA} to public; then try again`,
+      `a restore was interrupted: the previous tables are in the schema ${PREVIOUS_TABLES_SCHEMA}. ` +
+        `Drop that schema, or drop public and rename ${PREVIOUS_TABLES_SCHEMA} to public; then try again`,
     );
   }
   if (objectCount === 0) return;
@@ -117,13 +124,13 @@ async function moveOldTablesAside(client: Client, replace: boolean): Promise<voi
     throw new StartError("the service is running on this database; stop all its processes first");
   await client.query(`
     BEGIN;
-    ALTER SCHEMA public RENAME TO ${REPLACED_SCHEMA};
+    ALTER SCHEMA public RENAME TO ${PREVIOUS_TABLES_SCHEMA};
     CREATE SCHEMA public;
     COMMIT`);
 }
 
 /* Drops the tables, sequences and functions in the schema, except objects of extensions. */
-const DROP_CONTENTS = `
+const DROP_DATABASE_CONTENTS = `
   DO $$
     DECLARE item record;
     BEGIN
@@ -137,12 +144,12 @@ const DROP_CONTENTS = `
     END
   $$`;
 
-/** Moves the previous contents back after a failed restore. */
+/** After a failed restore, deletes the restored tables and moves the previous ones back. */
 async function undoRestore(client: Client): Promise<void> {
-  await client.query(DROP_CONTENTS);
-  const { rows } = await client.query<{ replacedCount: number }>(DATABASE_CONTENTS);
+  await client.query(DROP_DATABASE_CONTENTS);
+  const { rows } = await client.query<{ replacedCount: number }>(COUNT_DATABASE_CONTENTS);
   if (rows[0]!.replacedCount === 0) return;
-  await client.query(`BEGIN; DROP SCHEMA public; ALTER SCHEMA ${REPLACED_SCHEMA} RENAME TO public; COMMIT`);
+  await client.query(`BEGIN; DROP SCHEMA public; ALTER SCHEMA ${PREVIOUS_TABLES_SCHEMA} RENAME TO public; COMMIT`);
 }
 
 async function loadParts(
@@ -152,7 +159,8 @@ async function loadParts(
 ): Promise<BackupSummary> {
   const parts = readArchive(options.path, options.secret);
   try {
-    // Reads the file a second time. The file's digest proves that its content has not changed since the first reading.
+    // Reads the backup file a second time. The digest at its end proves that the file has not changed since it was
+    // checked.
     readManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
     return await loader.run(parts, async () => {
@@ -163,21 +171,25 @@ async function loadParts(
   }
 }
 
-/** Returns the prefix of the previous database's files in the media store, or null if there are none. */
-async function replacedPrefix(client: Client): Promise<string | null> {
+/**
+ * Returns the key prefix of the previous database's files in the media store; null if there was no previous database.
+ */
+async function previousStorePrefix(client: Client): Promise<string | null> {
   const { rows } = await client.query<{ isThere: boolean }>(
-    `SELECT to_regclass('${REPLACED_SCHEMA}.media_store') IS NOT NULL AS "isThere"`,
+    `SELECT to_regclass('${PREVIOUS_TABLES_SCHEMA}.media_store') IS NOT NULL AS "isThere"`,
   );
   if (!rows[0]!.isThere) return null;
-  const replacedStores = await client.query<{ space: string }>(`SELECT space FROM ${REPLACED_SCHEMA}.media_store`);
+  const replacedStores = await client.query<{ space: string }>(
+    `SELECT space FROM ${PREVIOUS_TABLES_SCHEMA}.media_store`,
+  );
   return replacedStores.rows[0]?.space ?? null;
 }
 
 /**
- * Creates the schema of the backup's release, inserts the rows, and migrates to this release's schema. On a failure it
- * moves the previous contents back.
+ * Creates the schema of the release that made the backup, inserts the rows, and migrates to this release's schema. If
+ * this fails, moves the previous tables back.
  */
-async function fillDatabase(
+async function restoreIntoDatabase(
   client: Client,
   options: RestoreOptions,
   backupContents: BackupContents,
@@ -185,12 +197,12 @@ async function fillDatabase(
   const { url, warn } = options;
   const loader = new ArchiveLoader({ ...options, client, manifest: backupContents.manifest });
   try {
-    await migrateSchema(url, migrationsOf(backupContents.manifest));
+    await migrateSchema(url, appliedMigrations(backupContents.manifest));
     const summary = await loadParts(loader, options, backupContents);
     await migrateToCurrentSchema(url, async (sql) => (await client.query(sql)).rows);
     await client.query("UPDATE public.media_store SET identity = $1", [await loader.storeIdentity()]);
-    const replacedStores = await replacedPrefix(client);
-    await client.query(`DROP SCHEMA IF EXISTS ${REPLACED_SCHEMA} CASCADE`);
+    const replacedStores = await previousStorePrefix(client);
+    await client.query(`DROP SCHEMA IF EXISTS ${PREVIOUS_TABLES_SCHEMA} CASCADE`);
     if (replacedStores !== null) await options.removeSpace(replacedStores);
     return summary;
   } catch (error) {
@@ -200,30 +212,30 @@ async function fillDatabase(
     );
     throw error;
   } finally {
-    loader.stop();
+    loader.closeStore();
   }
 }
 
 /**
- * Restores the backup into an empty database, or into one whose contents are replaced.
- * @throws ArchiveError for a fault of the file, before anything has changed; StartError for a fault of the database
+ * Restores a backup into an empty database. With `replace`, also into a database whose content may be deleted.
+ * @throws ArchiveError if the file is damaged, before anything has changed; StartError if the database cannot be used
  */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { url, path, secret, replace } = options;
-  const backupContents = await readThrough(path, secret);
-  migrationsOf(backupContents.manifest);
+  const backupContents = await readWholeBackup(path, secret);
+  appliedMigrations(backupContents.manifest);
   const summary = await withSchemaLock(url, async () => {
     const client = createClient(url, "svc-app-actions restore");
     await client.connect();
     try {
       await moveOldTablesAside(client, replace);
-      const summary = await fillDatabase(client, options, backupContents);
+      const summary = await restoreIntoDatabase(client, options, backupContents);
       await client.query("ANALYZE");
       return summary;
     } finally {
       await client.end();
     }
   });
-  await options.makeIndexes();
+  await options.createIndexes();
   return { manifest: backupContents.manifest, summary, hadKeys: backupContents.keys !== null };
 }

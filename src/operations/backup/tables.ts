@@ -4,36 +4,40 @@ import type { Client } from "pg";
 import pg from "pg";
 
 /**
- * Tables that no backup contains: `instance` and `rate_window` describe running processes, and the manifest has the
- * migrations.
+ * Tables that no backup contains. `instance` and `rate_window` describe running processes. The migrations are in the
+ * manifest instead.
  */
-const LEFT_OUT = ["migration", "instance", "rate_window"];
+const EXCLUDED_TABLES = ["migration", "instance", "rate_window"];
 
-/** A table with its stored columns; computed columns are left out. */
+/** A table and its columns. Computed columns are not listed, because their values cannot be inserted. */
 export interface Table {
   name: string;
   columns: string[];
 }
 
-/** Bounds of a partition: IDs from `low` up to but not including `high`. Null means no bound. */
+/** Bounds of a partition: IDs from `low` (inclusive) to `high` (exclusive). Null means that there is no bound. */
 export type PartitionBounds = [low: number | null, high: number | null];
 
 /**
- * Matches the names of the service's tables, columns and sequences. Tables of other programs in the same database are
- * not backed up.
+ * Matches names of tables, columns and sequences that can belong to the service. Names that do not match belong to
+ * other programs in the same database, and are not backed up.
  */
-const NAME = /^[a-z][a-z0-9_]{0,62}$/;
-export const isTableName = (value: unknown): value is string => typeof value === "string" && NAME.test(value);
+const SERVICE_NAME_PATTERN = /^[a-z][a-z0-9_]{0,62}$/;
+export const isTableName = (value: unknown): value is string =>
+  typeof value === "string" && SERVICE_NAME_PATTERN.test(value);
 
 export const quoteName = pg.escapeIdentifier;
 
-/** Session settings that make PostgreSQL write each value as the same text in every version and on every machine. */
-export const PLAIN_VALUES = `
+/**
+ * SQL that sets the session so that PostgreSQL formats each value as the same text on every machine and in every
+ * version.
+ */
+export const PORTABLE_FORMAT_SETTINGS = `
   SET LOCAL client_encoding = 'UTF8'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
   SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
   SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL row_security = off`;
 
-const TABLES = `
+const SELECT_TABLES = `
   SELECT relname AS name, json_agg(attname ORDER BY attnum) AS columns
     FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> ALL ($1)
@@ -45,8 +49,8 @@ const SELECT_REFERENCES = `
     FROM pg_constraint JOIN pg_class AS source ON source.oid = conrelid JOIN pg_class AS target ON target.oid = confrelid
    WHERE contype = 'f' AND source.oid <> target.oid AND source.relnamespace = 'public'::regnamespace`;
 
-/** Sorts tables so that a referenced table comes before the tables that refer to it. */
-function inOrder(tables: readonly Table[], references: readonly { from: string; to: string }[]): Table[] {
+/** Sorts tables so that each table comes after all tables that its foreign keys refer to. */
+function sortByReferences(tables: readonly Table[], references: readonly { from: string; to: string }[]): Table[] {
   const doneTables = new Set<Table>();
   const put = (table: Table, path: readonly Table[]): void => {
     if (doneTables.has(table) || path.includes(table)) return;
@@ -60,12 +64,15 @@ function inOrder(tables: readonly Table[], references: readonly { from: string; 
   return [...doneTables];
 }
 
-/** Reads every table of a backup. Referenced tables come before the tables that refer to them. */
+/**
+ * Reads the names and columns of all tables to back up. Each table comes after the tables that its foreign keys refer
+ * to.
+ */
 export async function readTables(client: Client): Promise<Table[]> {
-  const { rows: tables } = await client.query<Table>(TABLES, [LEFT_OUT]);
+  const { rows: tables } = await client.query<Table>(SELECT_TABLES, [EXCLUDED_TABLES]);
   const { rows: references } = await client.query<{ from: string; to: string }>(SELECT_REFERENCES);
   const namedTables = tables.filter(({ name, columns }) => isTableName(name) && columns.every(isTableName));
-  return inOrder(namedTables, references);
+  return sortByReferences(namedTables, references);
 }
 
 const SELECT_PARTITIONS = `
@@ -86,7 +93,8 @@ export const readPartitions = async (client: Client): Promise<Partition[]> =>
   (await client.query<Partition>(SELECT_PARTITIONS)).rows;
 
 /**
- * Position of a sequence. `last` is the last returned number if `called` is true, otherwise the first number to return.
+ * Position of a sequence. If `called` is true, `last` is the last number that the sequence returned; otherwise the
+ * first number that it will return.
  */
 export interface Sequence {
   name: string;
@@ -94,7 +102,10 @@ export interface Sequence {
   called: boolean;
 }
 
-/** Reads all sequences except that of the migrations. No sequence of the service exceeds JSON's safe integers. */
+/**
+ * Reads the positions of all sequences except that of the table of migrations. All positions are below JSON's largest
+ * safe integer.
+ */
 export async function readSequences(client: Client): Promise<Sequence[]> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT sequencename AS name FROM pg_sequences
@@ -110,7 +121,10 @@ export async function readSequences(client: Client): Promise<Sequence[]> {
   return sequences;
 }
 
-/** Reads the names of the applied migrations. Returns null if the database does not belong to the service. */
+/**
+ * Reads the names of the applied migrations. Returns null if the database has no table of migrations, and so does not
+ * belong to the service.
+ */
 export async function readMigrations(client: Client): Promise<string[] | null> {
   const { rows } = await client.query<{ there: boolean }>(
     "SELECT to_regclass('public.migration') IS NOT NULL AS there",

@@ -1,6 +1,6 @@
 /**
- * Checks analytics events of clients and records them as log events, which log triggers can match. Starts no action
- * directly.
+ * Validates analytics events that clients send, and records them as log events. Log triggers of actions can match these
+ * log events; this file starts no action itself.
  */
 
 import { ActionError } from "../../errors.js";
@@ -14,7 +14,7 @@ import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 
-const TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
+const EVENT_TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
 
 const EVENT_SHAPE = flatShape(["createdAt", "type", "data"]);
 
@@ -22,8 +22,8 @@ function parseEvent(event: unknown, index: number): { input: LogEventInput; byte
   const eventPath = `events[${index}]`;
   if (!isObject(event)) refuseField(eventPath, "an object", event);
   const { createdAt, type, data } = event;
-  if (!TYPES.includes(type)) {
-    refuseField(`${eventPath}.type`, TYPES.join(" or "), type);
+  if (!EVENT_TYPES.includes(type)) {
+    refuseField(`${eventPath}.type`, EVENT_TYPES.join(" or "), type);
   }
   if (typeof createdAt !== "number" || !Number.isSafeInteger(createdAt) || createdAt < 0) {
     throw new ActionError("REQUEST_INVALID", `${eventPath}.createdAt must be a Unix time in milliseconds`);
@@ -37,16 +37,16 @@ export type Analytics = ReturnType<typeof createAnalytics>;
 export function createAnalytics(options: {
   logEvents: LogEvents;
   intake: IntakeLimiter;
-  /** Counts a request. @throws RATE_LIMIT_EXCEEDED for a caller that sends too many */
+  /** Counts one request of the caller. @throws RATE_LIMIT_EXCEEDED if the caller sends too many requests */
   countRequest: (caller: Caller) => void;
 }) {
   const { logEvents, intake, countRequest } = options;
 
   return {
     /**
-     * Records `[{createdAt, type, data}]` (specification, Analytics event payload) as `app.analytics.*` log events, in
-     * their order.
-     * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED: then nothing is recorded
+     * Records a list of events `[{createdAt, type, data}]` (specification, Analytics event payload) as
+     * `app.analytics.*` log events, in the order of the list. Records none of the events if it throws.
+     * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async record(caller: Caller, appId: number, events: unknown): Promise<{ count: number }> {
       if (!Array.isArray(events) || events.length > ANALYTICS_EVENTS_PER_REQUEST) {
@@ -57,7 +57,8 @@ export function createAnalytics(options: {
       refuseUnknownFields(events, [EVENT_SHAPE], "events");
       reportUnknownField(caller);
       countRequest(caller);
-      // All events are accepted or none, because a client would send a partly rejected batch again as a whole.
+      // Either all events of a request are recorded or none. After a partial failure, the client would send all of them
+      // again.
       const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
       intake.takeRows(caller, appId, bytes, parsedEvents.length);
       await Promise.all(parsedEvents.map(({ input }) => logEvents.store(caller, appId, input)));

@@ -1,6 +1,6 @@
 /**
- * Sends actions to clients: first all actions, then each change. A change is computed once for all subscribers of one
- * app and version.
+ * Sends an app's actions to clients in browsers: first all actions, then each change. Each change is read once for all
+ * clients that use the same app and copy (drafts or live versions).
  */
 import type { Logger } from "pino";
 import type { Copy } from "../../data/action-types.js";
@@ -10,28 +10,28 @@ import { type LiveSource, liveSource } from "../records/live-source.js";
 import type { ClientAction, ClientActions } from "./client-actions.js";
 
 /**
- * Notification channel with `appId:actionId`, sent by the database when a draft or live version is written or removed.
- * The id `0` means all live versions of the app: it was published or unpublished.
+ * PostgreSQL notification channel. A database trigger sends `appId:actionId` when a draft or live version is written or
+ * removed. The action ID `0` means that the app was published or unpublished, which affects all live versions.
  */
 export const ACTION_CHANNEL = "svc_action";
-const EVERY_ACTION = 0;
+const ALL_ACTIONS_ID = 0;
 
-/** Makes every process read the app's live versions again. */
+/** Makes all processes read the live versions of the app again. */
 export async function announcePublication(executor: Executor, appId: number): Promise<void> {
-  await rows(executor, `SELECT pg_notify('${ACTION_CHANNEL}', $1)`, [`${appId}:${EVERY_ACTION}`]);
+  await rows(executor, `SELECT pg_notify('${ACTION_CHANNEL}', $1)`, [`${appId}:${ALL_ACTIONS_ID}`]);
 }
 
-/** Delay before a failed read is repeated. */
+/** Delay in milliseconds before a failed read of actions is repeated. */
 const RETRY_MS = 1_000;
 
 /**
- * A change as clients receive it. If `reset` is true, the client removes all its actions before it applies `actions`
- * and `removed`.
+ * A change of an app's actions in the form that clients receive. If `reset` is true, the client removes all its actions
+ * before it applies `actions` and `removed`.
  */
 export interface ClientChange {
   reset: boolean;
   actions: ClientAction[];
-  /** IDs of actions that this client can no longer run. */
+  /** IDs of actions that the client can no longer run. */
   removed: number[];
 }
 
@@ -42,16 +42,24 @@ interface FeedAudience {
   appId: number;
   copy: Copy;
   listeners: Set<ChangeListener>;
-  /** Current actions; null until they have been read. */
-  known: Map<number, ClientAction> | null;
-  /** First message for new subscribers. All get the same object until an action changes. */
+  /** Current actions by ID; null until they have been read for the first time. */
+  actionsById: Map<number, ClientAction> | null;
+  /**
+   * First message for new subscribers, with all actions. It is created once and reset to null when an action changes.
+   */
   snapshot: ClientChange | null;
-  /** Runs reads one after the other, so that an older read never overwrites a newer one. */
-  order: Promise<void>;
+  /**
+   * Promise that resolves after the last started read. Reads run one after the other, so that an older result never
+   * overwrites a newer one.
+   */
+  lastRead: Promise<void>;
 }
 
 export interface ClientFeed {
-  /** Subscribes to the active `client` and `any` actions of that version with analytics triggers. */
+  /**
+   * Subscribes to the app's active `client` and `any` actions with analytics triggers. `copy` selects drafts or live
+   * versions.
+   */
   follow(appId: number, copy: Copy): LiveSource<ClientChange>;
 }
 
@@ -65,7 +73,7 @@ function notifyAudience(audience: FeedAudience, change: ClientChange): void {
 }
 
 function storeAction(audience: FeedAudience, id: number, action: ClientAction | null): void {
-  const { known } = audience;
+  const { actionsById: known } = audience;
   if (!known) return;
   if (action ? JSON.stringify(action) === JSON.stringify(known.get(id)) : !known.has(id)) return;
   audience.snapshot = null;
@@ -82,19 +90,25 @@ export function createClientFeed(options: {
   const { clientActions, notifications, log } = options;
   const audiences = new Map<string, FeedAudience>();
 
-  /** Runs reads in order. After a failure it reads everything again while there are subscribers. */
-  function inOrder(audience: FeedAudience, read: () => Promise<void>): void {
-    audience.order = audience.order.then(read).catch((error: unknown) => {
+  /**
+   * Starts `read` after the previous reads have ended. If it fails, reads all actions again after RETRY_MS, as long as
+   * there are subscribers.
+   */
+  function runAfterPreviousReads(audience: FeedAudience, read: () => Promise<void>): void {
+    audience.lastRead = audience.lastRead.then(read).catch((error: unknown) => {
       log.warn({ err: error, appId: audience.appId }, "client actions could not be read; trying again");
-      setTimeout(() => audience.listeners.size > 0 && inOrder(audience, () => readAll(audience)), RETRY_MS).unref();
+      setTimeout(
+        () => audience.listeners.size > 0 && runAfterPreviousReads(audience, () => readAll(audience)),
+        RETRY_MS,
+      ).unref();
     });
   }
 
   async function readAll(audience: FeedAudience): Promise<void> {
     const actions = await clientActions.list(audience.appId, audience.copy);
-    audience.known = new Map(actions.map((action) => [action.id, action]));
+    audience.actionsById = new Map(actions.map((action) => [action.id, action]));
     audience.snapshot = null;
-    notifyAudience(audience, snapshotOf(audience, audience.known));
+    notifyAudience(audience, snapshotOf(audience, audience.actionsById));
   }
 
   function audienceOf(appId: number, copy: Copy): FeedAudience {
@@ -105,12 +119,12 @@ export function createClientFeed(options: {
       appId,
       copy,
       listeners: new Set(),
-      known: null,
+      actionsById: null,
       snapshot: null,
-      order: Promise.resolve(),
+      lastRead: Promise.resolve(),
     };
     audiences.set(key, newAudience);
-    inOrder(newAudience, () => readAll(newAudience));
+    runAfterPreviousReads(newAudience, () => readAll(newAudience));
     return newAudience;
   }
 
@@ -118,15 +132,17 @@ export function createClientFeed(options: {
     const [appId, id] = notice.split(":").map(Number) as [number, number];
     for (const audience of [audiences.get(`${appId}:master`), audiences.get(`${appId}:production`)]) {
       if (!audience) continue;
-      if (id !== EVERY_ACTION)
-        inOrder(audience, async () => storeAction(audience, id, await clientActions.find(appId, audience.copy, id)));
-      else if (audience.copy === "production") inOrder(audience, () => readAll(audience));
+      if (id !== ALL_ACTIONS_ID)
+        runAfterPreviousReads(audience, async () =>
+          storeAction(audience, id, await clientActions.find(appId, audience.copy, id)),
+        );
+      else if (audience.copy === "production") runAfterPreviousReads(audience, () => readAll(audience));
     }
   });
 
-  // Notifications may have been missed: all subscribers get a new snapshot.
+  // Notifications may have been lost, so all actions are read again and all subscribers get a new snapshot.
   notifications.onGap(() => {
-    for (const audience of audiences.values()) inOrder(audience, () => readAll(audience));
+    for (const audience of audiences.values()) runAfterPreviousReads(audience, () => readAll(audience));
   });
 
   return {
@@ -134,8 +150,8 @@ export function createClientFeed(options: {
       liveSource<ClientChange>(appId, (listener) => {
         const audience = audienceOf(appId, copy);
         audience.listeners.add(listener);
-        // If the actions have not been read yet, the first read sends the snapshot.
-        if (audience.known) listener(snapshotOf(audience, audience.known));
+        // If the actions have not been read yet, the subscriber gets the snapshot after the first read.
+        if (audience.actionsById) listener(snapshotOf(audience, audience.actionsById));
         return () => {
           audience.listeners.delete(listener);
           if (audience.listeners.size === 0 && audiences.get(`${appId}:${copy}`) === audience)

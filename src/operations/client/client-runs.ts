@@ -1,6 +1,7 @@
 /**
- * Records runs in browsers. A page reports the start and the end of a run under one idempotency key, so that each run
- * has one row and one log entry. A run whose end is not reported fails at its time limit.
+ * Records the runs that browsers execute. A page reports the start and the end of a run with the same idempotency key,
+ * so that the run gets only one row and one log entry. If the page does not report the end, the run fails at its time
+ * limit.
  */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
@@ -16,11 +17,11 @@ import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import { browserEnding, CLIENT_LATE_MS, timeoutOutcome } from "../runs/outcomes.js";
 import { BROWSER_HOLDER, type RunRepository } from "../runs/run-repository.js";
-import { type ClientActions, findReported } from "./client-actions.js";
+import { type ClientActions, findReportedAction } from "./client-actions.js";
 
 /**
- * Report of a run in a browser. At the start, `body` is `{payload}`; at the end, `{payload, result?, duration}` or
- * `{payload, error, duration}`. `duration` is in milliseconds.
+ * A page's report of a run in the browser. For the start, `body` is `{payload}`; for the end, `{payload, result?,
+ * duration}` or `{payload, error, duration}`. `duration` is in milliseconds.
  */
 export interface ClientRunReport {
   appId: number;
@@ -29,8 +30,8 @@ export interface ClientRunReport {
   idempotencyKey: string | null;
 }
 
-/** Number of rows that one report adds: a run and its log entry. */
-const ROWS_OF_A_RUN = 2;
+/** Number of rows that one report adds to the database: a run and its log entry. */
+const ROWS_PER_REPORT = 2;
 
 const REPORT_SHAPE: Shape = {
   fields: {
@@ -44,7 +45,7 @@ const SELECT_ANNOUNCED_RUN = `
   SELECT run.id, run.trigger FROM run_key JOIN run ON run.id = run_key.run_id
    WHERE run_key.action_id = $1 AND run_key.credential_id = $2 AND run_key.key = $3 AND run.app_id = $4`;
 
-function limitedText(error: Record<string, unknown>, field: keyof ScriptError): string {
+function readErrorField(error: Record<string, unknown>, field: keyof ScriptError): string {
   const text = error[field] ?? "";
   if (typeof text !== "string") throw new ActionError("REQUEST_INVALID", `error.${field} must be a string`);
   return text.slice(0, ERROR_CHARACTERS[field]).toWellFormed();
@@ -53,9 +54,9 @@ function limitedText(error: Record<string, unknown>, field: keyof ScriptError): 
 function readError(error: unknown): ScriptError {
   if (!isObject(error)) throw new ActionError("REQUEST_INVALID", "error must be an object {name, message, stack}");
   return {
-    name: limitedText(error, "name") || "Error",
-    message: limitedText(error, "message"),
-    stack: limitedText(error, "stack"),
+    name: readErrorField(error, "name") || "Error",
+    message: readErrorField(error, "message"),
+    stack: readErrorField(error, "stack"),
   };
 }
 
@@ -63,29 +64,35 @@ function readOutcome(body: Record<string, unknown>): RunOutcome {
   const { result, error } = body;
   if (error !== undefined) {
     if (result === undefined) return { ok: false, error: readError(error) };
-    throw new ActionError("REQUEST_INVALID", "result and error must not both be set");
+    throw new ActionError("REQUEST_INVALID", 'set only one of "result" and "error", not both');
   }
-  const data = result === undefined ? undefined : jsonOf(result);
+  const data = result === undefined ? undefined : toJsonText(result);
   if (data === undefined || Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
   const message = `the result is larger than ${RESULT_MAX_BYTES / 2 ** 20} MB`;
   return { ok: false, error: { name: "ResultError", message, stack: `ResultError: ${message}` } };
 }
 
-/** Returns the JSON text of a value. In a large report, payload and result already are JSON texts. */
-const jsonOf = (value: unknown): string => (value instanceof JsonText ? value.text : JSON.stringify(value));
+/** Returns `value` as JSON text. In a large report, the payload and the result already are JSON texts (JsonText). */
+const toJsonText = (value: unknown): string => (value instanceof JsonText ? value.text : JSON.stringify(value));
 
 const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && nestsDeeperThan(value, JSON_MAX_DEPTH);
 
-/** @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE */
+/**
+ * Returns the fields of a report, and its payload as JSON text. @throws REQUEST_INVALID, PAYLOAD_INVALID,
+ * PAYLOAD_TOO_LARGE
+ */
 function readPayload(body: unknown): { fields: Record<string, unknown>; payload: string } {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the report must be a JSON object");
   const { payload = {} } = body;
   const isText = payload instanceof JsonText;
   if (isText ? !payload.text.startsWith("{") : !isObject(payload)) throw new ActionError("PAYLOAD_INVALID");
   if (isTooDeep(payload) || isTooDeep(body["result"])) {
-    throw new ActionError("PAYLOAD_INVALID", `payload and result must not nest deeper than ${JSON_MAX_DEPTH} levels`);
+    throw new ActionError(
+      "PAYLOAD_INVALID",
+      `"payload" and "result" must not be nested deeper than ${JSON_MAX_DEPTH} levels`,
+    );
   }
-  const text = jsonOf(payload);
+  const text = toJsonText(payload);
   if (Buffer.byteLength(text) > BODY_MAX_BYTES) throw new ActionError("PAYLOAD_TOO_LARGE");
   return { fields: body, payload: text };
 }
@@ -104,7 +111,7 @@ function readReport(body: unknown): { payload: string; duration: number; outcome
   return { payload, duration, outcome: readOutcome(fields) };
 }
 
-const sizeOf = (outcome: RunOutcome): number =>
+const outcomeBytes = (outcome: RunOutcome): number =>
   Buffer.byteLength(outcome.ok ? (outcome.data ?? "") : JSON.stringify(outcome.error));
 
 export type ClientRuns = ReturnType<typeof createClientRuns>;
@@ -112,18 +119,18 @@ export type ClientRuns = ReturnType<typeof createClientRuns>;
 export function createClientRuns(options: {
   db: DataSource;
   repository: RunRepository;
-  /** Milliseconds (specification, Limits: client action execution time). */
+  /** Time limit of a run in a browser, in milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
   intake: IntakeLimiter;
-  clientActions: Pick<ClientActions, "accessRefusal">;
-  /** Counts a request. @throws RATE_LIMIT_EXCEEDED for a caller that sends too many */
+  clientActions: Pick<ClientActions, "findAccessError">;
+  /** Counts one request of the caller. @throws RATE_LIMIT_EXCEEDED if the caller sends too many requests */
   countRequest: (caller: Caller) => void;
 }) {
   const { db, repository, timeoutMs, intake, clientActions, countRequest } = options;
 
   /**
-   * Replaces the outcome with a timeout if the run took longer than its limit, because a browser may not stop an action
-   * at its limit.
+   * Returns a timeout instead of a successful outcome if the run took longer than the time limit, because a browser may
+   * fail to stop an action in time.
    */
   function limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     if (!outcome.ok || duration <= timeoutMs + CLIENT_LATE_MS) return outcome;
@@ -136,10 +143,13 @@ export function createClientRuns(options: {
     return (await rows<{ id: number; trigger: TriggerType }>(manager, SELECT_ANNOUNCED_RUN, key))[0];
   }
 
-  /** Inserts the run as running in a browser, once for its idempotency key. @throws as `findReported` */
+  /**
+   * Inserts a run with the status of a run in a browser. A second report with the same idempotency key inserts nothing.
+   * @throws the errors of `findReportedAction`
+   */
   async function acceptReport(manager: Executor, caller: Caller, report: ClientRunReport, payload: string) {
     const { appId, actionId, idempotencyKey } = report;
-    const { triggers } = await findReported(manager, caller, appId, actionId);
+    const { triggers } = await findReportedAction(manager, caller, appId, actionId);
     const trigger: TriggerType = triggers.some((trigger) => trigger.trigger === "analytics") ? "analytics" : "manual";
     const { copy, personId, credentialId } = caller;
     const run = { appId, actionId, copy, trigger, payload, personId, credentialId, idempotencyKey };
@@ -148,9 +158,9 @@ export function createClientRuns(options: {
 
   return {
     /**
-     * Records the start of a run in a browser. If no report of the end with the same key follows, the run fails at its
-     * time limit.
-     * @throws as `report`
+     * Records the start of a run in a browser. If the page does not report the end with the same idempotency key, the
+     * run fails at its time limit.
+     * @throws the errors of `report`
      */
     async start(caller: Caller, run: ClientRunReport): Promise<{ runId: number }> {
       const { payload } = readPayload(run.body);
@@ -161,8 +171,8 @@ export function createClientRuns(options: {
         );
       }
       countRequest(caller);
-      intake.takeRows(caller, run.appId, Buffer.byteLength(payload), ROWS_OF_A_RUN);
-      const refusal = await clientActions.accessRefusal(caller, run.appId, run.actionId);
+      intake.takeRows(caller, run.appId, Buffer.byteLength(payload), ROWS_PER_REPORT);
+      const refusal = await clientActions.findAccessError(caller, run.appId, run.actionId);
       if (refusal) throw refusal;
       return db.transaction(async (manager) => {
         const { id } = await acceptReport(manager, caller, run, payload);
@@ -172,7 +182,8 @@ export function createClientRuns(options: {
     },
 
     /**
-     * Records a run that a browser executed (specification, Execution log entry: `runOn` is `client`).
+     * Records the end of a run that a browser executed (specification, Execution log entry: `runOn` is `client`). Also
+     * inserts the run if its start was not reported.
      * @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3,
      *   ACTION_ACCESS_DENIED, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
@@ -180,10 +191,10 @@ export function createClientRuns(options: {
       const { payload, duration: durationMs, outcome: reported } = readReport(report.body);
       const outcome = limitOutcome(reported, durationMs);
       countRequest(caller);
-      intake.takeRows(caller, report.appId, Buffer.byteLength(payload) + sizeOf(outcome), ROWS_OF_A_RUN);
-      const refusal = await clientActions.accessRefusal(caller, report.appId, report.actionId);
+      intake.takeRows(caller, report.appId, Buffer.byteLength(payload) + outcomeBytes(outcome), ROWS_PER_REPORT);
+      const refusal = await clientActions.findAccessError(caller, report.appId, report.actionId);
       return db.transaction(async (manager) => {
-        // The end of a started run is always recorded, even if its action has changed since the start.
+        // If the start was recorded, the end is always recorded too, even if the page may no longer run the action.
         const started = await findAnnouncedRun(manager, caller, report);
         if (!started && refusal) throw refusal;
         const run = started ?? (await acceptReport(manager, caller, report, payload));

@@ -1,6 +1,6 @@
 /**
- * Creates and connects the operations of clients in browsers: actions, their changes, reports of runs, analytics,
- * sessions.
+ * Creates and connects the modules for clients in browsers: their actions, changes of these actions, reports of runs,
+ * analytics events, sessions.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -24,7 +24,10 @@ import { createClientRuns } from "./client-runs.js";
 import { createPageSessions } from "./page-sessions.js";
 import { createVisitors } from "./visitors.js";
 
-/** Creates a rate limit for each credential, so that no visitor can fill an app's log. */
+/**
+ * Returns a function that counts requests per credential and rejects too many, so that no visitor can fill an app's
+ * log.
+ */
 function createRequestCounter(): (caller: Caller) => void {
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
   return (caller) => {
@@ -42,11 +45,11 @@ export function createClients(options: {
   intake: IntakeLimiter;
   diskSpace: DiskSpace;
   addressed: AddressAssets;
-  /** Reads the app user who is signed in to the caller's page. */
+  /** Returns the app user who is signed in to the caller's page. */
   userOf: UserOf;
-  /** Milliseconds (specification, Limits: client action execution time). */
+  /** Time limit of a run in a browser, in milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
-  /** True if an app may list http origins of any host (ALLOW_PRIVATE_NETWORK). */
+  /** True if an app's list of page origins may contain http origins of any host (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
   log: Logger;
 }) {

@@ -1,6 +1,6 @@
 /**
- * Parses large client run reports on a thread, one per sender at a time. Parsing a report on the main thread would
- * block it for 100 ms.
+ * Parses large reports of browser runs in a separate thread, one report per sender at a time. On the main thread,
+ * parsing such a report would block all requests for 100 ms.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
@@ -9,7 +9,7 @@ import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { LargeReport } from "../../rules/client-report.js";
 import { JsonText } from "../../rules/json-text.js";
 
-const REPORTS_AT_ONCE = 2;
+const MAX_CONCURRENT_REPORTS = 2;
 
 const threads = createThreads<string, LargeReport>({
   module: new URL("../../rules/client-report.js", import.meta.url),
@@ -17,15 +17,18 @@ const threads = createThreads<string, LargeReport>({
   memoryMb: 256,
   timeoutMs: 10_000,
 });
-const reportSemaphore = new FairSemaphore(REPORTS_AT_ONCE, 1);
+const reportSemaphore = new FairSemaphore(MAX_CONCURRENT_REPORTS, 1);
 
 const FAULT_MESSAGES: Record<NonNullable<LargeReport["fault"]>, [Status, string]> = {
   invalid: ["REQUEST_INVALID", "the body is not valid JSON"],
-  deep: ["PAYLOAD_INVALID", `payload and result must not nest deeper than ${JSON_MAX_DEPTH} levels`],
+  deep: ["PAYLOAD_INVALID", `"payload" and "result" must not be nested deeper than ${JSON_MAX_DEPTH} levels`],
   huge: ["REQUEST_INVALID", "the body must not contain a number above 1.8e308"],
 };
 
-/** Returns the report as an object whose payload and result are JSON texts. @throws REQUEST_INVALID, PAYLOAD_INVALID */
+/**
+ * Parses the JSON text of a report. Returns an object whose payload and result are JSON texts. @throws REQUEST_INVALID,
+ * PAYLOAD_INVALID
+ */
 export async function readLargeReport(sender: string, text: string): Promise<Record<string, unknown>> {
   const leaveQueue = await reportSemaphore.enter(sender);
   try {

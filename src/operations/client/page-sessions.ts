@@ -1,9 +1,8 @@
 /**
  * Sessions of pages that run an app's actions: live pages of visitors, and the viewer and debug pages of editors.
- *
- * A page never receives the person's own session. It receives a token of its app, for drafts or for live versions,
- * which all code in the page can read. The token expires soon. It also ends when the person signs out or loses the
- * right to open the page.
+ * | A page never receives the session of the person who opens it. It receives a token for this app only, for drafts or
+ * for live versions. All code in the page can read this token. The token expires soon. It also becomes invalid when the
+ * person signs out or may no longer open the page.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -23,12 +22,12 @@ import { appView } from "../../rules/app-events.js";
 import type { Credentials, NewCredential } from "../access/credentials.js";
 import { hashToken, newSecret, newToken } from "../access/tokens.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
-import { createVisitorLimits, visitorBlock } from "./visitors.js";
+import { createVisitorLimits, hashVisitorAddress } from "./visitors.js";
 
-const PREVIEW_MS = 2 * 60 * 60 * 1000;
+const PREVIEW_LIFETIME_MS = 2 * 60 * 60 * 1000;
 
-/** Lifetime of a code in seconds. A browser exchanges the code right after a redirect. */
-const CODE_SECONDS = 60;
+/** Lifetime of a one-time code in seconds. The browser exchanges the code immediately after a redirect. */
+const CODE_LIFETIME_SECONDS = 60;
 
 export interface PageSession {
   token: string;
@@ -37,9 +36,9 @@ export interface PageSession {
 }
 
 /** Page that an editor opens: the viewer of an app, or the debug page of an action. */
-export interface Preview {
+export interface PreviewPage {
   appId: number;
-  /** ID of the action; null for the viewer. */
+  /** ID of the action of a debug page; null for the viewer of the app. */
   actionId: number | null;
 }
 
@@ -52,7 +51,7 @@ const DELETE_OLD_PREVIEWS = `
 const REDEEM_PREVIEW = `
   UPDATE credential SET hash = $2
    WHERE hash = $1 AND page_session AND kind = 'viewer' AND app_id = $3 AND action_id IS NOT DISTINCT FROM $4::bigint
-     AND created_at > now() - interval '${CODE_SECONDS} seconds' RETURNING id`;
+     AND created_at > now() - interval '${CODE_LIFETIME_SECONDS} seconds' RETURNING id`;
 
 export type PageSessions = ReturnType<typeof createPageSessions>;
 
@@ -69,8 +68,8 @@ export function createPageSessions(options: {
   const viewBucket = createTokenBucket({ limit: PAGE_VIEWS_PER_APP_AND_MINUTE, windowMs: RATE_WINDOW_MS });
 
   /**
-   * Records that a person has opened an app's page. Does not record the view if this person, or all viewers of the app
-   * together, open more pages than the limits allow. The page opens anyway.
+   * Emits the log event of an opened page. Emits nothing if this viewer, or all viewers of the app together, open too
+   * many pages, or if the disk is nearly full. The page opens in any case.
    */
   async function emitView(executor: Executor, emitter: Emitter, appId: number, viewer: string): Promise<void> {
     if (
@@ -94,8 +93,8 @@ export function createPageSessions(options: {
   }
 
   /**
-   * Issues the token of a page.
-   * @param viewer key of the viewer for the statistics of opened pages; null to record nothing
+   * Creates the credential of a page and returns its token.
+   * @param viewer key that identifies the viewer in the limit of logged page views; null to log no page view
    */
   async function mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
@@ -118,16 +117,16 @@ export function createPageSessions(options: {
     return { token, caller, app };
   }
 
-  /** Creates the session of a visitor's page. */
+  /** Creates the session of a visitor's page and returns its token. */
   function mintVisit(appId: number, address: string, expiresAt: Date, viewer: string | null): Promise<string> {
-    const addressBlockBytes = visitorBlock(appId, address);
+    const addressBlockBytes = hashVisitorAddress(appId, address);
     return mintCredential({ kind: "live", appId, name: "visitor", expiresAt, visitorBlock: addressBlockBytes }, viewer);
   }
 
-  /** Checks that the caller may open the app's pages for editors. */
+  /** Checks that the caller may open the viewer and debug pages of the app. Returns the caller and the app. */
   async function checkPreview(
     caller: Caller | null,
-    { appId }: Preview,
+    { appId }: PreviewPage,
   ): Promise<{ caller: Caller; app: PageSession["app"] }> {
     if (!caller) throw new ActionError("UNAUTHORIZED");
     if (!mayEnter(caller, "previewApp", appId)) throw new ActionError("FORBIDDEN");
@@ -136,59 +135,76 @@ export function createPageSessions(options: {
     return { caller, app };
   }
 
-  /** Creates a viewer session. @param secret code to store instead of a new token */
-  async function mintPreview(caller: Caller, { appId, actionId }: Preview, secret?: string): Promise<string> {
+  /**
+   * Creates the session of a viewer or debug page and returns its token. @param secret one-time code to use instead of
+   * a generated token
+   */
+  async function mintPreview(caller: Caller, { appId, actionId }: PreviewPage, secret?: string): Promise<string> {
     countNewSession(`credential ${caller.credentialId}`);
     const { personId, credentialId: parentId } = caller;
-    const expiresAt = new Date(Date.now() + PREVIEW_MS);
+    const expiresAt = new Date(Date.now() + PREVIEW_LIFETIME_MS);
     const name = actionId === null ? "app viewer" : "debug page";
     const viewer = actionId === null ? `person ${personId}` : null;
     return mintCredential({ kind: "viewer", appId, personId, parentId, actionId, name, expiresAt, secret }, viewer);
   }
 
   return {
-    /** @throws UNAUTHORIZED; FORBIDDEN to all except editors of the app; APP_NOT_FOUND (only to administrators) */
-    async checkAccess(caller: Caller | null, preview: Preview): Promise<void> {
+    /**
+     * Checks that the caller may open the page.
+     * @throws UNAUTHORIZED; FORBIDDEN for all callers except editors of the app; APP_NOT_FOUND (only for
+     *   administrators)
+     */
+    async checkAccess(caller: Caller | null, preview: PreviewPage): Promise<void> {
       await checkPreview(caller, preview);
     },
 
     /**
-     * Creates a session without a person, for a visitor of a published app.
-     * @throws NOT_FOUND if there is no published app with that id; RATE_LIMIT_EXCEEDED per address
+     * Creates a session for an anonymous visitor of a published app.
+     * @throws NOT_FOUND if there is no published app with this ID; RATE_LIMIT_EXCEEDED if the network address created
+     *   too many sessions
      */
     async visit(appId: number, address: string): Promise<PageSession> {
       const app = await appOf(appId);
-      if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app at this address");
+      if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app with this ID");
       const viewer = addressBlock(address);
       countNewSession(viewer);
       const expiresAt = new Date(Date.now() + VISIT_MS);
       return openSession(await mintVisit(appId, address, expiresAt, viewer), app);
     },
 
-    /** Counts a request for a visitor's session from that address. @throws RATE_LIMIT_EXCEEDED */
+    /** Counts a request for a visitor's session by network address. @throws RATE_LIMIT_EXCEEDED */
     countVisit: (address: string) => countNewSession(addressBlock(address)),
 
-    /** Creates a session for a visitor of a page on another origin. Returns its token. @throws RATE_LIMIT_EXCEEDED */
+    /**
+     * Creates a session for a visitor of a page on another origin, and returns the session's token. @throws
+     * RATE_LIMIT_EXCEEDED
+     */
     startVisit: (appId: number, address: string, expiresAt: Date) => mintVisit(appId, address, expiresAt, null),
 
-    /** Creates a viewer session of an editor of the app. @throws as `judge`; RATE_LIMIT_EXCEEDED */
-    async preview(caller: Caller | null, preview: Preview): Promise<PageSession> {
+    /**
+     * Creates a session of a viewer or debug page for an editor of the app. @throws the errors of `checkAccess`;
+     * RATE_LIMIT_EXCEEDED
+     */
+    async preview(caller: Caller | null, preview: PreviewPage): Promise<PageSession> {
       const { caller: editor, app } = await checkPreview(caller, preview);
       return openSession(await mintPreview(editor, preview), app);
     },
 
     /**
-     * Creates a viewer session for a page of another origin. Returns a code, valid for one exchange within a minute.
-     * The code itself gives no access.
-     * @throws as `preview`
+     * Creates a session for a viewer or debug page on another origin. Returns a one-time code, which the page must
+     * exchange for the session's token within a minute. The code itself gives no access.
+     * @throws the errors of `preview`
      */
-    async createCode(caller: Caller | null, preview: Preview): Promise<string> {
+    async createCode(caller: Caller | null, preview: PreviewPage): Promise<string> {
       const { caller: editor } = await checkPreview(caller, preview);
       return mintPreview(editor, preview, newSecret("once"));
     },
 
-    /** Exchanges a code for its session; null if the code was used, has expired, or belongs to another page. */
-    async redeem(code: string, { appId, actionId }: Preview): Promise<PageSession | null> {
+    /**
+     * Exchanges a one-time code for its session. Returns null if the code was used, has expired, or belongs to another
+     * page.
+     */
+    async redeem(code: string, { appId, actionId }: PreviewPage): Promise<PageSession | null> {
       const token = newToken("viewer");
       const sql = [hashToken(code), hashToken(token), appId, actionId];
       const redeemedRows = await rows(db, REDEEM_PREVIEW, sql);
@@ -196,7 +212,7 @@ export function createPageSessions(options: {
       return app && openSession(token, app);
     },
 
-    /** Ends the sessions of all pages that were opened with this credential. */
+    /** Ends the sessions of all pages that were opened with the session or token of this credential. */
     async endSession(credentialId: number): Promise<void> {
       const sql =
         "UPDATE credential SET revoked_at = now() WHERE parent_id = $1 AND page_session AND revoked_at IS NULL RETURNING id";

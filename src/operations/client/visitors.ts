@@ -1,6 +1,6 @@
 /**
- * Sessions of visitors of an app's page on the service, and of pages on the origins that an editor listed. This file
- * has their limits: by rate, by address, by app and by time.
+ * Creates and extends sessions of visitors: of the app's page on the service, and of pages on origins that an editor
+ * has listed. Also limits the number of sessions per network address and per app, and their lifetime.
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -15,62 +15,64 @@ import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 
-/** Response to a page (contract, section 7). `expiresAt` is ISO 8601. */
+/** Session in the form that a page receives (contract, section 7). `expiresAt` is ISO 8601. */
 export interface VisitorSession {
   token: string;
   expiresAt: string;
 }
 
-/** A page's request for a session. */
+/** Request of a page for a visitor's session. */
 export interface VisitorRequest {
   appId: number;
-  /** `Origin` of the page; undefined if no browser sent one. */
+  /** Header `Origin` of the request; undefined if the client is not a browser. */
   origin: string | undefined;
   address: string;
-  /** Current session of the page with its token. The request extends this session. */
+  /** The page's current session, which the request extends; null if the page has no session. */
   current: { caller: Caller; token: string } | null;
 }
 
-/** Time for which results of `isListed` are cached, so that new sockets cost few queries. */
-const LISTED_MS = 5_000;
-const LISTED_MAX = 1_000;
+/**
+ * Time in milliseconds for which results of `isListed` are cached, so that new WebSocket connections cause few queries.
+ */
+const LISTED_ORIGIN_CACHE_MS = 5_000;
+const LISTED_ORIGIN_CACHE_MAX_ENTRIES = 1_000;
 const ORIGIN_MAX_CHARACTERS = 300;
 const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text] LIMIT 1";
 
-/** Maximum number of old sessions that one request removes, so that a visitor does not wait long. */
-const REMOVED_AT_ONCE = 100;
+/** Maximum number of old sessions that one request deletes, so that the visitor does not wait long. */
+const MAX_SESSIONS_PER_DELETE = 100;
 /**
- * One of this many new sessions checks the number of the app's sessions, because the check reads an index entry for
- * each session.
+ * Only every 100th new session checks the number of an app's sessions, because the check reads an index entry for each
+ * session.
  */
-const APP_CHECKED_EVERY = 100;
+const SESSIONS_PER_APP_CHECK = 100;
 
 /* SQL condition for sessions without a signed-in user. Their visitors lose nothing when they get a new session. */
-const HAS_NO_SESSION = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
+const HAS_NO_SIGNED_IN_USER = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
 
 /**
- * Counts the sessions of one address block. $1 is the app, $2 the address block, $3 the number up to which sessions are
- * counted.
+ * Counts the visitor sessions from one network address range. $1 is the app, $2 the hash of the range, $3 the number at
+ * which counting stops.
  */
-const SESSIONS_OF_ADDRESS = `
+const COUNT_SESSIONS_OF_ADDRESS = `
   SELECT count(*)::int AS count FROM
     (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS sessions`;
 /* Removes the oldest sessions of the address block $2 in the app $1. */
-const REMOVE_OF_ADDRESS = `
+const DELETE_SESSIONS_OF_ADDRESS = `
   DELETE FROM credential WHERE id IN (
-    SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block = $2 AND ${HAS_NO_SESSION}
-     ORDER BY id LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED) RETURNING id`;
+    SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block = $2 AND ${HAS_NO_SIGNED_IN_USER}
+     ORDER BY id LIMIT ${MAX_SESSIONS_PER_DELETE} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
 /* Removes sessions of an app. $1 is the app, $2 the number of sessions to keep. */
-const REMOVE_OF_APP = `
+const DELETE_SESSIONS_OF_APP = `
   DELETE FROM credential WHERE id IN (
-    SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block IS NOT NULL AND ${HAS_NO_SESSION}
+    SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block IS NOT NULL AND ${HAS_NO_SIGNED_IN_USER}
        AND id <= (SELECT id FROM credential WHERE app_id = $1 AND visitor_block IS NOT NULL ORDER BY id DESC OFFSET $2 LIMIT 1)
-     ORDER BY id LIMIT ${REMOVED_AT_ONCE * APP_CHECKED_EVERY} FOR UPDATE SKIP LOCKED) RETURNING id`;
+     ORDER BY id LIMIT ${MAX_SESSIONS_PER_DELETE * SESSIONS_PER_APP_CHECK} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
 /**
- * Extends a session. $1 is the credential, $2 the app, $3 the lifetime from now in milliseconds, $4 the maximum
- * lifetime from its creation in milliseconds.
+ * Extends a visitor's session. $1 is the credential, $2 the app. $3 is the new lifetime from now, $4 the maximum
+ * lifetime since the session's creation, both in milliseconds.
  */
 const RENEW_VISITOR = `
   UPDATE credential SET expires_at = least(now() + $3::float8 * interval '1 millisecond',
@@ -79,14 +81,20 @@ const RENEW_VISITOR = `
      AND created_at > now() - ($4::float8 - $3::float8) * interval '1 millisecond'
   RETURNING expires_at AS "expiresAt"`;
 
-/** Returns the stored form of an address block: a hash, so that the table contains no visitor's address. */
-export const visitorBlock = (appId: number, address: string): Buffer =>
+/**
+ * Returns a hash of the visitor's network address range. The database stores this hash, so that it contains no address
+ * of a visitor.
+ */
+export const hashVisitorAddress = (appId: number, address: string): Buffer =>
   createHash("sha256")
     .update(`${appId} ${addressBlock(address)}`)
     .digest()
     .subarray(0, 16);
 
-/** Origins whose pages can start visitor sessions of an app. `updatedAt` is the app's, ISO 8601. */
+/**
+ * Origins whose pages can start visitor sessions of the app. `updatedAt` is the time of the app's last change, ISO
+ * 8601.
+ */
 export interface ListedOrigins {
   origins: string[];
   updatedAt: string;
@@ -107,15 +115,20 @@ export type Visitors = ReturnType<typeof createVisitors>;
 
 export function createVisitors(options: {
   db: DataSource;
-  /** Creates a visitor's session for that app and address. @throws RATE_LIMIT_EXCEEDED */
+  /**
+   * Creates a visitor's session for this app and network address, and returns its token. @throws RATE_LIMIT_EXCEEDED
+   */
   beginVisit: (appId: number, address: string, expiresAt: Date) => Promise<string>;
-  /** Counts a request for a session from that address. @throws RATE_LIMIT_EXCEEDED */
+  /** Counts a request for a visitor's session by network address. @throws RATE_LIMIT_EXCEEDED */
   countVisit: (address: string) => void;
   allowHttp: boolean;
 }) {
   const { db, beginVisit, countVisit, allowHttp } = options;
 
-  const listedOrigins = new LRUCache<string, boolean>({ max: LISTED_MAX, ttl: LISTED_MS });
+  const listedOrigins = new LRUCache<string, boolean>({
+    max: LISTED_ORIGIN_CACHE_MAX_ENTRIES,
+    ttl: LISTED_ORIGIN_CACHE_MS,
+  });
 
   async function readOrigins(appId: number): Promise<{ origins: string[]; isPublished: boolean } | null> {
     const sql = `SELECT origins, published_at IS NOT NULL AS "isPublished" FROM app WHERE id = $1`;
@@ -129,7 +142,7 @@ export function createVisitors(options: {
   }
 
   return {
-    /** True if any app lists the origin. */
+    /** True if at least one app has the origin in its list of page origins. */
     async isListed(origin: string): Promise<boolean> {
       const isKnownListed = listedOrigins.get(origin);
       if (isKnownListed !== undefined) return isKnownListed;
@@ -139,13 +152,13 @@ export function createVisitors(options: {
       return isListed;
     },
 
-    /** Returns the origins that the app lists, with the app's `updatedAt`. */
+    /** Returns the app's list of page origins, with the time of the app's last change. */
     async listOrigins(appId: number): Promise<ListedOrigins> {
       const [app] = await rows<StoredOrigins>(db, SELECT_ORIGINS, [appId]);
       return toListedOrigins(app!);
     },
 
-    /** Replaces the app's list of origins. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+    /** Replaces the app's list of page origins. @throws REQUEST_INVALID, RESOURCE_CHANGED */
     async setOrigins(
       caller: Caller,
       { appId, precondition }: { appId: number; precondition: ExpectedTags },
@@ -163,8 +176,8 @@ export function createVisitors(options: {
     },
 
     /**
-     * Creates a session for a page whose origin is on the app's list, or extends the session that the page has.
-     * @throws FORBIDDEN for other origins, whether or not the app exists; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
+     * Creates a session for a page on one of the app's listed origins. If the page has a session, extends it instead.
+     * @throws FORBIDDEN for other origins, even if the app does not exist; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
      */
     async create({ appId, origin, address, current }: VisitorRequest): Promise<VisitorSession> {
       countVisit(address);
@@ -185,22 +198,23 @@ export function createVisitors(options: {
 }
 
 /**
- * Creates the limits of visitor sessions. If an address has too many, its oldest sessions without a signed-in user are
- * removed, so that one address cannot block others.
- * @throws RATE_LIMIT_EXCEEDED if app users are signed in to all sessions of the address
+ * Returns a function that limits the sessions of visitors. If a network address has too many, it deletes the oldest
+ * ones without a signed-in user. So one address cannot block others. The function throws RATE_LIMIT_EXCEEDED if app
+ * users are signed in to all sessions of the address.
  */
 export function createVisitorLimits() {
   let visitorsMade = 0;
   return async function removeOldestVisitors(executor: Executor, appId: number, block: Buffer): Promise<void> {
     visitorsMade += 1;
-    if (visitorsMade % APP_CHECKED_EVERY === 0) await rows(executor, REMOVE_OF_APP, [appId, VISITORS_PER_APP]);
-    const [sessionCount] = await rows<{ count: number }>(executor, SESSIONS_OF_ADDRESS, [
+    if (visitorsMade % SESSIONS_PER_APP_CHECK === 0)
+      await rows(executor, DELETE_SESSIONS_OF_APP, [appId, VISITORS_PER_APP]);
+    const [sessionCount] = await rows<{ count: number }>(executor, COUNT_SESSIONS_OF_ADDRESS, [
       appId,
       block,
       VISITORS_PER_ADDRESS,
     ]);
     if (sessionCount!.count < VISITORS_PER_ADDRESS) return;
-    const removedVisitors = await rows(executor, REMOVE_OF_ADDRESS, [appId, block]);
+    const removedVisitors = await rows(executor, DELETE_SESSIONS_OF_ADDRESS, [appId, block]);
     if (removedVisitors.length === 0)
       throw rateLimitError("too many sessions of visitors from this address", RATE_WINDOW_MS / 1000);
   };

@@ -1,4 +1,7 @@
-/** Stores a valid message and its log event in the caller's transaction. Another module sends the message later. */
+/**
+ * Stores a validated e-mail or text message and its log event in the caller's transaction. `sender.ts` sends the
+ * message later.
+ */
 import { randomUUID } from "node:crypto";
 import type { Executor } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -7,10 +10,13 @@ import type { Email, Sms } from "../../rules/message-input.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { Destinations } from "./destinations.js";
-import type { Content, NewMessage, Outbox, Recipient } from "./outbox.js";
+import type { MessageContent, NewMessage, Outbox, Recipient } from "./outbox.js";
 import { eventData } from "./status-events.js";
 
-/** Response to the caller that sends a message. The delivery has not started yet. */
+/**
+ * Response to a request that sends a message. At this time, the service has only stored the message. Status "kept"
+ * means that nothing is configured that could send it.
+ */
 export interface MessageReceipt {
   id: number;
   status: "kept" | "queued";
@@ -19,7 +25,8 @@ export interface MessageReceipt {
 export type ValidatedMessage = Email | Sms;
 
 /**
- * Purpose of a message: the second part of its log event's type, as in `email.communicate` (specification, Log events).
+ * Purpose of a message. It is the second part of the type of its log event, as in `email.communicate` (specification,
+ * Log events).
  */
 export type MessagePurpose = "communicate" | "dataSourceHook" | "validate" | "2fa";
 
@@ -28,14 +35,17 @@ const recipientsOf = (message: ValidatedMessage): Recipient[] =>
     ? message.to.map(({ email, name, type }) => ({ address: email, name, type }))
     : [{ address: message.to, name: null, type: null }];
 
-function contentOf({ to: _, ...content }: ValidatedMessage): Content {
-  return content as Content;
+function contentOf({ to: _, ...content }: ValidatedMessage): MessageContent {
+  return content as MessageContent;
 }
 
-/** True if a log event may contain the subject. False for verification, because the subject may contain the code. */
-const mayNameSubject = (purpose: MessagePurpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
+/**
+ * True if a log event may contain the subject of the e-mail. False for verification e-mails, because their subject may
+ * contain the code.
+ */
+const mayLogSubject = (purpose: MessagePurpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
-/** Data source entry that caused a message. */
+/** The data source entry because of which a hook sends a message. */
 export interface CausingEntry {
   appId: number;
   dataSourceId: number;
@@ -53,7 +63,10 @@ export function createAcceptance(options: {
 }) {
   const { outbox, destinations, logEvents, intake, now } = options;
 
-  /** @throws SETTINGS_INVALID if the setting with the destination is faulty */
+  /**
+   * Returns "queued" if a mail server or provider for this kind of message is configured, otherwise "kept". @throws
+   * SETTINGS_INVALID if the app's setting for it is invalid
+   */
   async function statusFor(appId: number, kind: ValidatedMessage["kind"]): Promise<MessageReceipt["status"]> {
     try {
       return (await (kind === "email" ? destinations.mail(appId) : destinations.sms(appId))) ? "queued" : "kept";
@@ -63,7 +76,7 @@ export function createAcceptance(options: {
     }
   }
 
-  /** Writes the message. @returns its ID, and the data of its log event */
+  /** Writes a message to the outbox. Returns its ID and the data of its log event. */
   async function writeMessage(
     executor: Executor,
     { personId, runId }: Emitter,
@@ -72,12 +85,13 @@ export function createAcceptance(options: {
   ): Promise<{ id: number; data: Record<string, unknown> }> {
     const row: NewMessage = { appId, status, content, recipients, reference: randomUUID(), runId, personId };
     const id = await outbox.accept(executor, row, new Date(now()));
-    const subjectField = content.kind === "email" && mayNameSubject(purpose) ? { subject: content.subject } : {};
+    const subjectField = content.kind === "email" && mayLogSubject(purpose) ? { subject: content.subject } : {};
     return { id, data: { ...eventData(id, recipients, null), ...subjectField } };
   }
 
   /**
-   * Counts messages of one kind against the app's limits. Returns a function that stores them.
+   * Counts new messages of one kind in the app's limits. Returns a function that stores the messages and their log
+   * events.
    * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async function prepareMessage(
@@ -116,7 +130,10 @@ export function createAcceptance(options: {
     statusFor,
     prepare: prepareMessage,
 
-    /** Stores the message of a data source's hook and its log event, in the transaction that writes the entry. */
+    /**
+     * Stores the message that a data source's hook sends, and its log event. `executor` is the transaction that writes
+     * the entry.
+     */
     async acceptHooked(
       executor: Executor,
       emitter: Emitter,
@@ -130,7 +147,7 @@ export function createAcceptance(options: {
       if (status === "queued") await outbox.announce(executor);
     },
 
-    /** Stores a log event with the reason for which a hook sent no message. */
+    /** Stores a log event with the reason (`fault`) why a hook of a data source sent no message. */
     refuseHooked: (
       executor: Executor,
       emitter: Emitter,

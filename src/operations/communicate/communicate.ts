@@ -1,4 +1,6 @@
-/** Creates the parts that send messages and connects them: outbox, destinations, sender, delivery reports. */
+/**
+ * Creates and connects the modules that send e-mails and text messages: outbox, destinations, sender, delivery reports.
+ */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
@@ -14,13 +16,15 @@ import { createDeliveryReports } from "./delivery-reports.js";
 import { createDestinations, type OperatorMail } from "./destinations.js";
 import { createEmailDelivery } from "./email-delivery.js";
 import { createMessages } from "./messages.js";
-import { createNotice } from "./notices.js";
+import { createNoticeSender } from "./notices.js";
 import { createOutbox } from "./outbox.js";
 import { createSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
-/** Ports on which apps can contact mail servers and providers of text messages. */
-const MAIL_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
+/**
+ * Ports that the service uses to connect to mail servers and text message providers of apps. Other ports are blocked.
+ */
+const ALLOWED_MESSAGE_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 
 export type Communicate = ReturnType<typeof createCommunicate>;
 
@@ -32,7 +36,7 @@ export function createCommunicate(options: {
   intake: IntakeLimiter;
   operator: OperatorMail;
   allowPrivateNetwork: boolean;
-  /** The service's address for people and providers. */
+  /** Public URL of the service, for people and for providers' delivery reports. */
   baseUrl: string;
   holder: string;
   now: () => number;
@@ -43,7 +47,7 @@ export function createCommunicate(options: {
   const destinations = createDestinations({ settings, scans, operator });
   const checkedConnections = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
-    mayUsePort: (port) => allowPrivateNetwork || MAIL_PORTS.includes(port),
+    mayUsePort: (port) => allowPrivateNetwork || ALLOWED_MESSAGE_PORTS.includes(port),
     resolve: lookupFor(allowPrivateNetwork),
   });
   const uncheckedConnections = createCheckedConnections({ mayReach: () => true, resolve: systemLookup });
@@ -70,18 +74,20 @@ export function createCommunicate(options: {
   return {
     messages: createMessages({ db, outbox, acceptance, now }),
     acceptance,
-    notice: createNotice({ outbox, destinations, now }),
+    notice: createNoticeSender({ outbox, destinations, now }),
     reports: createDeliveryReports({ db, destinations, logEvents }),
     sender,
     /**
-     * Releases messages for which the response to this process's claim was lost. If `mayDeclareDead` is true, also
-     * releases the messages of dead processes.
+     * Releases messages that this process has claimed without learning so, because the database's response was lost. If
+     * `mayDeclareDead` is true, also releases the messages of processes that have stopped.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const count = await outbox.releaseMessages(holder, sender.idsInProgress(), mayDeclareDead);
       if (count > 0) log.warn({ count }, "released messages whose sending process has stopped");
     },
-    /** Connections to public addresses only, for other modules that send requests to hosts that apps name. */
+    /**
+     * Opens connections to public network addresses only. Other modules use it to connect to hosts that apps choose.
+     */
     checked: checkedConnections,
     stop: () => smtp.stop(),
   };

@@ -1,6 +1,6 @@
 /**
- * Receives delivery reports of providers. Checks their signatures, and stores a report only if it advances a message's
- * status.
+ * Receives delivery reports of e-mail and text message providers. Checks the signature of each request. Stores a report
+ * only if it advances the status of its message.
  */
 
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -17,25 +17,27 @@ import type { LogEvents } from "../records/log-events.js";
 import type { Destinations } from "./destinations.js";
 import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
 import { signBody } from "./sms-delivery.js";
-import { EVENT_BY_STATUS, emitterOf, eventData } from "./status-events.js";
+import { EVENT_BY_STATUS, eventData, messageEmitter } from "./status-events.js";
 
-/** Request of a provider with delivery reports. `body` is the received text, because the signature covers its bytes. */
+/**
+ * Request of a provider with delivery reports. `body` is not parsed yet, because the signature covers its exact bytes.
+ */
 export interface ReportRequest {
-  /** Network address of the sender. */
+  /** Network address of the client that sent the request. */
   address: string;
   body: string;
-  /** URL to which the provider sent the request, which is part of the signed text. */
+  /** URL to which the provider sent the request. Twilio's signature covers this URL. */
   url: string;
   signature: string | null;
   twilioSignature: string | null;
 }
 
-const REPORTS_MAX = 100;
+const MAX_REPORTS_PER_REQUEST = 100;
 /** Maximum difference in seconds between the time in a signature and the current time. */
-const SIGNED_WITHIN_SECONDS = 300;
+const SIGNATURE_MAX_AGE_SECONDS = 300;
 const DETAIL_MAX_CHARACTERS = 500;
 
-/** Message status for each type of delivery report. */
+/** Status that a message gets, by the type of its delivery report. */
 const REPORTED_STATUSES = {
   delivered: "delivered",
   delayed: "delayed",
@@ -46,7 +48,7 @@ const REPORTED_STATUSES = {
   rejected: "rejected",
 } as const;
 
-/** Ranks of message statuses. A report is stored only if its status has a higher rank than the message's. */
+/** Rank of each message status. A report changes the status of a message only if the new status has a higher rank. */
 const STATUS_RANKS: Partial<Record<MessageStatus, number>> = {
   sent: 0,
   unknown: 0,
@@ -56,7 +58,7 @@ const STATUS_RANKS: Partial<Record<MessageStatus, number>> = {
   complained: 3,
 };
 
-const TWILIO_STATUS: Record<string, keyof typeof REPORTED_STATUSES> = {
+const REPORT_TYPE_BY_TWILIO_STATUS: Record<string, keyof typeof REPORTED_STATUSES> = {
   delivered: "delivered",
   undelivered: "bounced",
   failed: "rejected",
@@ -79,7 +81,7 @@ interface ReportedStatus {
   personId: number | null;
 }
 
-function equalsSafely(a: string, b: string): boolean {
+function equalsInConstantTime(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);
 }
@@ -111,8 +113,8 @@ function parseReports(body: string): Report[] {
     throw new ActionError("REQUEST_INVALID", "the body is not valid JSON");
   }
   const list = isObject(input) ? input["events"] : input;
-  if (!Array.isArray(list) || list.length > REPORTS_MAX) {
-    const message = `events must be an array of at most ${REPORTS_MAX} events (got ${describeValue(list)})`;
+  if (!Array.isArray(list) || list.length > MAX_REPORTS_PER_REQUEST) {
+    const message = `events must be an array of at most ${MAX_REPORTS_PER_REQUEST} events (got ${describeValue(list)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
   return list.map(parseReport);
@@ -132,39 +134,45 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   const { db, destinations, logEvents } = options;
   const reportBucket = createTokenBucket({ limit: REPORTS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
 
-  /** Returns the kinds of message whose secret signed the request. @throws ActionError UNAUTHORIZED */
+  /**
+   * Returns the kinds of message (e-mail, text message) whose secret was used to sign the request. @throws ActionError
+   * UNAUTHORIZED
+   */
   async function signedKinds(appId: number, { body, signature: input }: ReportRequest): Promise<MessageKind[]> {
     const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(input ?? "") ?? [];
-    if (input === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNED_WITHIN_SECONDS)
+    if (input === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNATURE_MAX_AGE_SECONDS)
       throw signatureError();
     if (seconds === "") throw signatureError();
     const kinds: MessageKind[] = [];
     for (const kind of ["email", "sms"] as const) {
       const secret = await destinations.reportSecret(appId, kind, "secret");
-      if (secret !== null && equalsSafely(signBody(secret, body, Number(seconds)), input)) kinds.push(kind);
+      if (secret !== null && equalsInConstantTime(signBody(secret, body, Number(seconds)), input)) kinds.push(kind);
     }
     if (kinds.length === 0) throw signatureError();
     return kinds;
   }
 
-  /** Reads Twilio's form and checks its signature. @throws UNAUTHORIZED */
+  /** Parses the form that Twilio sends as a delivery report, and checks its signature. @throws UNAUTHORIZED */
   async function twilioReport(appId: number, { body, url, twilioSignature }: ReportRequest): Promise<Report[]> {
     const token = await destinations.reportSecret(appId, "sms", "token");
     const formFields = [...new URLSearchParams(body)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
     const signedText = url + formFields.map(([name, value]) => name + value).join("");
     if (
       token === null ||
-      !equalsSafely(createHmac("sha1", token).update(signedText).digest("base64"), twilioSignature!)
+      !equalsInConstantTime(createHmac("sha1", token).update(signedText).digest("base64"), twilioSignature!)
     )
       throw signatureError();
     const fields = new Map(formFields);
-    const type = TWILIO_STATUS[fields.get("MessageStatus") ?? ""];
+    const type = REPORT_TYPE_BY_TWILIO_STATUS[fields.get("MessageStatus") ?? ""];
     const providerId = fields.get("MessageSid") ?? "";
     const detail = fields.get("ErrorCode") ?? null;
     return type && providerId ? [{ id: null, providerId, type, recipient: null, detail }] : [];
   }
 
-  /** Masks secrets in the report's detail. The scan takes time, so it runs before a transaction holds a connection. */
+  /**
+   * Masks secrets in the field "detail" of a report. Runs before the transaction, because the scan takes time and the
+   * transaction holds a connection.
+   */
   async function maskReport(appId: number, report: Report): Promise<Report> {
     if (report.detail === null) return report;
     const detail = report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();
@@ -199,14 +207,14 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
       ({ address }) => report.recipient === null || address === report.recipient,
     );
     const data = eventData(id, reportedRecipients, detail);
-    await logEvents.emit(executor, emitterOf(message), appId, { type, data });
+    await logEvents.emit(executor, messageEmitter(message), appId, { type, data });
     return true;
   }
 
   return {
     /**
-     * Stores the reports of a request. Returns the number of reports that were new.
-     * @throws RATE_LIMIT_EXCEEDED per address, UNAUTHORIZED, REQUEST_INVALID
+     * Stores the delivery reports in a request. Returns as `taken` how many of them changed a message.
+     * @throws RATE_LIMIT_EXCEEDED if the network address sends too many, UNAUTHORIZED, REQUEST_INVALID
      */
     async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
       const retryAfter = reportBucket.takeTokens(addressBlock(request.address));

@@ -1,6 +1,6 @@
 /**
- * Finds where an app's messages are sent: in its protected settings, or in the operator's configuration. Also masks the
- * credentials of these destinations in replies of servers. Sends nothing.
+ * Finds the mail server or text message provider for an app's messages: in the app's protected settings, or in the
+ * operator's configuration. Also masks the credentials of these destinations in replies of servers. Sends no messages.
  */
 import type { Config } from "../../config.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
@@ -12,15 +12,15 @@ import {
 } from "../../rules/message-destination.js";
 import type { Settings } from "../settings/settings.js";
 
-/** Mail server of the operator, for apps without their own. */
+/** The operator's mail server, which sends the e-mails of apps that have no mail server of their own. */
 export interface OperatorMail {
   server: Pick<SmtpDestination, "host" | "port" | "secure" | "user" | "password"> | null;
-  /** Address of the sender; null if there is none. */
+  /** Sender address of e-mails; null if none is configured. */
   from: string | null;
 }
 
-/** Reads SMTP_URL and MAIL_FROM. */
-export function operatorMail({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">): OperatorMail {
+/** Reads the operator's mail server from SMTP_URL and MAIL_FROM. */
+export function readOperatorMail({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">): OperatorMail {
   if (smtpUrl === null) return { server: null, from: mailFrom };
   const { protocol, hostname, port, username, password } = new URL(smtpUrl);
   const isSecure = protocol === "smtps:";
@@ -30,14 +30,17 @@ export function operatorMail({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "ma
 }
 
 /**
- * Mail server for an app's e-mails. `isOperatorServer` is true if the app has no own server. Only the operator's server
- * may have a private address.
+ * Mail server for an app's e-mails. `isOperatorServer` is true if the app uses the operator's server. Only this server
+ * may have a private network address.
  */
 export type MailDestination = SmtpDestination & { isOperatorServer: boolean };
 
-/** Fields of a destination whose values are masked in replies. */
+/** Fields of a destination's setting whose values are masked in the replies of servers. */
 const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as const;
-/** Minimum length of a value that is masked in replies. Shorter values occur in every reply by chance. */
+/**
+ * Minimum length of values that are masked in replies of servers. Shorter values are not masked, because they occur in
+ * most replies by chance.
+ */
 const SECRET_MIN_CHARACTERS = 4;
 
 export type Destinations = ReturnType<typeof createDestinations>;
@@ -59,8 +62,8 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
 
   return {
     /**
-     * Returns the mail server of the app, or null if none is configured.
-     * @throws DestinationFault that names the field of the setting
+     * Returns the mail server for the app's e-mails, or null if none is configured.
+     * @throws DestinationFault that names the invalid field of the app's setting
      */
     async mail(appId: number): Promise<MailDestination | null> {
       const appDestination = smtpDestination(await readSetting(appId, "__smtp"), operator.from);
@@ -69,19 +72,19 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
       return { ...smtpDestination({ ...operator.server, from: operator.from }, null)!, isOperatorServer: true };
     },
 
-    /** Returns the provider of the app's text messages, or null if none is configured. @throws as `mail` */
+    /** Returns the provider for the app's text messages, or null if none is configured. @throws the errors of `mail` */
     async sms(appId: number): Promise<SmsDestination | null> {
       return smsDestination(await readSetting(appId, "__sms"));
     },
 
-    /** Returns the secret with which a provider signs delivery reports; null if the app has none. */
+    /** Returns the secret with which the app's provider signs delivery reports; null if the app has none. */
     async reportSecret(appId: number, kind: "email" | "sms", field: "secret" | "token"): Promise<string | null> {
       const value = await readSetting(appId, kind === "email" ? "__smtp" : "__sms");
       const secret = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[field] : null;
       return typeof secret === "string" && secret !== "" ? secret : null;
     },
 
-    /** Returns a server's reply with the values of the destination's settings masked. */
+    /** Masks the credentials of the app's destinations in a server's reply. */
     async maskSecrets(appId: number, text: string): Promise<string> {
       const all = await settings.readAll(appId);
       const secrets = [

@@ -1,5 +1,6 @@
 /**
- * One attempt to send an e-mail: composes it, passes it to the app's server and returns the outcome. Writes nothing.
+ * Makes one attempt to send an e-mail: composes it, sends it to the app's mail server and returns the outcome. Does not
+ * write to the database.
  */
 import { isIP } from "node:net";
 import MailComposer from "nodemailer/lib/mail-composer";
@@ -12,15 +13,15 @@ import type { ClaimedMessage, Recipient } from "./outbox.js";
 import { failedOutcome, type TryOutcome } from "./try-outcome.js";
 
 /**
- * Control of one attempt. `mayBegin` marks the message as being sent, and returns false if another process holds the
- * message. `signal` aborts the attempt.
+ * Controls one attempt to send a message. `mayBegin` marks the message as being sent; it returns false if another
+ * process has claimed the message, which must then not be sent here. `signal` aborts the attempt.
  */
 export type DeliveryControl = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
 
 const addressesOf = (recipients: readonly Recipient[], type: string) =>
   recipients.filter((recipient) => recipient.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
 
-/** Composes the message from its row only: no file and no URL is read. */
+/** Composes the e-mail only from the database row. Attachments cannot refer to files or URLs. */
 async function composeMail(
   message: ClaimedMessage,
   email: Omit<Email, "to">,
@@ -51,7 +52,7 @@ async function composeMail(
   return composer.compile().build();
 }
 
-/** Returns the recipients, each with the outcome of this attempt. */
+/** Returns the recipients with their statuses after this attempt. */
 function addDeliveryOutcome(
   recipients: readonly Recipient[],
   delivery: Delivery,
@@ -73,7 +74,7 @@ function addDeliveryOutcome(
   });
 }
 
-function outcomeOf(recipients: Recipient[], delivery: Delivery, detail: string): TryOutcome {
+function toAttemptOutcome(recipients: Recipient[], delivery: Delivery, detail: string): TryOutcome {
   if (delivery.kind === "fenced") return { kind: "fenced" };
   if (delivery.kind === "unsure") return { kind: "done", status: "unknown", recipients, detail };
   const isPending = recipients.some(({ status }) => !status);
@@ -91,17 +92,17 @@ export function createEmailDelivery(options: {
   smtp: Smtp;
   destinations: Destinations;
   /**
-   * `checked` connects to public addresses only, for hosts that apps name. `unchecked` is for the operator's mail
-   * server.
+   * `checked` connects to public network addresses only, for mail servers of apps. `unchecked` connects to the
+   * operator's mail server, which may have a private address.
    */
   connections: { checked: CheckedConnections; unchecked: CheckedConnections };
-  /** Host part of Message-IDs. */
+  /** Host name for the header Message-ID. */
   host: string;
 }) {
   const { smtp, destinations, connections, host } = options;
   const domain = isIP(host.replace(/[[\]]/g, "")) !== 0 ? `[${host.replace(/[[\]]/g, "")}]` : host;
 
-  /** Sends an e-mail. @throws only errors of the database */
+  /** Makes one attempt to send an e-mail. Failures are in the returned outcome. @throws only errors of the database */
   return async function deliverEmail(
     message: ClaimedMessage,
     { mayBegin, signal }: DeliveryControl,
@@ -131,7 +132,7 @@ export function createEmailDelivery(options: {
     ];
     const maskedTexts = new Map<string, string>();
     for (const text of new Set(replyTexts)) maskedTexts.set(text, await destinations.maskSecrets(appId, text));
-    return outcomeOf(
+    return toAttemptOutcome(
       addDeliveryOutcome(recipients, delivery, maskedTexts),
       delivery,
       maskedTexts.get(delivery.detail)!,

@@ -1,4 +1,4 @@
-/** Reads messages for callers: the outbox as a list, and a message with its content. */
+/** Reads messages of the outbox for callers: a list of messages, or one message with its content. */
 
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -8,31 +8,31 @@ import type { MessageAttachment } from "../../rules/message-fields.js";
 import { idsThatFit, parsePageLimits, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
 
-/** A message in the list of the outbox. Times are ISO 8601. */
+/** A message in a list of the outbox. Times are ISO 8601. */
 export interface MessageSummary {
   id: number;
   kind: MessageKind;
   status: MessageStatus;
   /** Subject of an e-mail; null for text messages. */
   subject: string | null;
-  /** Recipients; a list has only the first five of each message. */
+  /** Recipients. In a list of messages, only the first five of each message. */
   to: (Omit<Recipient, "status" | "detail"> & { status: string | null; detail: string | null })[];
-  /** Number of recipients. */
+  /** Number of all recipients of the message. */
   recipients: number;
   attempts: number;
-  /** Last reply of the server. */
+  /** Last reply of the mail server or provider; null before the first attempt. */
   detail: string | null;
-  /** Time of the next attempt; null unless queued. */
+  /** Time of the next attempt; null if the status is not `queued`. */
   dueAt: string | null;
   createdAt: string;
   updatedAt: string;
 }
 
-/** A message with its content. */
+/** A message of the outbox with its content. */
 export interface StoredMessage extends MessageSummary {
   fromName: string | null;
   html: string | null;
-  /** The whole content of a text message. */
+  /** Plain text of an e-mail, or the whole content of a text message. */
   text: string | null;
   headers: Record<string, string>;
   attachments: MessageAttachment[];
@@ -50,19 +50,19 @@ export interface MessageList {
   pagination: { total: number; hasMore: boolean };
 }
 
-const SHOWN_RECIPIENTS = 5;
+const MAX_LISTED_RECIPIENTS = 5;
 
 const SUMMARY_COLUMNS = `id, kind, status, content->>'subject' AS subject, jsonb_array_length(recipients) AS recipients, attempts, detail,
   due_at AS "dueAt", created_at AS "createdAt", updated_at AS "updatedAt"`;
 
-interface Row extends Omit<MessageSummary, "to" | "dueAt" | "createdAt" | "updatedAt"> {
+interface MessageSummaryRow extends Omit<MessageSummary, "to" | "dueAt" | "createdAt" | "updatedAt"> {
   to: Recipient[];
   dueAt: Date | null;
   createdAt: Date;
   updatedAt: Date;
 }
 
-function summaryOf({ to, dueAt, createdAt, updatedAt, ...row }: Row): MessageSummary {
+function toMessageSummary({ to, dueAt, createdAt, updatedAt, ...row }: MessageSummaryRow): MessageSummary {
   return {
     ...row,
     to: to.map((recipient) => ({ ...recipient, status: recipient.status ?? null, detail: recipient.detail ?? null })),
@@ -72,13 +72,13 @@ function summaryOf({ to, dueAt, createdAt, updatedAt, ...row }: Row): MessageSum
   };
 }
 
-function oneOf(value: unknown, allowed: readonly string[], name: string): string | null {
+function requireOneOf(value: unknown, allowed: readonly string[], name: string): string | null {
   if (value === undefined || value === null) return null;
   if (allowed.some((word) => word === value)) return value as string;
   refuseField(name, `one of ${allowed.join(", ")}`, value);
 }
 
-/** @throws REQUEST_INVALID, and errors of `reserve` */
+/** Lists messages of the app's outbox, the newest first. @throws REQUEST_INVALID, and the errors of `reserve` */
 export async function listMessages(
   db: DataSource,
   appId: number,
@@ -86,7 +86,10 @@ export async function listMessages(
   reserve?: ReserveBytes,
 ): Promise<MessageList> {
   const { limit, offset } = parsePageLimits(query);
-  const filterValues = [oneOf(query.kind, ["email", "sms"], "kind"), oneOf(query.status, MESSAGE_STATUSES, "status")];
+  const filterValues = [
+    requireOneOf(query.kind, ["email", "sms"], "kind"),
+    requireOneOf(query.status, MESSAGE_STATUSES, "status"),
+  ];
   const MATCHING_MESSAGES = "app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR status = $3)";
   const values = [appId, ...filterValues];
   const [count] = await rows<{ total: number }>(
@@ -94,26 +97,32 @@ export async function listMessages(
     `SELECT count(*) AS total FROM message WHERE ${MATCHING_MESSAGES}`,
     values,
   );
-  // 4096 bytes is the assumed size of a listed message: a subject, five addresses and a server's reply.
+  // A listed message is assumed to have 4096 bytes: a subject, five addresses and a server's reply.
   const messageSizes = await rows<SizedRow>(
     db,
     `SELECT id, 4096 AS bytes FROM message WHERE ${MATCHING_MESSAGES} ORDER BY id DESC LIMIT $4 OFFSET $5`,
     [...values, limit, offset],
   );
   const first = `(SELECT coalesce(jsonb_agg(recipient ORDER BY place), '[]') FROM jsonb_array_elements(recipients) WITH ORDINALITY AS r (recipient, place)
-                   WHERE place <= ${SHOWN_RECIPIENTS}) AS "to"`;
+                   WHERE place <= ${MAX_LISTED_RECIPIENTS}) AS "to"`;
   const sql = `SELECT ${SUMMARY_COLUMNS}, ${first} FROM message WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`;
-  const messageRows = await rows<Row>(db, sql, [await idsThatFit(messageSizes, reserve)]);
+  const messageRows = await rows<MessageSummaryRow>(db, sql, [await idsThatFit(messageSizes, reserve)]);
   const { total } = count!;
-  return { messages: messageRows.map(summaryOf), pagination: { total, hasMore: offset + messageRows.length < total } };
+  return {
+    messages: messageRows.map(toMessageSummary),
+    pagination: { total, hasMore: offset + messageRows.length < total },
+  };
 }
 
-/** @throws NOT_FOUND */
+/** Returns one message with its content. @throws NOT_FOUND */
 export async function findMessage(executor: Executor, appId: number, id: number): Promise<StoredMessage> {
   const sql = `SELECT ${SUMMARY_COLUMNS}, recipients AS "to", content FROM message WHERE app_id = $1 AND id = $2`;
-  const [row] = await rows<Row & { content: Partial<StoredMessage> & { body?: string } }>(executor, sql, [appId, id]);
+  const [row] = await rows<MessageSummaryRow & { content: Partial<StoredMessage> & { body?: string } }>(executor, sql, [
+    appId,
+    id,
+  ]);
   if (!row) throw new ActionError("NOT_FOUND", "no such message");
   const { content, ...summary } = row;
   const { fromName = null, html = null, text = content.body ?? null, headers = {}, attachments = [] } = content;
-  return { ...summaryOf({ ...summary, recipients: row.to.length }), fromName, html, text, headers, attachments };
+  return { ...toMessageSummary({ ...summary, recipients: row.to.length }), fromName, html, text, headers, attachments };
 }

@@ -1,7 +1,7 @@
 /**
- * Operations for callers that send messages. Validates each message and stores it with its log event in one
- * transaction. If it is unknown whether a message was sent, a person decides whether it is sent again. This file sends
- * nothing.
+ * Operations of callers on messages: send, list, read, decide. Stores each valid message with its log event in one
+ * transaction; `sender.ts` sends it later. If it is unknown whether a message was sent, a person decides whether to
+ * send it again.
  */
 
 import type { DataSource } from "typeorm";
@@ -17,7 +17,9 @@ import type { MessageAcceptance, MessageReceipt, ValidatedMessage } from "./acce
 import { findMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
 import type { Outbox } from "./outbox.js";
 
-/** Decisions of a person about a message that may have been sent: count it as sent, or send it again. */
+/**
+ * Decisions of a person about a message that may have been sent: count it as sent ("sent"), or send it again ("again").
+ */
 export const MESSAGE_DECISIONS = ["sent", "again"] as const;
 
 export type Messages = ReturnType<typeof createMessages>;
@@ -30,7 +32,7 @@ export function createMessages(options: {
 }) {
   const { db, outbox, acceptance, now } = options;
 
-  /** Stores all messages of a request or none, each with its log event. */
+  /** Stores all messages of a request, each with its log event, or none of them. */
   async function acceptMessages(
     caller: Caller,
     appId: number,
@@ -44,17 +46,20 @@ export function createMessages(options: {
   }
 
   return {
-    /** @throws REQUEST_INVALID, SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED: then nothing is stored */
+    /**
+     * Stores an e-mail to be sent. Stores nothing if it throws. @throws REQUEST_INVALID, SETTINGS_INVALID,
+     * RATE_LIMIT_EXCEEDED, OVERLOADED
+     */
     async sendEmail(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt> {
       return (await acceptMessages(caller, appId, [parseEmail(body)], key))[0]!;
     },
 
-    /** Stores one message for each item of `[{options, data}]`, or none if one is invalid. */
+    /** Stores one e-mail for each item of the body `[{options, data}]`. Stores none if one item is invalid. */
     async sendEmails(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
       return acceptMessages(caller, appId, parseBatch(body, parseEmail), key);
     },
 
-    /** @throws as `sendEmail` */
+    /** Stores a text message to be sent. @throws the errors of `sendEmail` */
     async sendSms(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt> {
       return (await acceptMessages(caller, appId, [parseSms(body)], key))[0]!;
     },
@@ -63,19 +68,20 @@ export function createMessages(options: {
       return acceptMessages(caller, appId, parseBatch(body, parseSms), key);
     },
 
-    /** Lists the app's outbox, newest first. @throws REQUEST_INVALID, and errors of `reserve` */
+    /** Lists messages of the app's outbox, the newest first. @throws REQUEST_INVALID, and the errors of `reserve` */
     async list(appId: number, query: MessageQuery, reserve?: ReserveBytes): Promise<MessageList> {
       return listMessages(db, appId, query, reserve);
     },
 
-    /** Returns one whole message. @throws NOT_FOUND */
+    /** Returns one message with its content. @throws NOT_FOUND */
     async find(appId: number, id: number): Promise<StoredMessage> {
       return findMessage(db, appId, id);
     },
 
     /**
-     * Stores a person's decision on a message that may have been sent: `sent`, or `again`.
-     * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if its status has changed
+     * Stores a person's decision about a message that may have been sent: `sent` (counts as sent) or `again` (is queued
+     * again).
+     * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if the message's status is no longer `unknown`
      */
     async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
       if (!MESSAGE_DECISIONS.some((allowed) => allowed === decision)) {

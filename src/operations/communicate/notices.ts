@@ -1,6 +1,6 @@
 /**
- * Sends e-mails of the service itself about an app, such as alerts. They use the app's outbox and destination, and
- * start no action.
+ * Queues e-mails about an app that the service itself sends, such as alerts. They use the app's outbox and mail server.
+ * They start no actions.
  */
 import { randomUUID } from "node:crypto";
 import type { Executor } from "../../data/database.js";
@@ -8,19 +8,26 @@ import { DestinationFault } from "../../rules/message-destination.js";
 import type { Destinations } from "./destinations.js";
 import type { Outbox } from "./outbox.js";
 
-/** Stores the e-mail in the caller's transaction. Its status is `kept` if no mail server is configured. */
+/**
+ * Stores an e-mail in the transaction of `executor`. The e-mail gets the status `kept` and is not sent if no mail
+ * server is configured.
+ */
 export type SendNotice = (
   executor: Executor,
   appId: number,
   mail: { to: readonly string[]; subject: string; text: string },
 ) => Promise<{ id: number; status: "kept" | "queued" }>;
 
-export function createNotice(options: { outbox: Outbox; destinations: Destinations; now: () => number }): SendNotice {
+export function createNoticeSender(options: {
+  outbox: Outbox;
+  destinations: Destinations;
+  now: () => number;
+}): SendNotice {
   const { outbox, destinations, now } = options;
 
   /**
-   * Returns `kept` if the mail setting is faulty, so that the message stays in the outbox unsent. Studio shows the
-   * fault next to the setting.
+   * Returns `queued` if a mail server is configured. Returns `kept` otherwise, also if the app's mail setting is
+   * invalid; Studio shows the error next to the setting.
    */
   async function statusFor(appId: number): Promise<"kept" | "queued"> {
     try {

@@ -1,12 +1,13 @@
 /**
- * The outbox stores each message as a row before the message is sent. Each operation is one statement that
- * checks which process holds the message. A message whose sending has started is never claimed again.
+ * The outbox: stores each message as a row before the message is sent. Each operation is one SQL statement that also
+ * checks which process has claimed the message. Once a process has started to send a message, no other process claims
+ * it.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Email, Sms } from "../../rules/message-input.js";
 
-/** PostgreSQL notification channel: a notification means that e-mails or text messages are waiting to be sent. */
+/** PostgreSQL notification channel. A notification means that e-mails or text messages are waiting to be sent. */
 export const MESSAGE_CHANNEL = "svc_message";
 
 export const MESSAGE_STATUSES = [
@@ -23,24 +24,27 @@ export const MESSAGE_STATUSES = [
 export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 export type MessageKind = "email" | "sms";
 
-/** A recipient and the delivery status. Without a status, the message was not sent to this recipient yet. */
+/**
+ * A recipient of a message. `status` is missing until the message was sent to this recipient or was permanently
+ * rejected.
+ */
 export interface Recipient {
   /** An e-mail address or a phone number. */
   address: string;
   name: string | null;
-  /** For e-mails: to, cc or bcc. */
+  /** Type of an e-mail recipient: to, cc or bcc. Null for text messages. */
   type: string | null;
   status?: "sent" | "rejected";
   detail?: string;
 }
 
-export type Content = Omit<Email, "to"> | Omit<Sms, "to">;
+export type MessageContent = Omit<Email, "to"> | Omit<Sms, "to">;
 
 export interface NewMessage {
   appId: number;
-  /** Status. `kept` means that the message is only stored, because no provider is configured that could send it. */
+  /** `kept` means that the message is stored but not sent, because no mail server or provider is configured. */
   status: "kept" | "queued";
-  content: Content;
+  content: MessageContent;
   recipients: readonly Recipient[];
   reference: string;
   runId: number | null;
@@ -51,7 +55,7 @@ export interface NewMessage {
 export interface ClaimedMessage {
   id: number;
   appId: number;
-  content: Content;
+  content: MessageContent;
   recipients: Recipient[];
   reference: string;
   attempts: number;
@@ -62,25 +66,25 @@ export interface ClaimedMessage {
   personId: number | null;
 }
 
-/** Outcome of an attempt: a final status, or the time of the next attempt. */
+/** Outcome of an attempt to send a message: a final status, or the time of the next attempt. */
 export type DeliveryOutcome = { recipients: readonly Recipient[]; detail: string } & (
   | { status: Exclude<MessageStatus, "kept" | "queued">; providerId?: string | null }
   | { status: "queued"; dueAt: Date }
 );
 
-/** Time after which no further attempt is made to send a message. */
-const TRY_FOR = "interval '24 hours'";
+/** Time from the acceptance of a message until the service makes no further attempts to send it. */
+const RETRY_PERIOD = "interval '24 hours'";
 
 const INSERT_MESSAGE = `
   INSERT INTO message (app_id, kind, status, content, recipients, reference, run_id, person_id, created_at, updated_at, due_at,
                        give_up_at)
   SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9::timestamptz, $9::timestamptz, CASE WHEN $3 = 'queued' THEN $9::timestamptz END,
-         $9::timestamptz + ${TRY_FOR}
+         $9::timestamptz + ${RETRY_PERIOD}
   RETURNING id`;
 
 /**
- * Claims due messages, first those of the apps with the fewest messages in progress in this process. $2 are apps, $3
- * their numbers of messages in progress, $4 the limit of one app, $5 the total limit, $6 the time.
+ * Claims due messages. Prefers apps with few messages in progress in this process. $1 is the process, $2 are app IDs,
+ * $3 their numbers of messages in progress, $4 is the limit per app, $5 the total limit, $6 the current time.
  */
 const CLAIM_MESSAGES = `
   WITH RECURSIVE waiting (app_id) AS (
@@ -107,17 +111,17 @@ const CLAIM_MESSAGES = `
             person_id AS "personId"`;
 
 /**
- * Marks a message as being sent, if the process still has its lease. After the lease has expired, another process may
+ * Marks a message as being sent if this process still has its lease. After the end of the lease, another process may
  * release the message.
  */
-const HAND_OVER = `
+const MARK_SENDING = `
   UPDATE message SET handed_at = now()
    WHERE id = $1 AND holder = $2 AND EXISTS (SELECT FROM instance WHERE id = $2 AND lease_until >= now()) RETURNING id`;
 
 /**
- * Stores an outcome. $1 is the message, $2 the holder, $3 the status, $4 the recipients, $5 the detail, $6 the time of
- * the next attempt, $7 the provider's ID. If a provider gives two messages the same ID, only the first message stores
- * it.
+ * Stores the outcome of an attempt. $1 is the message, $2 the process that has claimed it, $3 the status, $4 the
+ * recipients, $5 the detail, $6 the time of the next attempt, $7 the provider's ID. If another message already has this
+ * provider ID, it is not stored again.
  */
 const SETTLE_MESSAGE = `
   UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6,
@@ -129,8 +133,8 @@ const SETTLE_MESSAGE = `
    WHERE id = $1 AND holder = $2 RETURNING id`;
 
 /**
- * Releases messages of processes whose lease has expired. A message is queued again only if certainly no part of it was
- * sent; otherwise a person decides.
+ * Releases messages that processes have claimed. If no process has started to send a message, it is queued again.
+ * Otherwise its status becomes `unknown`, and a person decides.
  */
 const RELEASE_MESSAGES = `
   UPDATE message
@@ -142,7 +146,7 @@ const RELEASE_LOST_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
 /**
- * Releases messages that the process $1 has claimed and is not sending, because the response to the claim was lost. $2
+ * Releases messages that the process $1 has claimed without learning so, because the database's response was lost. $2
  * are the messages that the process is sending.
  */
 const RELEASE_ORPHAN_MESSAGES = `
@@ -152,16 +156,16 @@ const RELEASE_ORPHAN_MESSAGES = `
 const DECIDE_MESSAGE = `
   UPDATE message SET status = $3, updated_at = now(), handed_at = NULL,
          due_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz END,
-         give_up_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz + ${TRY_FOR} ELSE give_up_at END
+         give_up_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz + ${RETRY_PERIOD} ELSE give_up_at END
    WHERE app_id = $1 AND id = $2 AND status = 'unknown' RETURNING id`;
 
-const NEXT_DUE = "SELECT min(due_at) AS next FROM message WHERE status = 'queued' AND holder IS NULL";
+const SELECT_NEXT_DUE_TIME = "SELECT min(due_at) AS next FROM message WHERE status = 'queued' AND holder IS NULL";
 
 export type Outbox = ReturnType<typeof createOutbox>;
 
 export function createOutbox(db: DataSource) {
   return {
-    /** Writes the message's row. @param now time at which the message becomes due */
+    /** Inserts a message. @param now current time, at which the message is due for its first attempt */
     async accept(executor: Executor, message: NewMessage, now: Date): Promise<number> {
       const { appId, status, content, recipients, reference, runId, personId } = message;
       const jsonTexts = [JSON.stringify(content), JSON.stringify(recipients)];
@@ -170,12 +174,15 @@ export function createOutbox(db: DataSource) {
       return row!.id;
     },
 
-    /** Notifies every sender when the transaction commits. */
+    /** Notifies the senders in all processes when the transaction of `executor` commits. */
     async announce(executor: Executor): Promise<void> {
       await rows(executor, `SELECT pg_notify('${MESSAGE_CHANNEL}', '')`);
     },
 
-    /** Claims up to `count` due messages. @param sendingByApp number of messages in progress in this process, by app */
+    /**
+     * Claims up to `count` due messages for this process. @param sendingByApp number of messages that this process is
+     * sending, by app
+     */
     async claim(
       holder: string,
       {
@@ -189,14 +196,16 @@ export function createOutbox(db: DataSource) {
     },
 
     /**
-     * Marks the message as being sent. Returns false if another process holds the message, so that this process must
-     * not send it.
+     * Marks the message as being sent. Returns false if this process no longer has the claim on the message or its
+     * lease; then this process must not send it.
      */
     async markSending(holder: string, id: number): Promise<boolean> {
-      return (await rows(db, HAND_OVER, [id, holder])).length > 0;
+      return (await rows(db, MARK_SENDING, [id, holder])).length > 0;
     },
 
-    /** Stores the outcome of an attempt. Returns false, and writes nothing, if another process holds the message. */
+    /**
+     * Stores the outcome of an attempt. Returns false and stores nothing if another process has claimed the message.
+     */
     async settle(executor: Executor, holder: string, id: number, settlement: DeliveryOutcome): Promise<boolean> {
       const { status, recipients, detail } = settlement;
       const [dueAt, providerId] =
@@ -206,8 +215,9 @@ export function createOutbox(db: DataSource) {
     },
 
     /**
-     * Releases messages for which the response to a claim of `holder` was lost. If `mayDeclareDead` is true, also
-     * releases the messages of dead processes. Returns the number of released messages.
+     * Releases messages that the process `holder` has claimed without learning so, because the database's response was
+     * lost. If `mayDeclareDead` is true, also releases the messages of processes that have stopped. Returns the number
+     * of released messages.
      */
     async releaseMessages(holder: string, knownIds: readonly number[], mayDeclareDead: boolean): Promise<number> {
       const lostMessages = mayDeclareDead ? await rows(db, RELEASE_LOST_MESSAGES) : [];
@@ -215,7 +225,7 @@ export function createOutbox(db: DataSource) {
       return lostMessages.length + orphanMessages.length;
     },
 
-    /** Stores a person's decision. Returns false if the message's status is not `unknown`. */
+    /** Stores a person's decision about a message. Returns false if the status of the message is not `unknown`. */
     async decide(
       executor: Executor,
       appId: number,
@@ -228,7 +238,7 @@ export function createOutbox(db: DataSource) {
 
     /** Returns the time at which the next message is due; null if no message is queued. */
     async nextDue(): Promise<Date | null> {
-      return (await rows<{ next: Date | null }>(db, NEXT_DUE))[0]!.next;
+      return (await rows<{ next: Date | null }>(db, SELECT_NEXT_DUE_TIME))[0]!.next;
     },
   };
 }

@@ -14,22 +14,24 @@ import type { TryOutcome } from "./try-outcome.js";
 
 /** Maximum number of messages that this process sends at the same time. */
 const SENDER_SLOTS = 100;
-/** Share of the free slots that one app can use, so that servers that never answer do not occupy all slots. */
-const APP_SHARE = 1 / 10;
-const FIRST_PAUSE_MS = 30_000;
-const LONGEST_PAUSE_MS = 3_600_000;
-/** Number of attempts to store a status. If all fail, the status of the message is unknown. */
+/** Share of the free slots that one app can use, so that slow servers of one app do not occupy all slots. */
+const APP_SHARE_OF_SLOTS = 1 / 10;
+const FIRST_RETRY_DELAY_MS = 30_000;
+const MAX_RETRY_DELAY_MS = 3_600_000;
+/**
+ * Number of attempts to store the outcome of a sent message. If all fail, the status of the message becomes `unknown`.
+ */
 const SETTLE_ATTEMPTS = 60;
-const SETTLE_AGAIN_MS = 500;
+const SETTLE_RETRY_DELAY_MS = 500;
 
 type DeliverMessage = (message: ClaimedMessage, control: DeliveryControl) => Promise<TryOutcome>;
 
 /**
- * Returns the pause before the next attempt. It doubles each time, up to an hour, with a random quarter, so that
- * retries are spread out.
+ * Returns the delay in milliseconds before the next attempt. It doubles with each attempt, up to an hour. Up to a
+ * quarter of it is subtracted at random, so that retries are spread out.
  */
-function pauseAfter(attempts: number): number {
-  const longestPauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10));
+function retryDelayMs(attempts: number): number {
+  const longestPauseMs = Math.min(MAX_RETRY_DELAY_MS, FIRST_RETRY_DELAY_MS * 2 ** Math.min(attempts - 1, 10));
   return longestPauseMs * (0.75 + Math.random() / 4);
 }
 
@@ -40,7 +42,7 @@ export function createSender(options: {
   outbox: Outbox;
   deliver: Record<"email" | "sms", DeliverMessage>;
   logEvents: LogEvents;
-  /** ID of this process in the messages that it holds. */
+  /** ID of this process, which marks the messages that it has claimed. */
   holder: string;
   now: () => number;
   log: Logger;
@@ -51,13 +53,13 @@ export function createSender(options: {
   function settlementOf(message: ClaimedMessage, outcome: Exclude<TryOutcome, { kind: "fenced" }>): DeliveryOutcome {
     const { recipients, detail } = outcome;
     if (outcome.kind === "done") return outcome;
-    const dueAt = new Date(now() + pauseAfter(message.attempts));
+    const dueAt = new Date(now() + retryDelayMs(message.attempts));
     if (dueAt <= message.giveUpAt) return { status: "queued", dueAt, recipients, detail };
     const status = recipients.some((recipient) => recipient.status === "sent") ? "sent" : "failed";
     return { status, recipients, detail };
   }
 
-  /** Stores status and log event in one transaction. Waits while the database is unavailable. */
+  /** Stores the status of a message and its log event in one transaction. Retries while the database is unavailable. */
   async function settleMessage(message: ClaimedMessage, settlement: DeliveryOutcome): Promise<void> {
     for (let attemptsLeft = SETTLE_ATTEMPTS - 1; ; attemptsLeft -= 1) {
       try {
@@ -69,12 +71,15 @@ export function createSender(options: {
         return;
       } catch (error) {
         if (attemptsLeft === 0) throw error;
-        await delay(SETTLE_AGAIN_MS);
+        await delay(SETTLE_RETRY_DELAY_MS);
       }
     }
   }
 
-  /** Makes one attempt. Unexpected errors become outcomes too, because the message would otherwise stay claimed. */
+  /**
+   * Makes one attempt to send a message. Returns an outcome even for unexpected errors, because the message would
+   * otherwise stay claimed.
+   */
   async function attemptDelivery(message: ClaimedMessage): Promise<TryOutcome> {
     let hasBegun = false;
     const mayBegin = async () => {
@@ -98,7 +103,7 @@ export function createSender(options: {
   }
 
   function startSending(message: ClaimedMessage): void {
-    // If no outcome is stored, the message is released when the lease of this process expires.
+    // If the outcome cannot be stored, another process releases the message when the lease of this process expires.
     const logUnsettled = (err: unknown) =>
       log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
     deliveries.trackDelivery(message, sendMessage(message).catch(logUnsettled));
@@ -110,11 +115,12 @@ export function createSender(options: {
     whenFree: deliveries.whenFree,
 
     /**
-     * Claims due messages while slots are free. Returns the Unix time in milliseconds of the next due message, or null.
+     * Claims and sends due messages while slots are free. Returns the Unix time in milliseconds at which the next
+     * message is due; null if none is queued for later.
      */
     async sendDue(): Promise<number | null> {
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
-        const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE));
+        const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE_OF_SLOTS));
         const claimedMessages = await outbox.claim(holder, {
           sendingByApp: deliveries.byApp(),
           share: appShare,
@@ -125,7 +131,8 @@ export function createSender(options: {
         if (claimedMessages.length === 0) break;
       }
       const next = await outbox.nextDue();
-      // A message that is already due waits for a slot, and a free slot wakes this loop.
+      // Returns null if the next message is already due: it waits for a free slot, and a freed slot starts `sendDue`
+      // again.
       return next && next.getTime() > now() ? next.getTime() : null;
     },
 

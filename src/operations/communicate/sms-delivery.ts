@@ -1,4 +1,7 @@
-/** One attempt to send a text message: by Twilio's REST API, or by a signed webhook of the app. Writes nothing. */
+/**
+ * Makes one attempt to send a text message: by Twilio's REST API, or by a signed webhook that the app has configured.
+ * Does not write to the database.
+ */
 import { createHmac } from "node:crypto";
 import { type CheckedConnections, NotConnectedError, type WebAnswer } from "../../engine/checked-connections.js";
 import { DestinationFault, type SmsDestination } from "../../rules/message-destination.js";
@@ -10,23 +13,29 @@ import { failedOutcome, type TryOutcome } from "./try-outcome.js";
 
 const DETAIL_MAX_CHARACTERS = 500;
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
-/** HTTP statuses of a provider that has certainly not accepted the message, and may accept it later. */
-const REFUSED_FOR_NOW = [408, 425, 429, 503];
+/**
+ * HTTP statuses with which a provider rejects a message temporarily: it has certainly not accepted the message, but may
+ * accept it later.
+ */
+const TEMPORARY_REJECTIONS = [408, 425, 429, 503];
 
 interface PreparedSms {
   url: URL;
   headers: Record<string, string>;
   body: string;
-  /** Name of the field in a JSON response that has the provider's ID of the message. */
+  /** Field of the provider's JSON response that contains its ID for the message. */
   idField: "sid" | "id";
 }
 
-/** Returns the signature `t=<Unix seconds>,v1=<hex>`: the HMAC-SHA256 of `<t>.<body>`. */
+/**
+ * Signs the body of a webhook. Returns `t=<Unix seconds>,v1=<hex>`, where the hexadecimal part is the HMAC-SHA256 of
+ * `<t>.<body>`.
+ */
 export function signBody(secret: string, body: string, seconds: number): string {
   return `t=${seconds},v1=${createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex")}`;
 }
 
-function twilioRequest(
+function createTwilioRequest(
   message: ClaimedMessage,
   to: string,
   destination: SmsDestination & { provider: "twilio" },
@@ -43,7 +52,7 @@ function twilioRequest(
   return { url: address, headers, body: formBody.toString(), idField: "sid" };
 }
 
-function webhookRequest(
+function createWebhookRequest(
   message: ClaimedMessage,
   to: string,
   destination: SmsDestination & { provider: "webhook" },
@@ -56,7 +65,7 @@ function webhookRequest(
   return { url: new URL(destination.url), headers, body, idField: "id" };
 }
 
-function providerIdOf({ body }: WebAnswer, field: PreparedSms["idField"]): string | null {
+function readProviderId({ body }: WebAnswer, field: PreparedSms["idField"]): string | null {
   try {
     const id = String((JSON.parse(body) as Record<string, unknown>)[field] ?? "");
     return PROVIDER_ID.test(id) ? id : null;
@@ -68,9 +77,9 @@ function providerIdOf({ body }: WebAnswer, field: PreparedSms["idField"]): strin
 export function createSmsDelivery(options: {
   connections: CheckedConnections;
   destinations: Destinations;
-  /** True if providers may have http URLs (ALLOW_PRIVATE_NETWORK). */
+  /** True if webhooks of apps may have http URLs (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
-  /** URL for a provider's delivery reports; null if the service has no public address. */
+  /** Returns the URL to which the provider sends delivery reports; null if the service has no public URL. */
   reportUrlOf: (appId: number) => string | null;
 }) {
   const { connections, destinations, allowHttp, reportUrlOf } = options;
@@ -92,10 +101,10 @@ export function createSmsDelivery(options: {
     const detail = await detailOf(appId, `${status} ${answer.body}`);
     if (status >= 200 && status < 300) {
       const sent = recipients.map((recipient) => ({ ...recipient, status: "sent" as const }));
-      return { kind: "done", status: "sent", recipients: sent, detail, providerId: providerIdOf(answer, idField) };
+      return { kind: "done", status: "sent", recipients: sent, detail, providerId: readProviderId(answer, idField) };
     }
-    if (REFUSED_FOR_NOW.includes(status)) return { kind: "later", recipients, detail };
-    // The provider may have sent the message before it failed.
+    if (TEMPORARY_REJECTIONS.includes(status)) return { kind: "later", recipients, detail };
+    // The provider may have sent the message before its error, so it is unknown whether the message was sent.
     if (status >= 500) return { kind: "done", status: "unknown", recipients, detail };
     return { kind: "done", status: status === 401 || status === 403 ? "failed" : "rejected", recipients, detail };
   }
@@ -122,8 +131,8 @@ export function createSmsDelivery(options: {
     const to = recipients[0]!.address;
     const { url, headers, body, idField } =
       destination.provider === "twilio"
-        ? twilioRequest(message, to, destination, reportUrlOf(appId))
-        : webhookRequest(message, to, destination);
+        ? createTwilioRequest(message, to, destination, reportUrlOf(appId))
+        : createWebhookRequest(message, to, destination);
     if (url.protocol !== "https:" && !allowHttp)
       return failedOutcome(message, "the setting __sms.url must be an https URL");
     if (!(await mayBegin())) return { kind: "fenced" };

@@ -5,20 +5,20 @@ import type { Executor } from "../../data/database.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { ClaimedMessage, DeliveryOutcome, MessageStatus, Recipient } from "./outbox.js";
 
-const NAMED_RECIPIENTS = 10;
+const MAX_LOGGED_RECIPIENTS = 10;
 
 /**
- * Returns the emitter of a status event. The event has the same cause as the message, so that the limit on chains of
- * runs also counts runs that messages start.
+ * Returns the emitter of a log event about a message. The event has the same cause as the message. So the limit on
+ * chains of runs also counts runs that such events start.
  */
-export const emitterOf = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "personId">): Emitter => ({
+export const messageEmitter = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "personId">): Emitter => ({
   kind: "api",
   credentialId: 0,
   personId,
   runId,
 });
 
-/** Type of the event by the new status of the message. */
+/** Type of the log event that a message's new status causes. */
 export const EVENT_BY_STATUS: Partial<Record<MessageStatus | "delayed", string>> = {
   delivered: "email.delivered",
   delayed: "email.delayed",
@@ -28,12 +28,13 @@ export const EVENT_BY_STATUS: Partial<Record<MessageStatus | "delayed", string>>
 };
 
 export function eventData(messageId: number | null, recipients: readonly Recipient[], detail: string | null): object {
-  const to = recipients.slice(0, NAMED_RECIPIENTS).map(({ address }) => address);
+  const to = recipients.slice(0, MAX_LOGGED_RECIPIENTS).map(({ address }) => address);
   return { messageId, to, recipients: recipients.length, detail };
 }
 
 /**
- * Emits `email.delayed` after the first temporary refusal, and `email.rejected` if recipients were refused permanently.
+ * Emits the log event `email.delayed` after the first temporary rejection of an e-mail, and `email.rejected` if the
+ * server permanently rejected recipients.
  */
 export async function emitStatus(
   logEvents: LogEvents,
@@ -49,7 +50,7 @@ export async function emitStatus(
     (recipient) => recipient.status === "rejected" && !settledBefore.has(recipient.address),
   );
   const emitEvent = (type: string, of: readonly Recipient[]) =>
-    logEvents.emit(executor, emitterOf(message), appId, { type, data: eventData(id, of, detail) });
+    logEvents.emit(executor, messageEmitter(message), appId, { type, data: eventData(id, of, detail) });
   if (status === "queued" && !wasDelayed)
     await emitEvent(
       "email.delayed",

@@ -1,8 +1,8 @@
-/** Type of the outcome of one attempt to send an e-mail or a text message. */
+/** Type for the outcome of one attempt to send an e-mail or a text message. */
 import type { ClaimedMessage, MessageStatus, Recipient } from "./outbox.js";
 
 export type TryOutcome =
-  /** Final status: the message is not sent again. */
+  /** Final outcome: the service makes no further attempt to send the message. */
   | {
       kind: "done";
       status: Extract<MessageStatus, "sent" | "rejected" | "failed" | "unknown">;
@@ -10,12 +10,12 @@ export type TryOutcome =
       detail: string;
       providerId?: string | null;
     }
-  /** Refused for now: nothing was sent, and a later attempt may succeed. */
+  /** Temporary rejection: the message was not sent to all recipients, and a later attempt may succeed. */
   | { kind: "later"; recipients: Recipient[]; detail: string }
-  /** Another process holds the message, so that this process did not send it. */
+  /** Another process has claimed the message, so this process did not send it. */
   | { kind: "fenced" };
 
-/** Returns the outcome of a message that cannot be sent with the current settings. */
+/** Returns a final outcome for a message that cannot be sent with the app's current settings. */
 export function failedOutcome({ recipients }: ClaimedMessage, detail: string): TryOutcome {
   return { kind: "done", status: "failed", recipients, detail };
 }

@@ -1,6 +1,6 @@
 /**
- * Shows editors what a user of the app can read and write under the stored access rules, or under rules that are not
- * saved yet. Stores nothing.
+ * Shows editors what a certain user of the app can read and write in a data source, under the stored access rules or
+ * under rules that are not saved yet. Stores nothing.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -17,33 +17,33 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { DataSourceReference } from "./entries.js";
 import { visibleColumns } from "./entry.js";
 import type { FoundEntries } from "./entry-reads.js";
-import { type EntryRights, hashedOf, type Rights } from "./entry-rights.js";
+import { type EntryRights, hashedColumnSet, type Rights } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 
-/** Maximum number of example entries in the result of a trial. */
-const EXAMPLE_ENTRIES = 20;
+/** Maximum number of entries that the result of a trial contains as examples. */
+const MAX_EXAMPLE_ENTRIES = 20;
 
-/** Decision of the access rules about one operation. */
+/** Decision of the access rules about one operation (select, insert, update, delete). */
 export interface VerbDecision {
   verb: EntryVerb;
   allowed: boolean;
-  /** Index of the rule that decides, from 0; null if none matches. */
+  /** Index of the rule that decides about the operation, counted from 0; null if no rule matches the user. */
   rule: number | null;
-  /** Columns of the data source that the user may read or, for insert and update, write. */
+  /** Columns that the user may read (select, delete) or write (insert, update). */
   columns: string[];
-  /** Columns that the `where` (select, delete) or the data (insert, update) must contain. */
+  /** Columns that a request must contain: in `where` for select and delete, in the data for insert and update. */
   required: readonly string[];
-  /** Reason why the operation is not allowed although a rule matches; otherwise null. */
+  /** Reason why the operation is denied although a rule matches the user; otherwise null. */
   reason: string | null;
 }
 
 export interface AccessTrial {
-  /** User without hashed columns; null for an anonymous visitor. */
+  /** The tested user, without hashed columns; null for an anonymous visitor. */
   user: UserData | null;
   verbs: VerbDecision[];
-  /** The first matching entries; null if reading is not allowed. */
+  /** First entries that the user can read; null if the user may not read. */
   entries: FoundEntries["entries"] | null;
-  /** Reason why reading is not allowed. */
+  /** Reason why the user may not read entries; otherwise null. */
   reason: string | null;
 }
 
@@ -53,7 +53,7 @@ const TRIAL_SHAPE: Shape = {
 
 const SELECT_ENTRY_DATA = "SELECT data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
-const reasonOf = (error: unknown): string => {
+const actionErrorMessage = (error: unknown): string => {
   if (error instanceof ActionError) return error.message;
   throw error;
 };
@@ -69,8 +69,9 @@ export function createAccessTrials(options: {
   const { db, sources, rights, searches } = options;
 
   /**
-   * Returns the data of the user to test with; null for an anonymous visitor. @throws REQUEST_INVALID,
-   * DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
+   * Returns the data of the user to test with; null for an anonymous visitor. `input` refers to an entry or contains
+   * the data.
+   * @throws REQUEST_INVALID, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
    */
   async function userOf(appId: number, input: unknown): Promise<UserData | null> {
     if (input === undefined || input === null) return null;
@@ -97,7 +98,7 @@ export function createAccessTrials(options: {
     const rule = at < 0 ? null : at;
     try {
       const { mayTouch, required } = userRights.grant(source, verb);
-      const hiddenColumns = verb === "select" || verb === "delete" ? hashedOf(source) : new Set<string>();
+      const hiddenColumns = verb === "select" || verb === "delete" ? hashedColumnSet(source) : new Set<string>();
       const columns = source.columns.filter((column) => mayTouch(column) && !hiddenColumns.has(column));
       return { verb, allowed: true, rule, columns, required, reason: null };
     } catch {
@@ -113,26 +114,26 @@ export function createAccessTrials(options: {
     reserve?: ReserveBytes,
   ): Promise<Pick<AccessTrial, "entries" | "reason">> {
     try {
-      // A page must name the columns that the rule requires in its `where`. If the request has no `where`, the trial
-      // adds these conditions.
+      // The `where` of a page must contain the columns that the access rule requires. If `input` is missing, these
+      // conditions are used as the `where`.
       const testedWhere = input ?? testsAsWhere(userRights.grant(source, "select").tests);
       const { entries } = await searches.find(
         userRights,
         source,
-        { ...(testedWhere !== null && { where: testedWhere }), limit: EXAMPLE_ENTRIES },
+        { ...(testedWhere !== null && { where: testedWhere }), limit: MAX_EXAMPLE_ENTRIES },
         reserve,
       );
       return { entries, reason: null };
     } catch (error) {
-      return { entries: null, reason: reasonOf(error) };
+      return { entries: null, reason: actionErrorMessage(error) };
     }
   }
 
   return {
     /**
      * Returns the decision for each operation, and the first entries that the user can read.
-     * @param body `{user, accessRules, where}`. Defaults: an anonymous visitor, the stored rules, and the `where` that
-     *   the rules require
+     * @param body `{user, accessRules, where}`. If fields are missing, tests an anonymous visitor, the stored rules,
+     *   and the `where` that the rules require
      * @throws ActionError REQUEST_INVALID that names the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
      */
     async runTrial({ appId, ref }: DataSourceReference, body: unknown, reserve?: ReserveBytes): Promise<AccessTrial> {

@@ -1,6 +1,7 @@
 /**
- * Signs users of an app in to its pages. A user is an entry of a data source with a hashed column, such as a password.
- * The sign-in belongs to the page's credential. It ends when a compared value of the entry changes.
+ * Signs users of an app in to its pages. Each user is an entry of a data source that has a hashed column, such as a
+ * password. The sign-in belongs to the page's credential. It ends when a value changes that the sign-in compared, such
+ * as the password.
  */
 import type { DataSource as Database } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -16,20 +17,20 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
 import { digestParts, type SignInAttempts } from "./sign-in-attempts.js";
 
-/** The user who is signed in to a page: an entry, without its hashed columns. */
+/** The user who is signed in to a page: the entry of the user, without hashed columns. */
 export interface AppUser {
   id: number;
   dataSourceId: number;
   data: EntryData;
   /**
-   * Kinds of address that the user has proven with a code since the sign-in, each with the time of the proof in ISO
-   * 8601. Absent if the user has proven none.
+   * Channels (e-mail, text message) by which the user has entered a correct code since the sign-in, each with the time
+   * in ISO 8601. Missing if there is none.
    */
   verified?: Partial<Record<VerificationChannel, string>>;
 }
 
 /**
- * An e-mail address or phone number that a user has proven with a code, and the column of the user's entry that
+ * An e-mail address or phone number that a user has confirmed with a code, and the column of the user's entry that
  * contains it.
  */
 export interface AddressProof {
@@ -40,24 +41,24 @@ export interface AddressProof {
 }
 
 /**
- * SQL condition that ignores sign-ins at data sources that no longer contain users. A sign-in counts if its data source
- * has `isUsers`, or if the user has proven an address: then the data source is the one in the verification setting.
- * Earlier releases also stored sign-ins at other data sources.
+ * SQL condition for sign-ins that are still valid after changes of the data source. The data source must have
+ * `isUsers`, or the user must have confirmed an address with a code. Sign-ins at other data sources, which earlier
+ * releases stored, are ignored.
  */
-const HOLDS_USERS = "(source.is_users OR session.verified <> '{}')";
+const IS_USER_SIGN_IN = "(source.is_users OR session.verified <> '{}')";
 
-const SELECT_APP_USER = `
+const SELECT_SIGNED_IN_USER = `
   SELECT entry.id, entry.data_source_id AS "dataSourceId", entry.data, source.hashed_columns AS hashed, session.columns, session.proof,
          session.verified, session.pending
     FROM app_user_session AS session
     JOIN data_source AS source ON source.app_id = session.app_id AND source.id = session.data_source_id
     JOIN data_source_entry AS entry
       ON entry.app_id = session.app_id AND entry.id = session.entry_id AND entry.data_source_id = session.data_source_id
-   WHERE session.credential_id = $1 AND session.app_id = $2 AND ${HOLDS_USERS}`;
+   WHERE session.credential_id = $1 AND session.app_id = $2 AND ${IS_USER_SIGN_IN}`;
 
 /**
- * Selects the first matching entry, so that a later entry with the same address cannot take over the sign-in. The query
- * reads all matches before it selects one. So its duration does not reveal whether an entry exists.
+ * Selects the first matching entry, so that a later entry with the same address cannot take over the account. The query
+ * reads all matching entries before it selects one, so that its duration does not reveal whether an entry exists.
  */
 const SELECT_CANDIDATE = `
   WITH found AS MATERIALIZED (
@@ -73,8 +74,8 @@ const SAVE_SIGN_IN = `
         proof = excluded.proof, verified = excluded.verified, pending = excluded.pending, created_at = clock_timestamp()`;
 
 /**
- * Adds a proof. $1 is the credential, $2 the app, $3 the data source, $4 the entry, $5 the proof. Changes nothing if
- * the user who requested the code is no longer signed in.
+ * Adds a confirmed address to a sign-in. $1 is the credential, $2 the app, $3 the data source, $4 the entry, $5 the
+ * confirmation. Updates no row if the user who requested the code is no longer signed in.
  */
 const ADD_PROOF = `
   UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false
@@ -83,8 +84,11 @@ const ADD_PROOF = `
 /* Selects an entry of a data source. $1 is the app, $2 the data source, $3 the entry. */
 const SELECT_ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
-/** Returns a digest of the entry's values in these columns. A sign-in ends when the digest changes. */
-const proofOf = (data: EntryData, columns: readonly string[]): Buffer =>
+/**
+ * Returns a digest of the entry's values in the columns that a sign-in compared. The sign-in ends when the digest
+ * changes.
+ */
+const digestComparedValues = (data: EntryData, columns: readonly string[]): Buffer =>
   digestParts(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
 
 const wrongValuesError = (): ActionError => new ActionError("UNAUTHORIZED", "no user with these values");
@@ -98,7 +102,8 @@ interface AppUserRow extends AppUser {
 }
 
 /**
- * A validated request to sign in: the data source, the values that identify the entry, and the secrets that prove it.
+ * A validated sign-in request: the data source, the values that identify the entry, and the secrets that the user
+ * entered.
  */
 type SignInRequest = ReturnType<typeof parseSignIn> & { source: StoredDataSource };
 
@@ -107,14 +112,14 @@ export type AppUsers = ReturnType<typeof createAppUsers>;
 export function createAppUsers(options: {
   db: Database;
   attempts: SignInAttempts;
-  /** True if a sign-in to the app needs a second factor. */
+  /** Returns true if the app requires a second factor for each sign-in. */
   needsSecondFactor: (appId: number) => Promise<boolean>;
 }) {
   const { db, attempts, needsSecondFactor } = options;
 
   /**
-   * True if all secrets match the entry's hashes. Hashes are computed even without an entry, so that the duration does
-   * not reveal whether the entry exists.
+   * True if all entered secrets match the hashes in the entry. Computes hashes even if `appUser` is undefined, so that
+   * the duration does not reveal whether the entry exists.
    */
   async function provesIdentity(secrets: EntryData, appUser: EntryData | undefined, turn: HashTurn): Promise<boolean> {
     let isProven = appUser !== undefined;
@@ -126,17 +131,17 @@ export function createAppUsers(options: {
   }
 
   /**
-   * Returns the user who is signed in with the page's credential. Returns null if no user is signed in, if the entry is
-   * removed, or if a value that the sign-in compared has changed. `pending` is true if the second factor is still
-   * missing: then requests of the page count as anonymous.
+   * Returns the user who is signed in with the page's credential. Returns null if no user is signed in, if the user's
+   * entry was removed, or if a value has changed that the sign-in compared. `pending` is true if the second factor is
+   * still missing; the page's requests then count as anonymous.
    */
   async function findSignedInUser(
     credentialId: number | null,
     appId: number,
   ): Promise<(AppUser & { pending: boolean }) | null> {
     if (credentialId === null) return null;
-    const [appUser] = await preparedRows<AppUserRow>(db, "app-user", SELECT_APP_USER, [credentialId, appId]);
-    if (!appUser?.proof.equals(proofOf(appUser.data, appUser.columns))) return null;
+    const [appUser] = await preparedRows<AppUserRow>(db, "app-user", SELECT_SIGNED_IN_USER, [credentialId, appId]);
+    if (!appUser?.proof.equals(digestComparedValues(appUser.data, appUser.columns))) return null;
     const { id, dataSourceId, data, hashed, verified, pending: needsCode } = appUser;
     const visibleData = visibleColumns(data, (column) => !hashed.includes(column));
     return {
@@ -149,8 +154,8 @@ export function createAppUsers(options: {
   }
 
   /**
-   * Returns the user who is signed in with the page's credential; null if no user is, or if the second factor is
-   * missing.
+   * Returns the user who is signed in with the page's credential. Returns null if no user is signed in, or if the
+   * second factor is still missing.
    */
   async function userOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
     const appUser = await findSignedInUser(credentialId, appId);
@@ -167,7 +172,7 @@ export function createAppUsers(options: {
     verified: AppUser["verified"] = {},
   ): Promise<void> {
     const needsCode = await needsSecondFactor(appId);
-    const session = [credentialId, appId, id, entryId, JSON.stringify(columns), proofOf(data, columns)];
+    const session = [credentialId, appId, id, entryId, JSON.stringify(columns), digestComparedValues(data, columns)];
     await rows(db, SAVE_SIGN_IN, [...session, JSON.stringify(verified), needsCode]);
   }
 
@@ -177,15 +182,18 @@ export function createAppUsers(options: {
     signedIn: findSignedInUser,
     userOfCredential,
 
-    /** Returns the user who is signed in to the calling page; null if no user is, or if the caller is not a page. */
+    /**
+     * Returns the user who is signed in to the caller's page. Returns null if no user is signed in, or if the caller is
+     * not a page.
+     */
     async userOf(caller: Caller | null): Promise<AppUser | null> {
       if (caller?.appId == null || (caller.kind !== "viewer" && caller.kind !== "live")) return null;
       return userOfCredential(caller.credentialId, caller.appId);
     },
 
     /**
-     * Validates the sign-in data of a page.
-     * @throws DATA_SOURCE_ACCESS_DENIED for a data source without users, or a where without a hashed column;
+     * Validates a page's sign-in request.
+     * @throws DATA_SOURCE_ACCESS_DENIED if the data source contains no users, or `where` contains no hashed column;
      *   REQUEST_INVALID
      */
     parseSignInRequest(source: StoredDataSource, where: unknown): SignInRequest {
@@ -194,8 +202,8 @@ export function createAppUsers(options: {
     },
 
     /**
-     * Signs in the page's user.
-     * @throws UNAUTHORIZED, the same for a wrong password and an unknown user; RATE_LIMIT_EXCEEDED, OVERLOADED
+     * Signs a user in to the caller's page.
+     * @throws UNAUTHORIZED, both for a wrong password and for an unknown user; RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async signIn(caller: Caller, { source, known, secrets, subjects }: SignInRequest): Promise<AppUser> {
       const normalize = textHooks(source.hooks, null);
@@ -218,8 +226,8 @@ export function createAppUsers(options: {
     },
 
     /**
-     * Signs in the page's user without a password, because a code has proven the address. Returns false if the entry no
-     * longer has this address.
+     * Signs a user in to the caller's page without a password, because the user has confirmed an address with a code.
+     * Returns false if the user's entry no longer has this address.
      */
     async signInByProof(caller: Caller, source: StoredDataSource, proof: AddressProof): Promise<boolean> {
       const { entryId, column, address, by } = proof;
@@ -230,8 +238,8 @@ export function createAppUsers(options: {
     },
 
     /**
-     * Records in the current sign-in that the user has proven an address. Returns false if the user is no longer signed
-     * in.
+     * Records in the current sign-in that the user has confirmed an address with a code. Returns false if the user is
+     * no longer signed in.
      */
     async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: AddressProof): Promise<boolean> {
       const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];

@@ -1,19 +1,22 @@
-/** Deletes changes that are too old for subscriptions to resume from, and expired sign-in failures, in small batches. */
+/**
+ * Deletes two kinds of old rows in small batches: changes that are too old for subscriptions to resume from, and
+ * expired counts of failed sign-ins.
+ */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 
-const CLEANUP_EVERY_MS = 60_000;
+const CLEANUP_INTERVAL_MS = 60_000;
 const ROWS_PER_BATCH = 1_000;
 /**
- * Changes are stored for this time. It must be longer than the validity of a subscriber's position
+ * Time for which changes of entries are stored. It must be longer than the validity of a subscriber's position
  * (entry-positions.ts).
  */
 const CHANGES_KEPT_FOR = "15 minutes";
 
 /**
- * Removes old changes, and stores the ID of the newest removed change of each data source. A subscription that wants to
- * resume from an earlier position must read all entries again.
+ * Deletes old changes. Stores for each data source the ID of the newest deleted change. A subscription with an earlier
+ * position cannot resume, and must read all entries again.
  */
 const DELETE_OLD_CHANGES = `
   WITH old AS (
@@ -39,13 +42,13 @@ export function createChangeUpkeep({ db }: { db: Database }) {
   }
 
   return {
-    /** Removes old rows. Returns the Unix time in milliseconds of the next call. */
+    /** Deletes old changes and failed sign-ins. Returns the Unix time in milliseconds at which to call it next. */
     async clean(): Promise<number> {
       await deleteAll(DELETE_OLD_CHANGES);
       await deleteAll(DELETE_OLD_FAILURES);
-      return Date.now() + CLEANUP_EVERY_MS;
+      return Date.now() + CLEANUP_INTERVAL_MS;
     },
-    /** Stops a running cleanup after its batch. */
+    /** Stops a running cleanup after its current batch. */
     stop(): void {
       isStopped = true;
     },

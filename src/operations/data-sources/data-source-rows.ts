@@ -9,32 +9,35 @@ import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { type EntityReference, referenceKey, referenceParameters } from "../../rules/reference.js";
 import type { IndexDefinition } from "./index-definitions.js";
 
-/** Notification channel. A message is the ID of an app with a changed or removed data source. */
+/** PostgreSQL notification channel. A message is the ID of an app in which a data source was changed or removed. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
 
-/** Maximum age of a cached row. It limits how long a process uses an old row if a notification is lost. */
+/**
+ * Maximum time in milliseconds for which a data source is cached. It limits how long a process uses an outdated row if
+ * a notification is lost.
+ */
 const CACHE_MAX_AGE_MS = 5_000;
-const CACHED_MAX = 5_000;
+const CACHE_MAX_ENTRIES = 5_000;
 
 export interface StoredDataSource {
   id: number;
   appId: number;
   organizationId: number;
   name: string;
-  /** Columns in the order in which they first appeared. */
+  /** Names of the columns, in the order in which they first occurred in entries. */
   columns: string[];
   accessRules: AccessRule[];
   hooks: EntryHook[];
-  /** Columns that a hook hashes, or has hashed before. No caller can read them. */
+  /** Columns that a hook hashes now or has hashed in the past. No caller can read their values. */
   hashedColumns: string[];
   indexes: IndexDefinition[];
-  /** True if the entries are users of the app, so that a page can sign in as one of them. */
+  /** True if each entry is a user of the app, so that a page can sign in as this user. */
   isUsers: boolean;
   createdAt: Date;
   updatedAt: Date;
 }
 
-/** Data source as it is returned to callers. Times are ISO 8601. */
+/** A data source in the form that callers receive. Times are ISO 8601. */
 export type DataSourceView = Omit<StoredDataSource, "createdAt" | "updatedAt" | "hashedColumns"> & {
   createdAt: string;
   updatedAt: string;
@@ -47,18 +50,18 @@ export const DATA_SOURCE_COLUMNS = `
 const SELECT_DATA_SOURCE = `
   SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 AND (name = $2 OR id = $3::bigint)`;
 
-export function viewOf({ hashedColumns: _, createdAt, updatedAt, ...row }: StoredDataSource): DataSourceView {
+export function toDataSourceView({ hashedColumns: _, createdAt, updatedAt, ...row }: StoredDataSource): DataSourceView {
   return { ...row, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
 }
 
 type SourceCheck = (executor: Executor, appId: number, id: number, precondition: ExpectedTags) => Promise<void>;
 
-const sourceCheck =
+const createSourceCheck =
   (sql: string): SourceCheck =>
   async (executor, appId, id, precondition) => {
     const [row] = await rows<StoredDataSource>(executor, sql, [appId, id]);
     if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
-    requireCurrent(viewOf(row), precondition);
+    requireCurrent(toDataSourceView(row), precondition);
   };
 
 const SELECT_BY_ID = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 AND id = $2`;
@@ -66,39 +69,42 @@ const SELECT_BY_ID = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_i
 const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
 
 /**
- * Blocks other operations that remove or replace all entries of the data source, until the transaction ends. Take this
- * lock before any row lock. Such an operation locks the entries first and the data source's row last. An update of an
- * entry does the same, so that the two cannot deadlock.
+ * Blocks all other operations that remove or replace all entries of the data source, until the transaction ends. Take
+ * this lock before any row lock. Afterwards lock entries before the row of the data source, as an update of an entry
+ * does, so that no deadlock can occur.
  */
 export async function lockWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
 }
 
 /**
- * Blocks operations that remove or replace all entries of the data source, until the transaction ends. Inserting
- * entries or a snapshot locks the data source's row first, because of the foreign key. This is the opposite order of
- * `lockWholeSource`, so take this lock before to avoid a deadlock.
- * @throws ActionError DATA_SOURCE_NOT_FOUND if the data source was removed before the lock was granted
+ * Blocks operations that remove or replace all entries of the data source, until the transaction ends. Call it before
+ * inserting entries or a snapshot. An insert locks the data source's row first, because of the foreign key. Operations
+ * that use `lockWholeSource` lock this row last, so without this lock a deadlock could occur.
+ * @throws ActionError DATA_SOURCE_NOT_FOUND if the data source was removed while this function waited for the lock
  */
-export async function shareWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
+export async function lockWholeSourceShared(executor: Executor, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock_shared(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
   await checkSource(executor, appId, id, undefined);
 }
 
 /**
- * Checks that the data source exists and has the expected version. Locks nothing. @throws DATA_SOURCE_NOT_FOUND,
- * RESOURCE_CHANGED
+ * Checks that the data source exists and meets the precondition (`If-Match`). Takes no lock.
+ * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
  */
-export const checkSource = sourceCheck(SELECT_BY_ID);
+export const checkSource = createSourceCheck(SELECT_BY_ID);
 
 /**
- * Locks the data source's row until the transaction ends, and checks its version. @throws DATA_SOURCE_NOT_FOUND,
+ * Locks the data source's row until the transaction ends, and checks the precondition (`If-Match`).
+ * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+ */
+export const lockSource = createSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
+
+/**
+ * Deletes the data source's row, and checks the precondition (`If-Match`). @throws DATA_SOURCE_NOT_FOUND,
  * RESOURCE_CHANGED
  */
-export const lockSource = sourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
-
-/** Deletes the data source's row if it has the expected version. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
-export const deleteSource = sourceCheck(
+export const deleteSource = createSourceCheck(
   `DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS}`,
 );
 
@@ -115,15 +121,15 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
   notifications.onGap(forgetSources);
 
   return {
-    /** Clears this cache in every process when the transaction of `executor` commits. */
+    /** Clears the cache of data sources in all processes when the transaction of `executor` commits. */
     async notifyChanged(executor: Executor, appId: number): Promise<void> {
       await rows(executor, `SELECT pg_notify('${DATA_SOURCE_CHANNEL}', $1)`, [String(appId)]);
     },
 
-    /** Clears this process's cache. Call it after a change has been committed. */
+    /** Clears the cache of data sources in this process. Call it after a change was committed. */
     clearCache: forgetSources,
 
-    /** Returns the data source from the cache or the database. @throws DATA_SOURCE_NOT_FOUND */
+    /** Returns the data source with this ID or name, from the cache or the database. @throws DATA_SOURCE_NOT_FOUND */
     async find(appId: number, ref: EntityReference): Promise<StoredDataSource> {
       const key = `${appId}:${referenceKey(ref)}`;
       const cached = cachedSources.get(key);
@@ -133,7 +139,7 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
       const values = [appId, ...referenceParameters(ref)];
       const [row] = await preparedRows<StoredDataSource>(db, "find-data-source", SELECT_DATA_SOURCE, values);
       if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
-      if (cachedSources.size >= CACHED_MAX) cachedSources.clear();
+      if (cachedSources.size >= CACHE_MAX_ENTRIES) cachedSources.clear();
       if (epochBefore === epoch) cachedSources.set(key, { row, until: now + CACHE_MAX_AGE_MS });
       return row;
     },

@@ -1,4 +1,4 @@
-/** Operations on data sources: lists them, creates them with their first entries, changes and removes them. */
+/** Operations of callers on data sources: list, create with first entries, change and remove. */
 import type { DataSource as Database } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -23,12 +23,12 @@ import {
   deleteSource,
   lockWholeSource,
   type StoredDataSource,
-  viewOf,
+  toDataSourceView,
 } from "./data-source-rows.js";
 import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
 import { removeEntriesExcept } from "./entry-statements.js";
-import { checkIndexes } from "./index-definitions.js";
-import { checkUnique, type SourceDefinitions } from "./source-definitions.js";
+import { validateIndexes } from "./index-definitions.js";
+import { rejectUniqueOnHashed, type SourceDefinitions } from "./source-definitions.js";
 
 const LIST_DATA_SOURCES = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id`;
 
@@ -38,13 +38,13 @@ const SELECT_TOTAL_SIZE = `
 
 const UNRESTRICTED_GRANT = { mayTouch: () => true, required: [], tests: {}, fingerprint: "everything" };
 
-/** Returns NAME_ALREADY_EXISTS for the database's error about a duplicate name, and other errors unchanged. */
+/** Converts the database's error for a duplicate name to NAME_ALREADY_EXISTS. Returns other errors unchanged. */
 export function toNameTakenError(error: unknown): unknown {
   if (!isDuplicate(error)) return error;
   return new ActionError("NAME_ALREADY_EXISTS", "another data source of this app already has this name");
 }
 
-/** The data source to change. The change is rejected if the data source no longer has one of the expected versions. */
+/** The data source to change. If its ETag is not in `precondition`, the change is rejected. */
 export interface DataSourceTarget {
   appId: number;
   ref: EntityReference;
@@ -86,26 +86,27 @@ export function createDataSources(options: {
 
   return {
     /**
-     * Lists the app's data sources. Before it reads them, it calls `reserve` with their total size in bytes. @throws
-     * errors of `reserve`
+     * Lists the app's data sources. First calls `reserve` with their total size in bytes.
+     * @throws the errors of `reserve`
      */
     async list(appId: number, reserve?: ReserveBytes): Promise<DataSourceView[]> {
       const [sizeRow] = await rows<{ bytes: number }>(db, SELECT_TOTAL_SIZE, [appId]);
       await reserve?.(sizeRow!.bytes);
-      return (await rows<StoredDataSource>(db, LIST_DATA_SOURCES, [appId])).map(viewOf);
+      return (await rows<StoredDataSource>(db, LIST_DATA_SOURCES, [appId])).map(toDataSourceView);
     },
 
-    /** Returns a data source. @throws DATA_SOURCE_NOT_FOUND */
+    /** Returns the data source with this ID or name. @throws DATA_SOURCE_NOT_FOUND */
     async get(appId: number, ref: EntityReference): Promise<DataSourceView> {
-      return viewOf(await sources.find(appId, ref));
+      return toDataSourceView(await sources.find(appId, ref));
     },
 
     /**
-     * Creates a data source with its first entries. @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY,
-     * NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
+     * Creates a data source, with entries if the body contains them.
+     * @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED,
+     *   OVERLOADED
      */
     async create(caller: Caller, appId: number, body: unknown): Promise<DataSourceView> {
-      const fields = parseNewDataSource(body, checkIndexes);
+      const fields = parseNewDataSource(body, validateIndexes);
       const {
         name,
         columns = [],
@@ -116,7 +117,7 @@ export function createDataSources(options: {
         ...more
       } = fields;
       const hashedColumns = [...new Set(hashedColumnsOf(hooks))];
-      checkUnique(requestedIndexes, hashedColumns);
+      rejectUniqueOnHashed(requestedIndexes, hashedColumns);
       const { isUsers = false } = more;
       checkUsersMark(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
       await checkCount(appId);
@@ -148,19 +149,19 @@ export function createDataSources(options: {
     },
 
     /**
-     * Changes the fields that the body contains; other fields keep their values. @throws as `create`;
-     * DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+     * Changes the fields of a data source that the body contains. Other fields keep their values.
+     * @throws the errors of `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
      */
     async update(
       caller: Caller,
       { appId, ref, precondition }: DataSourceTarget,
       body: unknown,
     ): Promise<DataSourceView> {
-      const fields = parseDataSourceChange(body, checkIndexes);
+      const fields = parseDataSourceChange(body, validateIndexes);
       const { indexes: requestedIndexes } = fields;
       const { id, indexes: before, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
       const hashed = [...hashedColumns, ...hashedColumnsOf(fields.hooks ?? [])];
-      checkUnique(requestedIndexes ?? before, hashed);
+      rejectUniqueOnHashed(requestedIndexes ?? before, hashed);
       checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
       checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
@@ -176,16 +177,20 @@ export function createDataSources(options: {
       return this.get(appId, { id });
     },
 
-    /** Removes the data source with its entries and snapshots. @throws ActionError DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+    /**
+     * Deletes the data source with its entries and snapshots. @throws ActionError DATA_SOURCE_NOT_FOUND,
+     * RESOURCE_CHANGED
+     */
     async remove(caller: Caller, { appId, ref, precondition }: DataSourceTarget): Promise<void> {
       const source = await sources.find(appId, ref);
       await db.transaction(async (manager) => {
         await lockWholeSource(manager, appId, source.id);
         await checkSource(manager, appId, source.id, precondition);
-        // Entries are removed in batches, because one statement for millions of entries would exceed the statement timeout.
+        // Deletes the entries in batches. A single statement for millions of entries would exceed the statement
+        // timeout.
         await removeEntriesExcept(manager, source, [], { entries: -1, bytes: 0 });
-        // The data source's row is deleted last, because an update of an entry also locks the entry first and the data
-        // source second. The opposite order would deadlock.
+        // Deletes the data source's row last. An update of an entry also locks the entry first and the data source's
+        // row second; the opposite order could cause a deadlock.
         await deleteSource(manager, appId, source.id, precondition);
         await recordChange(manager, caller, {
           appId,

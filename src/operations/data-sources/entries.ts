@@ -1,6 +1,6 @@
 /**
- * Operations on entries that callers can request. Each operation finds the data source, checks the caller's rights,
- * validates the request, and calls the module that does the work.
+ * Operations of callers on the entries of data sources. Each operation finds the data source, checks the caller's
+ * rights, validates the request, and calls the module that does the work.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -18,11 +18,11 @@ import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { type AdmittedRequest, throwDeferred } from "../access/gate.js";
 import type { LiveSource } from "../records/live-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
-import { type Entry, entryView, type StoredEntry } from "./entry.js";
+import { type Entry, type StoredEntry, toEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
 import type { CommitResult, EntryCommits } from "./entry-commits.js";
 import type { EntryExport, EntryExportOptions } from "./entry-export.js";
-import type { EntryFeed, EntryNews } from "./entry-feed.js";
+import type { EntryChangeMessage, EntryFeed } from "./entry-feed.js";
 import type { EntryImports, ImportResult } from "./entry-imports.js";
 import type { FoundEntries } from "./entry-reads.js";
 import type { EntryRights, Rights } from "./entry-rights.js";
@@ -32,7 +32,7 @@ import type { EntryWrites } from "./entry-writes.js";
 import type { RecentQueries, RecentQuery } from "./recent-queries.js";
 import type { CsvLayout } from "./row-streams.js";
 
-/** An app and one of its data sources. */
+/** Identifies an app and one of its data sources by ID or name. */
 export interface DataSourceReference {
   appId: number;
   ref: EntityReference;
@@ -40,11 +40,11 @@ export interface DataSourceReference {
 
 /** A file to import into a data source. */
 export interface ImportFile {
-  /** True to keep the existing entries; false to replace them. */
+  /** True to keep the existing entries of the data source; false to replace them. */
   keepsExisting: boolean;
-  /** Yields the rows of the file. It is called only after the caller's rights have been checked. */
+  /** Returns an iterator over the rows of the file. It is called only after the caller's rights have been checked. */
   rows: () => AsyncIterable<unknown>;
-  /** Receives the layout of the file (such as delimiter and columns) while the file is read. */
+  /** Object whose fields (such as delimiter and columns) are set while the file is read. */
   layout?: CsvLayout;
 }
 
@@ -73,9 +73,10 @@ export function createEntries(options: {
   const { db, sources, changes, writes, commits, imports, versions, searches, recent, exports, feed } = options;
 
   /**
-   * Finds the data source and the caller's rights on it. A caller with none of these rights gets only the error for the
-   * missing right. So such a caller does not learn whether the data source exists, or whether the request is valid.
-   * @param verbs the access rules must allow at least one of these operations; callers that are not pages may run all
+   * Finds the data source and the caller's rights on it. A caller with none of the rights for `verbs` always gets the
+   * same error. So it does not learn whether the data source exists, or whether the request is valid.
+   * @param verbs operations of which the access rules must allow at least one; callers that are not pages may use all
+   *   operations
    */
   async function openSource(visit: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
     const rights = await options.rights.of(visit);
@@ -92,7 +93,7 @@ export function createEntries(options: {
     if (!mayNameById(grant)) throw accessDenied();
     const [entry] = await rows<StoredEntry>(db, SELECT_ENTRY, [source.appId, source.id, id]);
     if (!entry || !meetsTests(entry.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
-    return entryView(entry, source.id, rights.scopeForId(source)!.canSee);
+    return toEntry(entry, source.id, rights.scopeForId(source)!.canSee);
   }
 
   return {
@@ -104,7 +105,10 @@ export function createEntries(options: {
       return readOne(rights, source, id);
     },
 
-    /** Returns a page of entries, or the result of an aggregate. @throws as `get`; REQUEST_INVALID */
+    /**
+     * Returns a page of matching entries, or the result of an aggregate function. @throws the errors of `get`;
+     * REQUEST_INVALID
+     */
     async find(
       visit: AdmittedRequest,
       target: DataSourceReference,
@@ -125,8 +129,9 @@ export function createEntries(options: {
     },
 
     /**
-     * Returns the name of the data source, and an iterator over the text of the export: all entries that the caller can
-     * see. @throws as `get`
+     * Exports all entries that the caller can see. Returns the name of the data source and an iterator over the
+     * exported text.
+     * @throws the errors of `get`
      */
     async export(visit: AdmittedRequest, target: DataSourceReference, options: EntryExportOptions) {
       const { rights, source } = await openSource(visit, target, "select");
@@ -134,17 +139,17 @@ export function createEntries(options: {
       return { name: source.name, texts: exports.exportRows(source, source.columns, scope, options) };
     },
 
-    /** Subscribes to changes as they are committed. @throws as `get`; REQUEST_INVALID */
+    /** Subscribes to committed changes of entries. @throws the errors of `get`; REQUEST_INVALID */
     async follow(
       visit: AdmittedRequest,
       target: DataSourceReference,
       options: { where: unknown; since: unknown },
-    ): Promise<LiveSource<EntryNews>> {
+    ): Promise<LiveSource<EntryChangeMessage>> {
       const { source } = await openSource(visit, target, "select");
       return feed.follow(visit, source, options);
     },
 
-    /** Removes all entries that match a `where`. @param query an object with the field `where` */
+    /** Deletes all entries that match a `where`. @param query an object with the field `where` */
     async removeWhere(
       visit: AdmittedRequest,
       target: DataSourceReference,
@@ -208,12 +213,12 @@ export function createEntries(options: {
       return versions.list(await sources.find(appId, ref));
     },
 
-    /** Lists the shapes of recent queries, each with the index that serves it. */
+    /** Lists the shapes of recent queries on the data source, each with the index that it can use. */
     async listQueries({ appId, ref }: DataSourceReference): Promise<RecentQuery[]> {
       return recent.list(await sources.find(appId, ref));
     },
 
-    /** Replaces all entries by those of a snapshot. @throws VERSION_NOT_FOUND */
+    /** Replaces all entries of the data source by the entries of a snapshot. @throws VERSION_NOT_FOUND */
     async restore(
       visit: AdmittedRequest,
       target: DataSourceReference,

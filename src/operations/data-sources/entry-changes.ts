@@ -1,6 +1,6 @@
 /**
  * Commits a change of a data source's entries. One transaction writes the entries, their log events and the new counts,
- * and notifies subscribers. Validates nothing.
+ * and notifies subscribers. Performs no validation.
  */
 import type { DataSource as Database, EntityManager } from "typeorm";
 import { duplicatedIndex, type Executor, isMissingReference, isRefusedData, rows } from "../../data/database.js";
@@ -24,15 +24,15 @@ import type { DeletedEntries } from "./entry-statements.js";
 import type { HookMessages, HookMessenger } from "./hook-messages.js";
 import { isUniqueIndexName, uniqueColumns } from "./index-definitions.js";
 
-/** Notification channel. A message is `appId:dataSourceId` of a data source with changed entries. */
+/** PostgreSQL notification channel. A message is `appId:dataSourceId` of a data source whose entries have changed. */
 export const ENTRY_CHANNEL = "svc_entry";
 
 /**
- * Maximum number of entries in a change that subscribers receive entry by entry. After a larger change they must read
- * all entries again.
+ * Maximum number of changed entries for which subscribers receive a change entry by entry. After a larger change, they
+ * must read all entries again.
  */
-export const LISTED_ENTRIES = 10_000;
-/** Maximum JSON bytes of the replaced entries in a change that subscribers receive entry by entry. */
+export const MAX_LISTED_ENTRIES = 10_000;
+/** Maximum size of the replaced entries' JSON in bytes for which subscribers receive a change entry by entry. */
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
 const NEW_COLUMNS = `
@@ -42,10 +42,10 @@ const NEW_COLUMNS = `
    WHERE app_id = $1 AND id = $2 AND NOT columns @> $3::jsonb`;
 
 /**
- * Updates the counts of a data source. $1 is the app, $2 the data source, $3 and $4 the added entries and bytes, $5
- * true for a bulk change, $6 the inserted IDs, $7 the replaced entries, $8 the audit entry or null, $9 the person, $10
- * the credential. The statement locks the row with the counts before the change gets its ID. So a subscriber that sees
- * a change also sees all changes with lower IDs.
+ * Updates the counts of a data source and inserts the change. $1 is the app, $2 the data source, $3 and $4 are the
+ * added entries and bytes, $5 is true for a bulk change, $6 are the inserted IDs, $7 the replaced entries; $8 is the
+ * audit entry or null, $9 the person, $10 the credential. The statement locks the row with the counts before the change
+ * gets its ID. So a subscriber that sees a change also sees all changes with lower IDs.
  */
 const UPDATE_SOURCE_SIZE = `
   WITH tally AS (
@@ -65,13 +65,14 @@ const UPDATE_SOURCE_SIZE = `
     FROM tally`;
 
 /**
- * The caller that writes entries: the emitter of the log events, and the e-mail address of the page's signed-in user.
+ * The caller that writes entries. Contains the emitter for log events, and the e-mail address of the user who is signed
+ * in to the caller's page.
  */
 export interface EntryWriter {
   emitter: Emitter;
   userEmail: string | null;
-  /** True if an error message may contain the column's name, because the writer can access the column. */
-  mayName(source: StoredDataSource, column: string): boolean;
+  /** Returns true if an error message may contain the column's name, because the caller can access the column. */
+  mayNameColumn(source: StoredDataSource, column: string): boolean;
 }
 
 interface ChangeNotice {
@@ -80,17 +81,20 @@ interface ChangeNotice {
   columns: readonly string[];
 }
 
-/** Collects the changes of one transaction: how many entries it writes, their IDs, and their earlier states. */
+/**
+ * Collects the changes of one transaction: the number of entries that it writes, their IDs, and their states before the
+ * change.
+ */
 export class EntryChange {
-  readonly met: NewColumnCollector;
+  readonly newColumns: NewColumnCollector;
   readonly events: ChangeNotice[] = [];
   readonly inserted: number[] = [];
-  /** Earlier states of entries, each as JSON. */
+  /** States of the changed entries before the change, each as JSON text. */
   readonly replaced: string[] = [];
   private replacedBytes = 0;
   /**
-   * Name of an operation, such as an import, that is logged as one event for any number of entries; null to log small
-   * changes entry by entry.
+   * Name of an operation, such as an import, that is logged as one event for all its entries; null to log changes entry
+   * by entry.
    */
   operation: string | null = null;
   counts = { inserted: 0, updated: 0, deleted: 0 };
@@ -101,7 +105,7 @@ export class EntryChange {
     readonly source: StoredDataSource,
     private readonly messages: HookMessages,
   ) {
-    this.met = new NewColumnCollector(source.columns);
+    this.newColumns = new NewColumnCollector(source.columns);
   }
 
   get isBulk(): boolean {
@@ -109,38 +113,38 @@ export class EntryChange {
     return this.operation !== null || inserted + updated + deleted > BULK_ENTRIES;
   }
 
-  /** True if subscribers receive the change entry by entry; false if they must read all entries again. */
+  /** True if subscribers receive the change entry by entry. If false, they must read all entries again. */
   get isSentByEntry(): boolean {
     const { inserted, updated, deleted } = this.counts;
     const listed = this.inserted.length === inserted && this.replaced.length === updated + deleted;
-    return listed && inserted + updated + deleted <= LISTED_ENTRIES;
+    return listed && inserted + updated + deleted <= MAX_LISTED_ENTRIES;
   }
 
   /**
-   * Number of entries, and bytes of their earlier states, that can still be added while subscribers receive the change
-   * entry by entry.
+   * Number of entries, and total bytes of their states before the change, that can still be added. A larger change is
+   * not sent entry by entry.
    */
   get remainingCapacity(): { entries: number; bytes: number } {
     const { inserted, updated, deleted } = this.counts;
-    const entries = LISTED_ENTRIES - inserted - updated - deleted;
+    const entries = MAX_LISTED_ENTRIES - inserted - updated - deleted;
     return { entries: Math.max(0, entries), bytes: Math.max(0, REPLACED_MAX_BYTES - this.replacedBytes) };
   }
 
   addInserted(id: number, data: Record<string, unknown>, bytes: number): void {
     this.counts.inserted += 1;
     this.bytes += bytes;
-    this.met.addColumnsOf(data);
-    if (this.inserted.length < LISTED_ENTRIES) this.inserted.push(id);
+    this.newColumns.addColumnsOf(data);
+    if (this.inserted.length < MAX_LISTED_ENTRIES) this.inserted.push(id);
     if (this.events.length >= BULK_ENTRIES) return;
     this.messages.add("insert", id, data);
     this.events.push({ event: "create", id, columns: Object.keys(data) });
   }
 
-  /** Adds an updated entry. @param columns columns that the request wrote */
+  /** Adds one updated entry to the change. @param columns columns that the request has written */
   addUpdated(before: StoredEntry, data: Record<string, unknown>, columns: readonly string[], bytes: number): void {
     this.counts.updated += 1;
     this.bytes += bytes;
-    this.met.addColumnsOf(data);
+    this.newColumns.addColumnsOf(data);
     this.storeEarlierState(before, false);
     if (this.events.length >= BULK_ENTRIES) return;
     this.messages.add("update", before.id, data);
@@ -157,8 +161,8 @@ export class EntryChange {
   }
 
   /**
-   * Counts entries that one statement removed. @param images earlier states of the entries, each as JSON; null if they
-   * exceed `remainingCapacity`
+   * Counts entries that one statement has removed.
+   * @param images JSON of the removed entries; null if they exceed `remainingCapacity`
    */
   addRemovedBatch({ count, bytes, images }: DeletedEntries): void {
     this.addCounted({ deleted: count }, -bytes);
@@ -168,7 +172,10 @@ export class EntryChange {
     }
   }
 
-  /** Counts entries that one statement inserted. @param ids IDs of the entries; null if there are too many to list */
+  /**
+   * Counts entries that one statement has inserted. @param ids IDs of the inserted entries; null if there are too many
+   * to list
+   */
   addInsertedBatch(ids: readonly number[] | null, counts: { count: number; bytes: number }): void {
     this.addCounted({ inserted: counts.count }, counts.bytes);
     this.addIds(ids);
@@ -179,14 +186,14 @@ export class EntryChange {
     for (const id of ids ?? []) this.inserted.push(id);
   }
 
-  /** Counts entries of a bulk change without their IDs. */
+  /** Counts entries of a large change without listing their IDs. */
   addCounted(counts: Partial<typeof this.counts>, bytes: number): void {
     for (const [name, count] of Object.entries(counts)) this.counts[name as keyof typeof this.counts] += count;
     this.bytes += bytes;
   }
 
   private storeEarlierState({ id, data, order, createdAt, updatedAt }: StoredEntry, removed: boolean): void {
-    if (this.replacedBytes > REPLACED_MAX_BYTES || this.replaced.length >= LISTED_ENTRIES) return;
+    if (this.replacedBytes > REPLACED_MAX_BYTES || this.replaced.length >= MAX_LISTED_ENTRIES) return;
     const image = JSON.stringify({ id, data, order, createdAt, updatedAt, removed });
     this.replacedBytes += image.length;
     if (this.replacedBytes <= REPLACED_MAX_BYTES) this.replaced.push(image);
@@ -194,17 +201,21 @@ export class EntryChange {
 }
 
 /**
- * Returns the error for a repeated value in a unique index. The message never contains values. It names the columns
- * only if the writer can access all of them.
+ * Returns the error for a value that already exists in a unique index. The message never contains the value. It names
+ * the columns only if the caller can access all of them.
  */
-function duplicateError(source: StoredDataSource, { mayName }: EntryWriter, index: string | undefined): ActionError {
+function duplicateError(
+  source: StoredDataSource,
+  { mayNameColumn: mayName }: EntryWriter,
+  index: string | undefined,
+): ActionError {
   const columns = uniqueColumns(source, source.indexes, index);
   if (!columns?.every((column) => mayName(source, column))) return new ActionError("ENTRY_ALREADY_EXISTS");
   const names = columns.map((column) => JSON.stringify(column)).join(", ");
   return new ActionError("ENTRY_ALREADY_EXISTS", `an entry with the same ${names} already exists`, { columns });
 }
 
-/** Translates the database's error about entries that it cannot store. */
+/** Converts database errors about entries that cannot be stored to ActionErrors. Returns other errors unchanged. */
 function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWriter): unknown {
   if (isMissingReference(error)) return new ActionError("DATA_SOURCE_NOT_FOUND");
   const duplicateIndex = duplicatedIndex(error);
@@ -220,8 +231,8 @@ function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWr
 export type EntryChanges = ReturnType<typeof createEntryChanges>;
 
 /**
- * Creates the function that commits changes of entries. @param quotaBytes maximum total size of one app's entries; 0
- * means unlimited
+ * Creates the function that commits changes of entries.
+ * @param quotaBytes maximum total size of one app's entries in bytes; 0 for no limit
  */
 export function createEntryChanges(options: {
   db: Database;
@@ -243,7 +254,7 @@ export function createEntryChanges(options: {
     const store = (event: { type: string; data: Record<string, unknown> }, dataSourceEntryId: number | null) =>
       logEvents.store(emitter, source.appId, { ...event, ...eventSubject, dataSourceEntryId }, executor);
     if (change.isBulk) {
-      const columns = [...source.columns, ...change.met.added];
+      const columns = [...source.columns, ...change.newColumns.added];
       await store(importEvent({ operation: operation ?? "commit", ...counts }, columns, userEmail), null);
       return;
     }
@@ -251,14 +262,14 @@ export function createEntryChanges(options: {
   }
 
   async function finishChange(change: EntryChange, { emitter }: EntryWriter): Promise<void> {
-    const { executor, source, counts, met, bytes } = change;
+    const { executor, source, counts, newColumns: met, bytes } = change;
     const sourceKey = [source.appId, source.id];
     if (met.added.length > 0) await rows(executor, NEW_COLUMNS, [...sourceKey, JSON.stringify(met.added)]);
     const addedEntries = counts.inserted - counts.deleted;
     const subscriberNotice = change.isSentByEntry
       ? [false, change.inserted, `[${change.replaced.join(",")}]`]
       : [true, [], "[]"];
-    // Writes of pages are recorded only as log events, so that visitors cannot fill the audit log.
+    // Writes by pages get no entry in the audit log, only log events, so that visitors cannot fill the audit log.
     const changeHeadJson = isVisitor(emitter) ? null : JSON.stringify(entryChangeSummary(source.id, change));
     const by = [changeHeadJson, emitter.personId, emitter.credentialId || null];
     const values = [...sourceKey, addedEntries, bytes, ...subscriberNotice, ...by];
@@ -278,10 +289,10 @@ export function createEntryChanges(options: {
 
   return {
     /**
-     * Runs `work` in a transaction, and stores its log events, messages of hooks, counts and notice to subscribers in
-     * the same transaction.
+     * Runs `work` in a transaction. The same transaction stores the log events, the messages of hooks and the new
+     * counts, and notifies subscribers.
      * @param sends operations ("insert", "update") whose hooks send messages for this change
-     * @throws errors of `work`; REQUEST_INVALID if the change exceeds a quota, ENTRY_ALREADY_EXISTS,
+     * @throws the errors of `work`; REQUEST_INVALID if the change exceeds a quota, ENTRY_ALREADY_EXISTS,
      *   RATE_LIMIT_EXCEEDED
      */
     async commit<T>(
@@ -300,7 +311,7 @@ export function createEntryChanges(options: {
         await emitEntryEvent(made, writer);
         if (!made.isBulk) await messages.store(manager);
         await finishChange(made, writer);
-        columnsAdded = made.met.added.length > 0;
+        columnsAdded = made.newColumns.added.length > 0;
         if (columnsAdded) await sources.notifyChanged(manager, source.appId);
         return done;
       };
@@ -313,7 +324,7 @@ export function createEntryChanges(options: {
   };
 }
 
-/** Stores the counts of a new data source. Its first entries emit no log events. */
+/** Stores the counts of a new data source with its first entries. These entries cause no log events. */
 export async function insertInitialCounts(
   executor: Executor,
   { appId, id }: StoredDataSource,

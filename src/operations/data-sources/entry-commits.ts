@@ -1,6 +1,6 @@
 /**
- * Inserts, changes and removes many entries in one transaction, as listed in a commit. Also removes all entries of a
- * `where`.
+ * Writes a commit: a request that inserts, changes and removes many entries in one transaction. Also removes entries
+ * that another module has locked.
  */
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES } from "../../limits.js";
@@ -10,37 +10,37 @@ import type { CommitInput, EntryData } from "../../rules/entries/entry-input.js"
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { hashTurn } from "../records/hashes.js";
 import type { IntakeLimiter } from "../records/intake.js";
-import { type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
+import { lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import { createEntryValidator, type ReadyEntry, toReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import {
-  dataOf,
-  insertTexts,
+  insertEntryTexts,
   type LockedEntry,
   lockEntries,
+  readEntryData,
   removeEntries,
   removeEntriesExcept,
   splitIntoBatches,
-  updateTexts,
+  updateEntryTexts,
 } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { replacementData, requireUnchangedEntry, visibleEntryOf } from "./entry-writes.js";
 
-/** Response to a commit: the written entries, or the numbers of inserted, updated and deleted entries. */
+/** Response to a commit: the written entries, or only the numbers of inserted, updated and deleted entries. */
 export type CommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
 /**
- * Bytes of entries that are validated before other requests get a turn. Validating this many bytes takes some
+ * Bytes of entries to validate before the event loop handles other requests. Validating this many bytes takes some
  * milliseconds.
  */
-const VALIDATED_AT_ONCE_BYTES = 256 * 1024;
+const VALIDATED_BYTES_PER_TURN = 256 * 1024;
 const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Maximum JSON bytes of entries in the response to a commit. A commit with `returnEntries` that exceeds this size is
- * rejected.
+ * Maximum size in bytes of the entries in the response to a commit. A commit with `returnEntries` whose entries are
+ * larger is rejected.
  */
 const RETURNED_MAX_BYTES = 8 * 1024 * 1024;
 
@@ -51,25 +51,27 @@ interface CommitGrants {
 }
 
 /**
- * Returns the caller's grants for the operations in the commit; null for an operation that the commit does not contain.
+ * Returns the caller's grants for the operations in a commit. The grant for an operation that the commit does not
+ * contain is null.
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
-function grantsOf(rights: Rights, source: StoredDataSource, commit: CommitInput): CommitGrants {
+function commitGrantsOf(rights: Rights, source: StoredDataSource, commit: CommitInput): CommitGrants {
   const hasRemovals = commit.deletes.length > 0 || !commit.append;
   const commitGrants = {
     insert: commit.inserts.length > 0 ? rights.grant(source, "insert") : null,
     update: commit.updates.length > 0 ? rights.grant(source, "update") : null,
     delete: hasRemovals ? rights.grant(source, "delete") : null,
   };
-  // An empty commit must not reveal whether the data source exists.
+  // An empty commit also requires a right. Otherwise it would reveal whether the data source exists.
   if (!commitGrants.insert && !commitGrants.update && !commitGrants.delete) rights.grant(source, "insert");
   if (commitGrants.delete) rejectUnfilteredRemoval(commitGrants.delete, commit.append);
   return commitGrants;
 }
 
 /**
- * Rejects a removal by ID if the access rule requires columns in the `where`. Also rejects replacing all entries
- * (`append` is false) if the rule tests entries: that would remove entries that the caller cannot access.
+ * Rejects removals that the access rule cannot check. If the rule requires columns in the `where`, a removal by ID is
+ * rejected. If the rule tests entries, replacing all entries (`append` is false) is rejected, because it would remove
+ * entries that the caller cannot access.
  * @throws ActionError DATA_SOURCE_ACCESS_DENIED
  */
 function rejectUnfilteredRemoval(grant: EntryGrant, append: boolean): void {
@@ -80,7 +82,8 @@ const entryNotFound = (id: number): ActionError =>
   new ActionError("ENTRY_NOT_FOUND", `the data source has no entry with the ID ${id}`);
 
 /**
- * Checks that all entries exist. @throws ENTRY_NOT_FOUND, also for entries that the access rule hides from the caller
+ * Checks that all entries with these IDs were found and locked.
+ * @throws ENTRY_NOT_FOUND for a missing entry, and for one that the access rule hides from the caller
  */
 function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: readonly number[]): void {
   const missingId = ids.find((id) => !lockedEntries.has(id));
@@ -92,7 +95,7 @@ export type EntryCommits = ReturnType<typeof createEntryCommits>;
 export function createEntryCommits(options: { changes: EntryChanges; intake: IntakeLimiter; versions: EntryVersions }) {
   const { changes, intake, versions } = options;
 
-  /** Collects entries for the response, up to a limit. */
+  /** Collects the written entries for the response. Throws if they exceed RETURNED_MAX_BYTES. */
   function createReturnedCollector(rights: Rights, source: StoredDataSource, isWanted: boolean) {
     const entries: Entry[] = [];
     let bytes = 0;
@@ -121,7 +124,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     returnedEntries: ReturnedEntries,
   ) {
     const entryTexts = newEntries.map(({ text }) => text);
-    const stored = await insertTexts(change.executor, change.source, entryTexts);
+    const stored = await insertEntryTexts(change.executor, change.source, entryTexts);
     for (const [at, { data, text }] of newEntries.entries()) {
       change.addInserted(stored[at]!.id, data, Buffer.byteLength(text));
       returnedEntries.add({ ...stored[at]!, data }, text, Object.keys(input[at]!));
@@ -140,7 +143,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     const entries = [...updatesById.keys()].map((id) => lockedEntries.get(id)!).sort((a, b) => a.id - b.id);
     for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {
       const entryTexts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
-      for (const before of await dataOf(executor, source, batch)) {
+      for (const before of await readEntryData(executor, source, batch)) {
         const { data: input, precondition } = updatesById.get(before.id)!;
         if (!meetsTests(before.data, grant.tests)) throw entryNotFound(before.id);
         requireUnchangedEntry(rights, source, before, precondition);
@@ -148,8 +151,8 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
         const wholeData = commit.extend
           ? { ...before.data, ...dataToWrite }
           : replacementData(source, before.data, dataToWrite);
-        // Columns that the caller cannot see keep their values.
-        const mergedData = commit.extend ? wholeData : { ...hiddenFrom(grant, before.data), ...wholeData };
+        // Columns that the caller cannot access keep their values.
+        const mergedData = commit.extend ? wholeData : { ...inaccessibleColumns(grant, before.data), ...wholeData };
         const { data, text } = toReadyEntry(mergedData, `entry ${before.id}`);
         const done = (updatedAt: Date) => {
           change.addUpdated(
@@ -162,13 +165,14 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
         };
         entryTexts.push({ id: before.id, text, done });
       }
-      const updateTimes = await updateTexts(executor, source, entryTexts);
+      const updateTimes = await updateEntryTexts(executor, source, entryTexts);
       for (const { id, done } of entryTexts) done(updateTimes.get(id)!);
     }
   }
 
   /**
-   * Removes locked entries. Records their earlier states in `change` if subscribers receive the change entry by entry.
+   * Removes locked entries. If subscribers receive the change entry by entry, adds the removed entries to `change`;
+   * otherwise only counts them.
    */
   async function removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryGrant): Promise<void> {
     const { source, executor } = change;
@@ -177,7 +181,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       const { entries: most, bytes: mostBytes } = change.remainingCapacity;
       const isSentByEntry = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
       if (hasTests || isSentByEntry || change.counts.deleted + batch.length <= BULK_ENTRIES) {
-        for (const [at, before] of (await dataOf(executor, source, batch)).entries()) {
+        for (const [at, before] of (await readEntryData(executor, source, batch)).entries()) {
           if (!meetsTests(before.data, grant.tests)) throw entryNotFound(before.id);
           change.addRemoved(before, batch[at]!.bytes);
         }
@@ -203,10 +207,10 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     const returnedEntries = createReturnedCollector(rights, source, commit.returnEntries);
     const namedIds = [...commit.updates.map(({ id }) => id), ...commit.deletes];
     if (!commit.append) {
-      await shareWholeSource(executor, source.appId, source.id);
+      await lockWholeSourceShared(executor, source.appId, source.id);
       await versions.snapshot(change, rights.writer, "commit");
-      // `removeEntriesExcept` also locks the entries in `namedIds`, so that all entries are locked in the order of
-      // their IDs.
+      // `removeEntriesExcept` locks all entries, including those in `namedIds`, in the order of their IDs, so that no
+      // deadlock can occur.
       change.addRemovedBatch(await removeEntriesExcept(executor, source, namedIds, change.remainingCapacity));
     }
     const lockedEntries = await lockEntries(executor, source, namedIds);
@@ -228,7 +232,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     source: StoredDataSource,
     commit: CommitInput,
   ): Promise<ValidatedCommit> {
-    const commitGrants = grantsOf(rights, source, commit);
+    const commitGrants = commitGrantsOf(rights, source, commit);
     const { trusted } = rights.caller;
     const insertedEntries: ReadyEntry[] = [];
     const updates = new Map<number, EntryData>();
@@ -238,12 +242,12 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     const validateUpdate =
       commitGrants.update && createEntryValidator(source, "update", { grant: commitGrants.update, trusted, turn });
     let bytes = 0;
-    let untilPause = VALIDATED_AT_ONCE_BYTES;
+    let untilPause = VALIDATED_BYTES_PER_TURN;
     const count = async ({ text }: ReadyEntry) => {
       bytes += Buffer.byteLength(text);
       untilPause -= text.length;
       if (untilPause > 0) return;
-      untilPause = VALIDATED_AT_ONCE_BYTES;
+      untilPause = VALIDATED_BYTES_PER_TURN;
       await nextEventLoopTurn();
     };
     for (const [at, data] of commit.inserts.entries()) {
@@ -263,7 +267,8 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     removeAll,
 
     /**
-     * Writes all parts of a commit, or nothing if one part fails. @throws the errors of inserts, updates and removals
+     * Writes all parts of a commit. If one part fails, writes nothing. @throws the errors of inserts, updates and
+     * removals
      */
     async commit(rights: Rights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
       const validated = await validateCommit(rights, source, commit);
@@ -286,7 +291,10 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   };
 }
 
-/** Returns the operations whose hooks send messages: those in the request's `runHooks` that the commit contains. */
+/**
+ * Returns the operations whose hooks send messages: those in the request's `runHooks` for which the commit contains
+ * entries.
+ */
 function sendingVerbsOf({ inserts: insertedEntries, updates, runHooks }: CommitInput): HookVerb[] {
   const done = { insert: insertedEntries.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);
@@ -296,11 +304,11 @@ interface ValidatedCommit {
   grants: CommitGrants;
   inserts: ReadyEntry[];
   updates: Map<number, EntryData>;
-  /** Size of all entries as JSON. */
+  /** Total size of all entries of the commit as JSON, in bytes. */
   bytes: number;
 }
 
-/** Returns the values of the columns that the writer cannot write. */
-function hiddenFrom(grant: EntryGrant, data: EntryData): EntryData {
+/** Returns the values of those columns that the caller cannot access. */
+function inaccessibleColumns(grant: EntryGrant, data: EntryData): EntryData {
   return Object.fromEntries(Object.entries(data).filter(([column]) => !grant.mayTouch(column)));
 }

@@ -1,12 +1,15 @@
-/** Counts matching entries: exactly if the count is cheap, otherwise as an estimate from a sample. */
+/**
+ * Counts the entries that match a filter. The count is exact if it is cheap to compute; otherwise it is an estimate
+ * from a sample of entries.
+ */
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
-import { type DataSourceKey, entriesOf } from "./entry-rows.js";
+import { type DataSourceKey, entryConditionSql } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
 export interface CountedEntries {
   total: number;
-  /** True if `total` is an estimate. */
+  /** True if `total` is an estimate; missing if it is exact. */
   about?: true;
 }
 
@@ -16,20 +19,22 @@ interface CountFilter {
   ids?: readonly number[] | undefined;
 }
 
-/** Maximum cost of an exact count in units of PostgreSQL's planner: some 40 ms of one core. */
-const EXACT_COST_MAX = 5_000;
-/** Number of positions, spread over all entries, at which a sample reads entries. */
+/** Maximum cost of an exact count, in cost units of PostgreSQL's planner. This cost takes some 40 ms of one core. */
+const EXACT_COUNT_MAX_COST = 5_000;
+/**
+ * Number of positions at which a sample reads entries. The positions are spread over all entries of the data source.
+ */
 const SAMPLE_POSITIONS = 400;
 /** Number of consecutive entries that a sample reads at each position. */
-const SAMPLE_RUN = 5;
+const ENTRIES_PER_SAMPLE_POSITION = 5;
 /**
- * Maximum size of an entry in a sample. Larger entries are left out, because decompressing them costs too much for an
- * estimate.
+ * Maximum size in bytes of an entry in a sample. Larger entries are ignored, because decompressing them is too slow for
+ * an estimate.
  */
 const SAMPLED_MAX_BYTES = 64 * 1024;
 /**
- * The fractional parts of its multiples spread evenly between 0 and 1. So the positions of a sample do not follow a
- * pattern in the entries.
+ * The fractional parts of the multiples of this number are spread evenly between 0 and 1. The positions of a sample are
+ * computed from them, so that they do not follow a pattern in the entries.
  */
 const GOLDEN_RATIO = "0.6180339887498949";
 
@@ -37,16 +42,18 @@ interface QueryPlan {
   "QUERY PLAN": { Plan: { "Total Cost": number; "Plan Rows": number } }[];
 }
 
-/** Creates the function that counts matching entries. */
+/** Creates the function that counts the entries that match a filter. */
 export function createEntryCounts(read: ReadRows) {
-  /** Returns the planner's estimate for a query: its cost, and its number of rows. */
+  /** Returns the cost and the number of rows that PostgreSQL's planner estimates for a query. */
   async function explainPlan(appId: number, select: string, values: readonly unknown[]) {
     const [row] = await read<QueryPlan>(appId, `EXPLAIN (FORMAT JSON) ${select}`, values);
     const { "Total Cost": cost, "Plan Rows": rows } = row!["QUERY PLAN"][0]!.Plan;
     return { cost, rows };
   }
 
-  /** Reads a sample of entries. Returns how many entries it read, and how many of them match. */
+  /**
+   * Reads a sample of entries. Returns the number of entries in the sample, and how many of them match the condition.
+   */
   async function sampleEntries(key: DataSourceKey, condition: string, statement: Statement) {
     const entries = `data_source_entry WHERE app_id = ${statement.bind(key.appId, "bigint")} AND data_source_id = ${statement.bind(key.id, "integer")}`;
     const sql = `
@@ -57,7 +64,7 @@ export function createEntryCounts(read: ReadRows) {
         SELECT DISTINCT ON (run.id) run.* FROM ends CROSS JOIN generate_series(0, ${SAMPLE_POSITIONS - 1}) AS place
          CROSS JOIN LATERAL (
            SELECT * FROM ${entries} AND "order" >= low + (high - low) * mod(place * ${GOLDEN_RATIO}, 1)::float8
-            ORDER BY "order", id LIMIT ${SAMPLE_RUN}) run)
+            ORDER BY "order", id LIMIT ${ENTRIES_PER_SAMPLE_POSITION}) run)
       SELECT count(*) AS seen, count(*) FILTER (WHERE ${condition}) AS matching FROM e WHERE bytes <= ${SAMPLED_MAX_BYTES}`;
     const [row] = await read<{ seen: number; matching: number }>(key.appId, sql, statement.values);
     return row!;
@@ -65,8 +72,8 @@ export function createEntryCounts(read: ReadRows) {
 
   return {
     /**
-     * Counts the entries that match a filter. @param further returns more SQL conditions on the entry, whose alias is
-     * `e`
+     * Counts the entries that match a filter.
+     * @param further returns additional SQL conditions; in them, the alias of the entry is `e`
      */
     async count(
       key: DataSourceKey,
@@ -74,10 +81,10 @@ export function createEntryCounts(read: ReadRows) {
       further: (statement: Statement) => Promise<string[]>,
     ): Promise<CountedEntries> {
       const statement = new Statement();
-      const conditions = [entriesOf(key, filter, statement, "e"), ...(await further(statement))];
+      const conditions = [entryConditionSql(key, filter, statement, "e"), ...(await further(statement))];
       const fromClause = `FROM data_source_entry e WHERE ${conditions.join(" AND ")}`;
       const matchingPlan = await explainPlan(key.appId, `SELECT 1 ${fromClause}`, statement.values);
-      if (matchingPlan.cost <= EXACT_COST_MAX) {
+      if (matchingPlan.cost <= EXACT_COUNT_MAX_COST) {
         const [row] = await read<{ total: number }>(
           key.appId,
           `SELECT count(*) AS total ${fromClause}`,
@@ -86,10 +93,10 @@ export function createEntryCounts(read: ReadRows) {
         return row!;
       }
       const all = new Statement();
-      const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entriesOf(key, { scope: { canSee: () => true, filter: null }, where: null }, all, "e")}`;
+      const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entryConditionSql(key, { scope: { canSee: () => true, filter: null }, where: null }, all, "e")}`;
       const { rows } = await explainPlan(key.appId, wholeQuery, all.values);
       const { seen: sampled, matching: matched } = await sampleEntries(key, conditions.join(" AND "), statement);
-      // A sample without a match is less precise than the planner's estimate.
+      // If no entry of the sample matches, the estimate of PostgreSQL's planner is more precise than the sample.
       const total =
         matched === 0 ? Math.min(matchingPlan.rows, rows / Math.max(1, sampled)) : (rows * matched) / sampled;
       return { total: Math.round(total), about: true };

@@ -1,22 +1,22 @@
 /**
- * Computes the message that a subscriber receives after changes: entries that start to match the subscriber's `where`,
- * change while they match, or stop matching. Has no state.
+ * Computes the message that a subscriber receives after changes of entries. It lists the entries that start to match
+ * the subscriber's `where`, that change while they match, and that stop matching. Has no state.
  */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { type EntryView, type RawRow, sourceOf, viewOf } from "./entry-rows.js";
+import { type EntryView, entrySource, type RawRow, rowToEntryView } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
 /**
- * Maximum number of entries in one message. Entries that the subscriber cannot see, or that do not match its `where`,
- * do not count.
+ * Maximum number of entries in one message. Only entries that the subscriber can see and that match its `where` are
+ * counted.
  */
 const ENTRIES_PER_MESSAGE = 1_000;
 
-/** An entry as it was before a change. */
+/** State of an entry before a change. */
 interface EntryImage {
   id: number;
   data: object;
@@ -25,7 +25,7 @@ interface EntryImage {
   updatedAt: string;
 }
 
-/** A change as stored by entry-changes.ts. */
+/** A change of entries in the form in which entry-changes.ts stores it. */
 export interface StoredChange {
   id: number;
   bulk: boolean;
@@ -36,42 +36,48 @@ export interface StoredChange {
 export interface EntryDifferences {
   inserted: EntryView[];
   updated: EntryView[];
-  /** Entries that were deleted or no longer match, each in its last state that the subscriber could see. */
+  /** Entries that were deleted or no longer match. Each is in the last state that matched. */
   deleted: EntryView[];
 }
 
-type Row = RawRow & { was: boolean; is: boolean; changed: string[] | null };
+type DifferenceRow = RawRow & { was: boolean; is: boolean; changed: string[] | null };
 
-/** Returns the changed entries by ID, each with its state before the first change; null for a new entry. */
-function touchedEntries(changes: readonly StoredChange[]): Map<number, EntryImage | null> {
+/**
+ * Returns the entries that the changes affect, by ID. The value is the entry's state before the first change; null for
+ * an entry that did not exist.
+ */
+function affectedEntries(changes: readonly StoredChange[]): Map<number, EntryImage | null> {
   const imagesById = new Map<number, EntryImage | null>();
   for (const { inserted, replaced } of changes) {
-    // A restore removes entries and inserts them again with the same IDs. So removals are added before inserts.
+    // A restore first removes entries and then inserts them with the same IDs, so removals are handled before inserts.
     for (const image of replaced) if (!imagesById.has(image.id)) imagesById.set(image.id, image);
     for (const id of inserted) if (!imagesById.has(id)) imagesById.set(id, null);
   }
   return imagesById;
 }
 
-function matchCondition(
+function matchConditionSql(
   alias: string,
   { scope, where }: { scope: EntryScope; where: unknown },
   statement: Statement,
 ): string {
-  const filter = compileWhere(scope.filter, sourceOf(alias, FULL_SCOPE.canSee), statement);
-  return `${filter} AND ${compileWhere(where, sourceOf(alias, scope.canSee), statement)}`;
+  const filter = compileWhere(scope.filter, entrySource(alias, FULL_SCOPE.canSee), statement);
+  return `${filter} AND ${compileWhere(where, entrySource(alias, scope.canSee), statement)}`;
 }
 
-/** SQL array of the top-level columns that differ between the earlier and the present state, compared as `jsonb`. */
-const SELECT_CHANGED_ENTRIES = `
+/**
+ * SQL array of the top-level columns whose values differ, compared as `jsonb`, between the earlier state `b` and the
+ * current state `e` of an entry.
+ */
+const CHANGED_COLUMNS_SQL = `
   ARRAY(SELECT key FROM jsonb_each(b.doc) AS old (key, was) FULL JOIN jsonb_each(e.doc) AS new (key, is_now) USING (key)
          WHERE old.was IS DISTINCT FROM new.is_now)`;
 
 /**
- * Reads the entries that the changes affect, and compares their earlier with their present state.
- * @param requested the subscriber's rights and `where`. `onlyVisible` leaves out entries whose visible columns and
- *   order are unchanged
- * @returns null if the entries do not fit into one message, or a change does not list its entries
+ * Reads the entries that the changes affect, and compares their earlier states with their current states.
+ * @param requested the subscriber's rights and `where`. If `onlyVisible` is true, entries are left out if their order
+ *   and their visible columns have not changed
+ * @returns null if the entries do not fit into one message, or if a change does not list its entries
  */
 export async function readDifferences(
   read: ReadRows,
@@ -79,7 +85,7 @@ export async function readDifferences(
   requested: { scope: EntryScope; where: unknown; onlyVisible: boolean },
   changes: readonly StoredChange[],
 ): Promise<EntryDifferences | null> {
-  const touchedImages = touchedEntries(changes);
+  const touchedImages = affectedEntries(changes);
   if (changes.some(({ bulk }) => bulk)) return null;
   const statement = new Statement(
     JSON.stringify([...touchedImages].map(([id, image]) => image ?? { id })),
@@ -87,19 +93,20 @@ export async function readDifferences(
     source.id,
   );
   const columns = ["id", '"order"', "created_at", "updated_at"].map((column) => `e.${column}`).join(", ");
-  // Earlier states are read as json, which keeps the order of keys, and as jsonb, which a `where` needs.
+  // Earlier states are read as `json`, which keeps the order of keys, and as `jsonb`, on which the conditions of a
+  // `where` are evaluated.
   const sql = `
     WITH b AS MATERIALIZED (
       SELECT (image ->> 'id')::bigint AS id, (image -> 'data')::jsonb AS doc, image ->> 'data' AS text, (image ->> 'order')::float8 AS "order",
              (image ->> 'createdAt')::timestamptz AS created_at, (image ->> 'updatedAt')::timestamptz AS updated_at
         FROM json_array_elements($1::json) AS image)
-    SELECT b.id AS of, ${columns}, e.data::text AS data, e.id IS NOT NULL AND (${matchCondition("e", requested, statement)}) AS is,
-           b.doc IS NOT NULL AND (${matchCondition("b", requested, statement)}) AS was,
-           CASE WHEN ${requested.onlyVisible} AND e.id IS NOT NULL AND b."order" = e."order" THEN ${SELECT_CHANGED_ENTRIES} END AS changed,
+    SELECT b.id AS of, ${columns}, e.data::text AS data, e.id IS NOT NULL AND (${matchConditionSql("e", requested, statement)}) AS is,
+           b.doc IS NOT NULL AND (${matchConditionSql("b", requested, statement)}) AS was,
+           CASE WHEN ${requested.onlyVisible} AND e.id IS NOT NULL AND b."order" = e."order" THEN ${CHANGED_COLUMNS_SQL} END AS changed,
            b.text AS old_data, b."order" AS old_order, b.created_at AS old_created_at, b.updated_at AS old_updated_at
       FROM b LEFT JOIN data_source_entry e ON e.app_id = $2 AND e.data_source_id = $3 AND e.id = b.id ORDER BY b.id`;
-  const rows = await read<Row & Record<string, unknown>>(source.appId, sql, statement.values);
-  const toEntryView = (row: RawRow) => viewOf(row, source.id, requested.scope, null);
+  const rows = await read<DifferenceRow & Record<string, unknown>>(source.appId, sql, statement.values);
+  const toEntryView = (row: RawRow) => rowToEntryView(row, source.id, requested.scope, null);
   const old = (row: Record<string, unknown>) =>
     toEntryView({
       id: row["of"],

@@ -1,8 +1,8 @@
 /**
- * Sends changes of a data source's entries to subscribers. Each subscriber receives only changes that its current
- * rights allow it to read. A change that it cannot see causes neither a message nor a new position. The subscription
- * ends with an error when the data source is deleted, or when the subscriber loses the right to read. When the right
- * changes, the subscriber receives a message with `reset`.
+ * Sends changes of a data source's entries to subscribers. Each subscriber only receives changes that its current
+ * rights allow it to read. For a change that it cannot see, it gets neither a message nor a new position. The
+ * subscription ends with an error when the data source is deleted, or when the subscriber loses the right to read. When
+ * its rights change otherwise, the subscriber gets a message with `reset`.
  */
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
@@ -16,26 +16,26 @@ import { type LiveSource, liveSource } from "../records/live-source.js";
 import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from "./data-source-rows.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
 import { type EntryDifferences, readDifferences, type StoredChange } from "./entry-differences.js";
-import { type EntryPositions, POSITION_EVERY_MS, type Position } from "./entry-positions.js";
+import { type EntryPositions, POSITION_INTERVAL_MS, type Position } from "./entry-positions.js";
 import type { EntryRights, Rights } from "./entry-rights.js";
 import { createEntryUserWatch } from "./entry-user-watch.js";
 import type { ReadRows } from "./read-pool.js";
 
 /**
- * Maximum number of changes that one message covers, because each change may contain 2 MB of earlier states of entries.
+ * Maximum number of changes that are read for one message. Each change can contain 2 MB of earlier states of entries.
  */
 const CHANGES_PER_MESSAGE = 10;
-/** Delay before a failed read of changes is repeated. */
+/** Delay in milliseconds before a failed read of changes is repeated. */
 const RETRY_MS = 1_000;
 
-/** Message to a subscriber. */
-export interface EntryNews extends EntryDifferences {
+/** A message with changes of entries that a subscriber receives. */
+export interface EntryChangeMessage extends EntryDifferences {
   /**
-   * True if the message does not list all changes, or the subscriber's position is too old. Then it must read all
-   * entries again.
+   * True if the subscriber must read all entries again, because the message does not list all changes or because the
+   * subscriber's position is too old.
    */
   reset: boolean;
-  /** Position from which a later subscription can resume. */
+  /** Position of this message in the stream of changes. A later subscription can resume from it. */
   position: string;
 }
 
@@ -50,30 +50,30 @@ const SELECT_CHANGES_SINCE = `
 interface FeedSubscriber {
   visit: AdmittedRequest;
   where: unknown;
-  /** ID of the last change that the subscriber has received; null until the subscription has started. */
+  /** ID of the last change up to which the subscriber has received changes; null until the subscription has started. */
   position: number | null;
   /** Position from which the subscriber wants to resume; null to start with new changes. */
   since: Position | null;
-  /** Fingerprint of the columns and entries that the subscriber can see. */
+  /** Key that represents the columns and entries that the subscriber can see. It changes when the rights change. */
   visibilityKey: string;
-  push: (groupNews: EntryNews) => void;
+  push: (groupNews: EntryChangeMessage) => void;
   endFeed: (reason: ActionError) => void;
 }
 
-/** The subscribers of one data source. */
+/** All subscribers in this process to the entries of one data source. */
 interface SourceFeed {
   appId: number;
   id: number;
   followers: Set<FeedSubscriber>;
   /**
-   * Resolves when the reads that are queued so far have finished. Each new read is chained to it, so that messages stay
-   * in order.
+   * Promise that resolves after all reads that have been queued. Each new read is chained to this promise, so that
+   * messages are sent in order.
    */
   pendingReads: Promise<void>;
 }
 
-/** Subscribers that receive the same changes. */
-interface Group {
+/** Subscribers with the same rights, `where` and position, which receive the same message. */
+interface SubscriberGroup {
   rights: Rights;
   position: number;
   where: unknown;
@@ -81,17 +81,20 @@ interface Group {
 }
 
 const NO_DIFFERENCES: EntryDifferences = { inserted: [], updated: [], deleted: [] };
-const isEmpty = ({ inserted, updated, deleted }: EntryDifferences): boolean =>
+const hasNoDifferences = ({ inserted, updated, deleted }: EntryDifferences): boolean =>
   inserted.length + updated.length + deleted.length === 0;
 
 /**
- * Returns a key that changes when the columns or entries that the caller can see change. @throws
- * DATA_SOURCE_ACCESS_DENIED
+ * Returns a key that changes when other columns or entries become visible to the caller.
+ * @throws DATA_SOURCE_ACCESS_DENIED
  */
 const visibilityKeyOf = (rights: Rights, source: StoredDataSource): string =>
   JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
 
-/** Returns the error if the subscriber has lost the right to read, which ends the subscription. @throws other errors */
+/**
+ * Returns the error if it says that the subscriber has lost the right to read; this error ends the subscription.
+ * @throws all other errors
+ */
 function accessErrorOrThrow(error: unknown): ActionError {
   const isRefusal =
     error instanceof ActionError && ["DATA_SOURCE_ACCESS_DENIED", "UNAUTHORIZED"].includes(error.status);
@@ -117,8 +120,8 @@ export function createEntryFeed(options: {
   const users = createEntryUserWatch<FeedSubscriber>({ db, notifications, log, onChanged: checkChosenSubscribers });
 
   /**
-   * Runs `work` after the feed's earlier reads. After a failure it checks all subscribers of the feed again, if there
-   * are any.
+   * Runs `work` after all earlier reads of this feed. If it fails, checks all subscribers of the feed again after
+   * RETRY_MS.
    */
   function inOrder(feed: SourceFeed, work: () => Promise<void>): void {
     feed.pendingReads = feed.pendingReads.then(work).catch((error: unknown) => {
@@ -146,7 +149,10 @@ export function createEntryFeed(options: {
     if (feed.followers.has(follower)) follower.endFeed(reason);
   }
 
-  /** Returns the data source. If it has been removed, ends its subscriptions and returns null. */
+  /**
+   * Returns the data source of the feed. If the data source was removed, ends all subscriptions of the feed and returns
+   * null.
+   */
   async function sourceOf(feed: SourceFeed): Promise<StoredDataSource | null> {
     const source = await sources.find(feed.appId, { id: feed.id }).catch((error: unknown) => {
       if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;
@@ -158,8 +164,8 @@ export function createEntryFeed(options: {
   }
 
   /**
-   * Ends the subscription if the subscriber has lost the right to read. Sends a `reset` if the columns or entries that
-   * it can see have changed.
+   * Ends the subscription if the subscriber has lost the right to read. Sends a message with `reset` if other columns
+   * or entries have become visible to the subscriber.
    */
   async function checkAccess(feed: SourceFeed, source: StoredDataSource, follower: FeedSubscriber): Promise<void> {
     const rights = await options.rights.of(follower.visit);
@@ -177,8 +183,8 @@ export function createEntryFeed(options: {
   }
 
   /**
-   * Starts a subscription at the position that it asks for, or at the newest change. In the second case it sends a
-   * message with that position.
+   * Starts a subscription at the position `since` if possible, otherwise at the newest change. In the latter case,
+   * sends the subscriber a message with this position.
    */
   async function startSubscriber(feed: SourceFeed, follower: FeedSubscriber): Promise<void> {
     const source = await sourceOf(feed);
@@ -192,14 +198,17 @@ export function createEntryFeed(options: {
     if (!canResume) follower.push(newsOf(feed, follower, follower.since ? null : NO_DIFFERENCES));
   }
 
-  /** Starts the subscriptions that have not started yet, including those whose start failed. */
+  /** Starts all subscriptions of the feed that have not started yet, including those whose start failed before. */
   async function startWaiting(feed: SourceFeed): Promise<void> {
     for (const follower of [...feed.followers]) if (follower.position === null) await startSubscriber(feed, follower);
   }
 
-  /** Groups subscribers with the same current rights, `where` and position. */
-  async function groupSubscribers(followers: readonly FeedSubscriber[]): Promise<Iterable<Group>> {
-    const groups = new Map<string, Group>();
+  /**
+   * Groups subscribers that have the same current rights, `where` and position, so that changes are computed once per
+   * group.
+   */
+  async function groupSubscribers(followers: readonly FeedSubscriber[]): Promise<Iterable<SubscriberGroup>> {
+    const groups = new Map<string, SubscriberGroup>();
     for (const follower of followers) {
       const rights = await options.rights.of(follower.visit);
       const rightsKey = rights.caller.trusted ? "trusted" : JSON.stringify(rights.caller.user);
@@ -212,10 +221,10 @@ export function createEntryFeed(options: {
   }
 
   /**
-   * Returns the changes that the group can see; null if the group must read all entries again. @throws
-   * DATA_SOURCE_ACCESS_DENIED
+   * Returns the changes that the subscribers of the group can see; null if they must read all entries again.
+   * @throws DATA_SOURCE_ACCESS_DENIED
    */
-  async function differencesFor(source: StoredDataSource, group: Group, changes: readonly StoredChange[]) {
+  async function differencesFor(source: StoredDataSource, group: SubscriberGroup, changes: readonly StoredChange[]) {
     const { rights, position, where } = group;
     const laterChanges = changes.filter(({ id }) => id > position);
     const scope = rights.scope(source, where);
@@ -230,15 +239,15 @@ export function createEntryFeed(options: {
   async function notifyGroup(
     feed: SourceFeed,
     source: StoredDataSource,
-    group: Group,
+    group: SubscriberGroup,
     changes: readonly StoredChange[],
   ) {
     try {
       const differences = await differencesFor(source, group, changes);
       const followers = group.followers.filter((follower) => feed.followers.has(follower));
       for (const follower of followers) follower.position = changes.at(-1)!.id;
-      if (followers.length === 0 || (differences && isEmpty(differences))) return;
-      // All subscribers of the group get one object, so that it is serialized once.
+      if (followers.length === 0 || (differences && hasNoDifferences(differences))) return;
+      // All subscribers of the group get the same message object, so that the message is serialized only once.
       const groupNews = newsOf(feed, followers[0]!, differences);
       for (const follower of followers) follower.push(groupNews);
     } catch (error) {
@@ -272,8 +281,8 @@ export function createEntryFeed(options: {
   const advanceInOrder = (feed: SourceFeed) => inOrder(feed, () => advanceFeed(feed));
 
   /**
-   * Checks the rights of all subscribers, or of those that `isAffected` selects. Then sends new changes to all
-   * subscribers.
+   * Checks the rights of the subscribers for which `isAffected` returns true (by default, of all). Then sends new
+   * changes to all subscribers of the feed.
    */
   function checkSubscribers(feed: SourceFeed, isAffected: (follower: FeedSubscriber) => boolean = () => true): void {
     inOrder(feed, async () => {
@@ -303,15 +312,15 @@ export function createEntryFeed(options: {
     for (const feed of feedsBySource.values())
       if (feed.appId === appId) checkSubscribers(feed, ({ visit }) => visit.caller?.credentialId === credentialId);
   });
-  // Notifications may have been lost while the connection was interrupted. The changes are stored, so they are read
-  // now.
+  // Notifications may have been lost while the database connection was interrupted. The changes are stored in the
+  // database, so they are read now.
   notifications.onGap(() => {
     for (const feed of feedsBySource.values()) checkSubscribers(feed);
   });
 
   /**
-   * Sends all subscribers a new position. This happens at fixed intervals, with or without changes, so that a new
-   * position does not reveal changes that the subscriber cannot see.
+   * Sends a new position to all subscribers of the feed. The service does this at fixed intervals, even without
+   * changes, so that a new position does not reveal changes that a subscriber cannot see.
    */
   function renewPositions(feed: SourceFeed): void {
     inOrder(feed, async () => {
@@ -324,18 +333,19 @@ export function createEntryFeed(options: {
   }
   const renewalTimer = setInterval(() => {
     for (const feed of feedsBySource.values()) renewPositions(feed);
-  }, POSITION_EVERY_MS).unref();
+  }, POSITION_INTERVAL_MS).unref();
 
   return {
     /**
-     * Subscribes to changes of entries that match `where`, from the position `since` or from now.
+     * Subscribes to changes of the entries that match `where`. Starts at the position `since`, or with the next change
+     * if `since` is missing.
      * @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID
      */
     async follow(
       visit: AdmittedRequest,
       source: StoredDataSource,
       { where, since }: { where: unknown; since: unknown },
-    ): Promise<LiveSource<EntryNews>> {
+    ): Promise<LiveSource<EntryChangeMessage>> {
       const position = positions.parse(source, since, visit.isTrusted);
       const rights = await options.rights.of(visit);
       const scope = rights.scope(source, where);
@@ -345,11 +355,11 @@ export function createEntryFeed(options: {
           '"where" of a subscription must not use a hashed column; filter by another column',
         );
       }
-      // Evaluates the `where` once, so that an invalid one is rejected now instead of at the first change.
+      // Evaluates the `where` once, so that an invalid `where` is rejected now and not only at the first change.
       const requested = { scope, where, onlyVisible: true };
       await readDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
       const visibilityKey = visibilityKeyOf(rights, source);
-      return liveSource<EntryNews>(source.appId, (push, endFollow) => {
+      return liveSource<EntryChangeMessage>(source.appId, (push, endFollow) => {
         const feed = feedOf(source.appId, source.id);
         const follower: FeedSubscriber = {
           visit,

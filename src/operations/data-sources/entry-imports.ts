@@ -1,6 +1,6 @@
 /**
- * Imports a file into a data source: each row becomes an entry. Rows are stored while the file is received, in one
- * transaction.
+ * Imports a file into a data source: each row becomes an entry. Rows are stored in one transaction while the service
+ * still receives the file.
  */
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -15,62 +15,65 @@ import { accessDenied } from "../../rules/entries/entry-access.js";
 import { columnsOf, type EntryData } from "../../rules/entries/entry-input.js";
 import { hashTurn } from "../records/hashes.js";
 import type { IntakeLimiter } from "../records/intake.js";
-import { type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
-import { type EntryChange, type EntryChanges, LISTED_ENTRIES } from "./entry-changes.js";
+import { lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
+import { type EntryChange, type EntryChanges, MAX_LISTED_ENTRIES } from "./entry-changes.js";
 import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
-import { insertedIds, insertTexts, newestId, removeEntriesExcept } from "./entry-statements.js";
+import { insertEntryTexts, newestEntryIdOf, readInsertedIds, removeEntriesExcept } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 
 /**
- * Maximum number of concurrent large imports of all apps. Each occupies a database connection until its last row is
- * received. One app can run one large import at a time.
+ * Maximum number of concurrent large imports of all apps. Each large import uses a database connection until its last
+ * row has been received. One app can run only one large import at a time.
  */
-const IMPORTS_AT_ONCE = 3;
-/** Seconds after which a client should repeat a rejected import. */
+const MAX_CONCURRENT_IMPORTS = 3;
+/** Value of `retryAfter`: seconds after which a client should repeat an import that found no free slot. */
 const RETRY_SECONDS = 10;
 
-/** Number of characters that are sent to the database in one piece. */
-const COPY_CHARACTERS = 256 * 1024;
-/** Bytes of entries after which an import checks again whether the queue and the disk have space. */
-const QUEUE_BYTES = 16 * 1024 * 1024;
+/** Number of characters that an import collects before it sends them to the database. */
+const COPY_CHUNK_CHARACTERS = 256 * 1024;
+/** Number of bytes after which an import checks again that the disk and the queue of writes have enough space. */
+const SPACE_CHECK_BYTES = 16 * 1024 * 1024;
 
 const COPY_ENTRIES = "COPY data_source_entry (app_id, data_source_id, data) FROM STDIN";
 
 export interface EntryImportOptions {
   rows: AsyncIterable<unknown>;
-  /** True to keep the existing entries; false to replace them. */
+  /** True to keep the existing entries of the data source; false to replace them. */
   keepsExisting: boolean;
-  /** Name of the operation in the audit log. */
+  /** Name of the operation in the log event, in the audit log and in the snapshot that is taken before the import. */
   operation: string;
-  /** Receives the layout of a CSV file (columns and delimiter) while the file is read. */
+  /** Object whose fields (columns and delimiter of a CSV file) are set while the file is read. */
   layout?: CsvLayout;
 }
 
 export interface ImportResult {
   inserted: number;
   /**
-   * Columns in the header of a CSV file. For other formats: the columns of all rows, in the order in which they first
-   * appear.
+   * Names of the columns. For a CSV file, in the order of its header; otherwise, in the order in which they first occur
+   * in rows.
    */
   columns: string[];
-  /** Delimiter of a CSV file; null for other formats. */
+  /** Delimiter of the imported CSV file; null for other formats. */
   delimiter: string | null;
 }
 
 type ReadyEntries = AsyncGenerator<ReadyEntry & { bytes: number }>;
 
-/** The first entries of a file, and an iterator over the rest. */
+/** The first entries of an imported file, and an iterator over the remaining entries. */
 interface ReceivedEntries {
   first: (ReadyEntry & { bytes: number })[];
-  /** True if the file has more entries than `first`. */
+  /** True if the file may have more entries than those in `first`. */
   hasMore: boolean;
   ready: ReadyEntries;
 }
 
-/** Reads up to `max` + 1 entries. `hasMore` is true if the file may have further entries. */
+/**
+ * Reads the first entries of a file, at most `max` + 1. `hasMore` is true if it has read `max` + 1 entries, so that the
+ * file may have more.
+ */
 async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
   const first: (ReadyEntry & { bytes: number })[] = [];
   while (first.length <= max) {
@@ -87,12 +90,15 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   const { changes, intake, versions } = options;
   const importingApps = new Set<number>();
 
-  /** Reserves one of the slots for large imports. Returns the function that frees the slot. @throws OVERLOADED */
+  /**
+   * Reserves a slot for a large import of the app. Returns a function that frees the slot. @throws OVERLOADED if no
+   * slot is free
+   */
   function acquireImportSlot(appId: number): () => void {
-    if (importingApps.has(appId) || importingApps.size >= IMPORTS_AT_ONCE) {
+    if (importingApps.has(appId) || importingApps.size >= MAX_CONCURRENT_IMPORTS) {
       throw new ActionError(
         "OVERLOADED",
-        `this app already runs a large import, or ${IMPORTS_AT_ONCE} large imports are running; try again later`,
+        `this app already runs a large import, or ${MAX_CONCURRENT_IMPORTS} large imports are running; try again later`,
         {
           retryAfter: RETRY_SECONDS,
         },
@@ -122,17 +128,17 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     for await (const input of importOptions.rows) {
       row += 1;
       const label = `entry ${row} of the import`;
-      // A row of a CSV file may have a column named `data`. A JSON row with the member `data` has its columns in there.
+      // In JSON, a row with the member `data` has its columns in `data`. In a CSV file, `data` is a column like others.
       const isCsv = importOptions.layout !== undefined && importOptions.layout.columns !== null;
       const data = isCsv ? (input as EntryData) : columnsOf(input, label);
       const readyEntry = await validateEntry(data, label);
       met.addColumnsOf(data);
       const bytes = Buffer.byteLength(readyEntry.text);
-      // Imports of pages count toward the page's rate limit. Other imports are limited only by the disk and the app's
-      // quota.
+      // Entries that a page imports are counted in the page's rate limit. Imports of other callers are limited only by
+      // the disk space and the app's quota.
       if (!trusted) intake.takeRows(rights.writer.emitter, source.appId, bytes);
       uncheckedEntries += bytes;
-      if (uncheckedEntries > QUEUE_BYTES) {
+      if (uncheckedEntries > SPACE_CHECK_BYTES) {
         intake.checkSpace();
         uncheckedEntries = 0;
       }
@@ -141,8 +147,8 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   }
 
   /**
-   * Yields lines in the text format of PostgreSQL's COPY. Only backslashes need escaping, because JSON text contains no
-   * raw tabs or line breaks.
+   * Yields entries as lines in the text format of PostgreSQL's COPY. Only backslashes must be escaped, because JSON
+   * text contains no raw tabs and line breaks.
    */
   async function* copyLines(
     change: EntryChange,
@@ -153,14 +159,14 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     const rowStart = `${appId}\t${id}\t`;
     let text = "";
     const add = ({ data, text: json, bytes }: ReadyEntry & { bytes: number }) => {
-      change.met.addColumnsOf(data);
+      change.newColumns.addColumnsOf(data);
       change.addCounted({ inserted: 1 }, bytes);
       text += `${rowStart}${json.replaceAll("\\", "\\\\")}\n`;
     };
     for (const entry of first) add(entry);
     for await (const entry of rest) {
       add(entry);
-      if (text.length < COPY_CHARACTERS) continue;
+      if (text.length < COPY_CHUNK_CHARACTERS) continue;
       yield text;
       text = "";
     }
@@ -174,7 +180,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   ): Promise<void> {
     const manager = change.executor as EntityManager;
     const client = (await manager.queryRunner!.connect()) as PoolClient;
-    // The statement may take as long as the whole import, because it waits until the client has sent the file.
+    // The COPY statement waits until the client has sent the whole file, so it gets the time limit of an import.
     await rowsOf(change.executor, `SET LOCAL statement_timeout = ${IMPORT_LIMIT_MS}`);
     await pipeline(Readable.from(copyLines(change, first, rest)), client.query(copyFrom(COPY_ENTRIES)));
     await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
@@ -185,15 +191,15 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     { first, hasMore, ready: readyEntries }: ReceivedEntries,
   ): Promise<void> {
     if (hasMore) {
-      const newest = await newestId(change.executor, change.source);
+      const newest = await newestEntryIdOf(change.executor, change.source);
       await copyAll(change, first, readyEntries);
       const { inserted } = change.counts;
-      if (inserted <= LISTED_ENTRIES) {
-        change.addIds(await insertedIds(change.executor, change.source, newest, LISTED_ENTRIES));
+      if (inserted <= MAX_LISTED_ENTRIES) {
+        change.addIds(await readInsertedIds(change.executor, change.source, newest, MAX_LISTED_ENTRIES));
       }
       return;
     }
-    const stored = await insertTexts(
+    const stored = await insertEntryTexts(
       change.executor,
       change.source,
       first.map(({ text }) => text),
@@ -212,25 +218,26 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     received: ReceivedEntries,
   ): Promise<void> {
     const { keepsExisting, operation } = importOptions;
-    if (!keepsExisting) await shareWholeSource(change.executor, change.source.appId, change.source.id);
+    if (!keepsExisting) await lockWholeSourceShared(change.executor, change.source.appId, change.source.id);
     const storeVersion = () => versions.snapshot(change, rights.writer, operation);
-    // A unique index would also compare new values with those of the entries to replace, so these are removed first.
-    // The drawback: their rows stay locked until the file has been received.
+    // A unique index would also compare new values with those of the entries to be replaced. So these entries are
+    // removed first, although their rows then stay locked until the file has been received.
     if (!keepsExisting && change.source.indexes.some(isUniqueIndex)) {
       await storeVersion();
       await removeExisting(change);
       return storeEntries(change, received);
     }
     await storeEntries(change, received);
-    // The file has been received. The import locks the existing entries only now, so that other writes wait for a short
-    // time.
+    // The import locks the existing entries only now, after the file has been received, so that other writes wait for a
+    // short time only.
     if (!keepsExisting || received.hasMore) await storeVersion();
     if (!keepsExisting) await removeExisting(change);
   }
 
   /**
-   * Checks that the caller may remove all entries, which an import without `keepsExisting` does. The right to remove some
-   * entries is not enough. @throws DATA_SOURCE_ACCESS_DENIED
+   * Checks that the caller may remove all entries, as an import without `keepsExisting` does. The right to remove only
+   * some entries is not sufficient.
+   * @throws DATA_SOURCE_ACCESS_DENIED
    */
   function requireReplaceRight(rights: Rights, source: StoredDataSource): void {
     const { required } = rights.grant(source, "delete");
@@ -239,7 +246,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
 
   return {
     /**
-     * Creates an entry for each row of the file. If one row is rejected, it creates none.
+     * Creates an entry for each row of the file. If one row is invalid, creates no entry.
      * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID that names the row, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async import(rights: Rights, source: StoredDataSource, importOptions: EntryImportOptions): Promise<ImportResult> {
@@ -248,7 +255,8 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       intake.checkSpace();
       const met = new NewColumnCollector([]);
       const readyEntries = prepareEntries(rights, source, importOptions, met);
-      // A small file is received completely before the import uses a database connection.
+      // The beginning of the file is received before the import uses a database connection. For a small file, this is
+      // the whole file.
       const received = { ...(await readFirstEntries(readyEntries, BULK_ENTRIES)), ready: readyEntries };
       const leaveImport = received.hasMore ? acquireImportSlot(source.appId) : () => undefined;
       try {
@@ -260,7 +268,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
         });
       } finally {
         leaveImport();
-        // Stops reading the file, so that a failed import does not wait for the rest.
+        // Stops reading the file, so that a failed import does not wait for the rest of the file.
         await readyEntries.return(undefined);
       }
     },

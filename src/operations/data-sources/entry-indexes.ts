@@ -1,5 +1,6 @@
 /**
- * Creates and drops the database indexes that editors define for entries. Only one process changes indexes at a time.
+ * Creates and drops the database indexes that editors define for the entries of data sources. Only one process at a
+ * time changes indexes.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
@@ -14,24 +15,27 @@ import {
   indexStatements,
   isCountedIndex,
   isStatistics,
-  sourceOfIndexName,
+  parseIndexName,
 } from "./index-definitions.js";
 
 export type IndexState = "ready" | "missing";
 
-/** Maximum number of indexes on the entries of one app. */
+/** Maximum number of indexes on the entries of one app, over all its data sources. */
 export const INDEXES_PER_APP = 20;
 /**
- * Maximum number of indexes of all apps. PostgreSQL's planner checks every index for each query: 100 indexes cost a
- * query 0.8 ms.
+ * Maximum number of indexes of all apps together. PostgreSQL's planner checks every index for each query; with 100
+ * indexes this takes 0.8 ms.
  */
-export const INDEXES_MAX = 100;
+export const MAX_INDEXES_OF_SERVICE = 100;
 
-/** Key of the lock that prevents a process from dropping an index that another process has created but not recorded yet. */
+/**
+ * Key of the PostgreSQL advisory lock that a process holds while it changes indexes. It prevents a process from
+ * dropping an index that another process has built but whose definition is not stored yet.
+ */
 const INDEX_LOCK_ID = 0x73766369;
-const LOCK_EVERY_MS = 100;
+const LOCK_RETRY_DELAY_MS = 100;
 
-/** All indexes that a data source should have after the change. */
+/** A data source, and all indexes that it should have after the change. */
 export interface IndexChange {
   key: DataSourceKey;
   requestedIndexes: readonly IndexDefinition[];
@@ -41,19 +45,19 @@ export type EntryIndexes = ReturnType<typeof createEntryIndexes>;
 
 export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   /**
-   * Resolves when the latest index change has finished. The next change waits for it, because each change scans the
+   * Promise that resolves after the latest index change. The next change waits for it, because each change reads the
    * whole table.
    */
   let last: Promise<unknown> = Promise.resolve();
 
   /**
-   * Acquires the lock by polling. A statement that waits for the lock would block the index build of the process that
-   * holds the lock.
+   * Acquires the lock for index changes by trying repeatedly. It does not wait inside a statement, because a waiting
+   * statement would block the index build of the process that holds the lock.
    */
   async function lockIndexes(client: pg.Client): Promise<void> {
     const free = async () =>
       (await client.query("SELECT pg_try_advisory_lock($1) AS free", [INDEX_LOCK_ID])).rows[0].free;
-    while (!(await free())) await delay(LOCK_EVERY_MS);
+    while (!(await free())) await delay(LOCK_RETRY_DELAY_MS);
   }
 
   async function withIndexLock<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -67,12 +71,12 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         await client.end();
       }
     });
-    // The caller receives the error from `turn`, so the next change ignores it.
+    // The caller gets the error from `turn`. The next change must run even after an error.
     last = turn.catch(() => undefined);
     return turn;
   }
 
-  /** Returns the names of the data source's existing indexes. The value is true if PostgreSQL can use the index. */
+  /** Returns the existing indexes of a data source by name. The value is true if PostgreSQL can use the index. */
   async function existingIndexes(client: pg.Client, key: DataSourceKey): Promise<Map<string, boolean>> {
     const { rows } = await client.query<{ name: string; valid: boolean }>(
       `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -85,8 +89,9 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   }
 
   /**
-   * Checks the maximum numbers of indexes. @param addedCount number of indexes that this change adds @throws
-   * REQUEST_INVALID
+   * Checks that neither the app nor the service exceeds its maximum number of indexes.
+   * @param addedCount number of indexes that the change adds
+   * @throws REQUEST_INVALID
    */
   async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCount: number): Promise<void> {
     const { rows } = await client.query<{ all: number; app: number }>(
@@ -101,10 +106,10 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         `an app can have at most ${INDEXES_PER_APP} indexes on its data sources; remove indexes that you do not need`,
       );
     }
-    if (all + addedCount > INDEXES_MAX) {
+    if (all + addedCount > MAX_INDEXES_OF_SERVICE) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `this service has reached its maximum of ${INDEXES_MAX} indexes on entries of all apps; remove indexes first`,
+        `this service has reached its maximum of ${MAX_INDEXES_OF_SERVICE} indexes on entries of all apps; remove indexes first`,
       );
     }
   }
@@ -118,7 +123,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   };
 
   /**
-   * Creates an index. If another than a unique index cannot be created, it is skipped with a warning in the log.
+   * Creates an index. If a non-unique index cannot be created, logs a warning and continues without it.
    * @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created
    */
   async function createIndex(client: pg.Client, { name, create, unique }: IndexStatements): Promise<void> {
@@ -142,7 +147,10 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     }
   }
 
-  /** Applies index changes of one app and runs `save`. If one index or `save` fails, it drops the new indexes again. */
+  /**
+   * Creates the indexes that are missing after the changes, runs `save`, and drops indexes that are no longer
+   * requested. If an index or `save` fails, drops the new indexes again.
+   */
   async function applyWith(
     client: pg.Client,
     changes: readonly IndexChange[],
@@ -154,7 +162,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       const existingIndex = await existingIndexes(client, key);
       const wished = requestedIndexes.flatMap((definition) => indexStatements(key, definition));
       const names = new Set(wished.map(({ name }) => name));
-      // An invalid index remains if a process ended during the build.
+      // Drops invalid indexes, which remain if a process ended while it built them.
       await dropAll(
         client,
         [...existingIndex].flatMap(([name, valid]) => (valid ? [] : [name])),
@@ -181,12 +189,12 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
 
   return {
     /**
-     * Creates the requested indexes and drops others. This takes long for many entries, but blocks no request. An index
-     * that cannot be built, for example because a value is too long, is skipped unless it is unique.
+     * Creates the requested indexes of a data source and drops its other indexes. This takes long for many entries, but
+     * blocks no request. A non-unique index that cannot be built, for example because a value is too long, is skipped.
      * @param save stores the definitions of the requested indexes. It runs after the new indexes are built and before
-     *   others are dropped
+     *   other indexes are dropped
      * @throws REQUEST_INVALID if the app or the service has too many indexes; ENTRY_ALREADY_EXISTS if entries have
-     *   equal values in a unique index; errors of `save`. After an error nothing has changed
+     *   equal values in a unique index; the errors of `save`. After an error, the indexes are the same as before
      */
     apply: (
       key: DataSourceKey,
@@ -194,17 +202,18 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       save: () => Promise<unknown> = async () => undefined,
     ): Promise<void> => withIndexLock((client) => applyWith(client, [{ key, requestedIndexes }], save)),
 
-    /** Applies the index changes of several data sources of one app. If one fails, none is applied. */
+    /** Applies the index changes of several data sources of one app. If one change fails, applies none of them. */
     applyAll: (changes: readonly IndexChange[], save: () => Promise<unknown>): Promise<void> =>
       withIndexLock((client) => applyWith(client, changes, save)),
 
-    /** Drops the indexes of a removed data source. */
+    /** Drops all indexes of a removed data source. */
     drop: (key: DataSourceKey): Promise<void> =>
       withIndexLock(async (client) => dropAll(client, (await existingIndexes(client, key)).keys())),
 
     /**
-     * Creates missing indexes and drops leftover indexes of all data sources. They remain if a process ended during a
-     * change, or if an app was removed. A leftover unique index would reject new entries.
+     * Creates missing indexes and drops indexes that no definition requests, for all data sources. Both remain if a
+     * process ended during an index change; the latter also remain if an app was removed. A remaining unique index
+     * would reject new entries.
      */
     reconcile: (): Promise<void> =>
       withIndexLock(async (client) => {
@@ -219,7 +228,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         const requestedIndexes = new Map(text.map(({ appId, id, indexes }) => [nameOfKey({ appId, id }), indexes]));
         const keys = new Map(text.map(({ appId, id }) => [nameOfKey({ appId, id }), { appId, id }]));
         for (const { name } of there) {
-          const key = sourceOfIndexName(name);
+          const key = parseIndexName(name);
           if (key) keys.set(nameOfKey(key), key);
         }
         for (const [name, key] of keys) {
@@ -233,7 +242,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         }
       }),
 
-    /** Returns for each requested index whether queries can use it now. */
+    /** Returns the state of each requested index: "ready" if queries can use it, otherwise "missing". */
     states: (key: DataSourceKey, requestedIndexes: readonly IndexDefinition[]): Promise<IndexState[]> =>
       withIndexLock(async (client) => {
         const existingIndex = await existingIndexes(client, key);
@@ -242,7 +251,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         );
       }),
 
-    /** Resolves when no index change is in progress. */
+    /** Resolves when this process is not changing indexes. */
     idle: (): Promise<unknown> => last,
   };
 }

@@ -1,5 +1,5 @@
 /**
- * Adds joined entries of other data sources of the app to a page of entries. Each join is one SQL statement for the
+ * Adds entries of other data sources of the app (joins) to a page of entries. Each join is one SQL statement for the
  * whole page. A join with `required` is also a condition in the statement that reads the page.
  */
 import { ActionError } from "../../errors.js";
@@ -11,22 +11,24 @@ import { keyAt, parsePath, valueAt } from "../../rules/entry-query/path.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import { JsonText } from "../../rules/json-text.js";
 import {
-  boundBySize,
   type DataSourceKey,
   type EntryView,
-  entriesOf,
+  entryConditionSql,
+  entrySource,
+  limitBySizeSql,
   type RawRow,
-  rowColumns,
-  sourceOf,
-  viewOf,
+  rowColumnsSql,
+  rowToEntryView,
 } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-/** Finds the joined data sources, and the columns and entries that the caller may read in them. */
+/** Looks up the data sources that a query joins, and what the caller may read in them. */
 export interface JoinSources<Source extends DataSourceKey> {
-  /** Returns a data source of the app. @throws DATA_SOURCE_NOT_FOUND */
-  joined(dataSource: JoinOptions["dataSource"]): Promise<Source>;
-  /** Returns the entries and columns that the caller may read. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the data source that a join names. @throws DATA_SOURCE_NOT_FOUND */
+  findJoinedSource(dataSource: JoinOptions["dataSource"]): Promise<Source>;
+  /**
+   * Returns the entries and columns of a joined data source that the caller may read. @throws DATA_SOURCE_ACCESS_DENIED
+   */
   scopeOf(source: Source, where: unknown): EntryScope | Promise<EntryScope>;
 }
 
@@ -39,8 +41,8 @@ interface OpenedJoin {
 type JoinedRow = RawRow & { at: number };
 
 /**
- * Values by which the entries of a page are joined: for each entry one text per pair of columns. Null for an entry
- * without a value in one of the columns: such an entry has no joined entries.
+ * Values by which the entries of a page are joined. Each entry has one text per pair of joined columns. Null for an
+ * entry without a value in one of these columns; such an entry has no joined entries.
  */
 type JoinValues = readonly (readonly string[] | null)[];
 
@@ -48,9 +50,7 @@ const isScalarSql = (sql: string): string => `${typeSql(sql)} IN ('string', 'num
 
 const ENTRY_ID = /^[1-9]\d{0,14}$/;
 
-/**
- * Returns all JSON values that a join treats as equal to the text. For example, the number `5` joins the text `"5"`.
- */
+/** Returns all JSON values that a join treats as equal to `text`. For example, the number `5` equals the text `"5"`. */
 function comparableForms(text: string): string[] {
   const asText = JSON.stringify(text);
   const isOther =
@@ -64,14 +64,14 @@ export function createEntryJoins(read: ReadRows) {
     join: JoinOptions,
     sources: JoinSources<Source>,
   ): Promise<OpenedJoin> {
-    const source = await sources.joined(join.dataSource);
-    // The SQL statement filters by the app's ID. So a join with a data source of another app would return nothing
-    // instead of an error.
+    const source = await sources.findJoinedSource(join.dataSource);
+    // The SQL statement selects only rows of this app. Without this check, a join with a data source of another app
+    // would return nothing instead of an error.
     if (source.appId !== key.appId) throw new ActionError("DATA_SOURCE_NOT_FOUND");
     return { join, key: source, scope: await sources.scopeOf(source, join.where) };
   }
 
-  /** Returns the join values of each entry, as texts. */
+  /** Returns the values by which each entry of the page is joined, as texts. */
   async function readJoinValues(
     key: DataSourceKey,
     entries: readonly EntryView[],
@@ -82,7 +82,7 @@ export function createEntryJoins(read: ReadRows) {
       entries.map(({ id }) => id),
       key.appId,
     );
-    const source = sourceOf("e", scope.canSee);
+    const source = entrySource("e", scope.canSee);
     const texts = join.on.map(([left]) => {
       const value = valueAt(parsePath(left, `join.${join.name}.on`, source, true), source, statement);
       return `CASE WHEN ${isScalarSql(value)} THEN ${textSql(value)} END`;
@@ -97,18 +97,18 @@ export function createEntryJoins(read: ReadRows) {
   }
 
   /**
-   * Builds the FROM and WHERE clauses that select the joined entries. The column `k.at` is the index in `keys` of the
-   * page's entry.
+   * Builds the FROM and WHERE clauses that select the joined entries. The column `k.at` is an index in `keys`: that of
+   * the page's entry to which the joined entry belongs.
    */
   function matchingEntriesSql({ join, key, scope }: OpenedJoin, keys: JoinValues, statement: Statement): string {
-    const source = sourceOf("j", scope.canSee);
+    const source = entrySource("j", scope.canSee);
     const fieldPath = `join.${join.name}`;
-    const condition = entriesOf(key, { scope, where: join.where }, statement, "j");
+    const condition = entryConditionSql(key, { scope, where: join.where }, statement, "j");
     const paths = join.on.map(([left, right]) => parsePath(right, `${fieldPath}.on.${left}`, source, true));
     const values = paths.map((path) => keyAt(path, source, statement));
     const requested = values.map((value, pair) => {
       const texts = [...new Set(keys.flatMap((joinKeys) => (joinKeys ? [joinKeys[pair]!] : [])))];
-      // Compares IDs as numbers, so that PostgreSQL uses the primary key.
+      // Compares IDs as numbers and not as texts, so that PostgreSQL can use the primary key.
       if (paths[pair]!.own === "id")
         return `j.id = ANY(${statement.bind(
           texts.filter((text) => ENTRY_ID.test(text)),
@@ -141,17 +141,17 @@ export function createEntryJoins(read: ReadRows) {
     const { join, key, scope } = joinedSource;
     const statement = new Statement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
-    const source = sourceOf("j", scope.canSee);
+    const source = entrySource("j", scope.canSee);
     const order = parseOrder(join.order, source, `join.${join.name}.order`);
     const sorted = orderBy(
       order,
       order.map((key) => keySql(key, source, statement)),
     );
-    const numbered = `SELECT k.at, ${rowColumns("j")}, row_number() OVER (PARTITION BY k.at ORDER BY ${sorted}) AS nth ${from}`;
+    const numbered = `SELECT k.at, ${rowColumnsSql("j")}, row_number() OVER (PARTITION BY k.at ORDER BY ${sorted}) AS nth ${from}`;
     const select = `SELECT * FROM (${numbered}) found WHERE nth <= ${statement.bind(join.limit, "bigint")} ORDER BY at, nth`;
     const rows = await read<JoinedRow & { found: number }>(
       key.appId,
-      boundBySize(select, Number.POSITIVE_INFINITY, ["at", "found"]),
+      limitBySizeSql(select, Number.POSITIVE_INFINITY, ["at", "found"]),
       statement.values,
     );
     if (rows.length > 0 && rows[0]!.found > rows.length)
@@ -160,7 +160,7 @@ export function createEntryJoins(read: ReadRows) {
           "request fewer entries, or set a smaller limit of the join",
       );
     const joined: unknown[][] = keys.map(() => []);
-    for (const row of rows) joined[row.at]!.push(viewOf(row, key.id, scope, join.attributes));
+    for (const row of rows) joined[row.at]!.push(rowToEntryView(row, key.id, scope, join.attributes));
     return joined;
   }
 
@@ -171,7 +171,7 @@ export function createEntryJoins(read: ReadRows) {
     const { shows } = join;
     let figure = "count(*)";
     if (shows.as === "sum") {
-      const source = sourceOf("j", scope.canSee);
+      const source = entrySource("j", scope.canSee);
       const value = valueAt(parsePath(shows.column, `join.${join.name}.sum`, source), source, statement);
       figure = `COALESCE(sum(CASE WHEN ${typeSql(value)} = 'number' THEN ${textSql(value)}::numeric END), 0)`;
     }
@@ -183,7 +183,7 @@ export function createEntryJoins(read: ReadRows) {
   }
 
   return {
-    /** Returns SQL conditions that are true if an entry has at least one joined entry in each join with `required`. */
+    /** Returns an SQL condition for each join with `required`. It is true if an entry has at least one joined entry. */
     async requiredConditions<Source extends DataSourceKey>(
       key: DataSourceKey,
       joins: readonly JoinOptions[],
@@ -193,20 +193,25 @@ export function createEntryJoins(read: ReadRows) {
       const conditions: string[] = [];
       for (const join of joins.filter((requiredJoin) => requiredJoin.required)) {
         const joinedSource = await openJoin(key, join, sources);
-        const [left, right] = [sourceOf("e", sources.scope.canSee), sourceOf("j", joinedSource.scope.canSee)];
+        const [left, right] = [entrySource("e", sources.scope.canSee), entrySource("j", joinedSource.scope.canSee)];
         const equal = join.on.map(([leftColumn, rightColumn]) => {
           const fieldPath = `join.${join.name}.on`;
           const leftValue = valueAt(parsePath(leftColumn, fieldPath, left, true), left, statement);
           const rightValue = valueAt(parsePath(rightColumn, fieldPath, right, true), right, statement);
           return `${isScalarSql(leftValue)} AND ${isScalarSql(rightValue)} AND ${textSql(leftValue)} = ${textSql(rightValue)}`;
         });
-        const condition = entriesOf(joinedSource.key, { scope: joinedSource.scope, where: join.where }, statement, "j");
+        const condition = entryConditionSql(
+          joinedSource.key,
+          { scope: joinedSource.scope, where: join.where },
+          statement,
+          "j",
+        );
         conditions.push(`EXISTS (SELECT FROM data_source_entry j WHERE ${condition} AND ${equal.join(" AND ")})`);
       }
       return conditions;
     },
 
-    /** Returns the results of all joins for each entry of the page: joined entries, a boolean, a count or a sum. */
+    /** Returns for each entry of the page the results of all joins: joined entries, a boolean, a count or a sum. */
     async resultsFor<Source extends DataSourceKey>(
       key: DataSourceKey,
       entries: readonly EntryView[],

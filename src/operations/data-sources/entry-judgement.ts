@@ -1,6 +1,6 @@
 /**
- * Prepares entries for writing: checks the writer's rights, runs the hooks, computes hashes, and serializes the entries
- * to JSON. Stores nothing.
+ * Prepares entries for writing: checks the caller's rights, runs hooks, hashes passwords and other hashed columns, and
+ * serializes the entries to JSON. Writes nothing to the database.
  */
 import { ActionError } from "../../errors.js";
 import { meetsTests } from "../../rules/caller-rules.js";
@@ -11,38 +11,38 @@ import { checkHashable, type HashTurn, hashText } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 
 /**
- * Maximum number of hashes in one request of a trusted caller, such as an editor or an action. A hash takes 30 ms of a
- * core.
+ * Maximum number of values that one request of a trusted caller, such as an editor or an action, can have hashed. One
+ * hash takes 30 ms of a core.
  */
-const HASHES_PER_REQUEST = 2_000;
-/** Maximum number of hashes in one request of a page. */
-const HASHES_OF_PAGES = 10;
+const MAX_HASHES_OF_TRUSTED = 2_000;
+/** Maximum number of values that one request of a page can have hashed. */
+const MAX_HASHES_OF_PAGE = 10;
 
-/** A validated entry that can be stored: its data, and the same data as JSON. */
+/** A validated entry that can be stored: its data, and the data as JSON text. */
 export interface ReadyEntry {
   data: EntryData;
   text: string;
 }
 
-/** Validates an entry. @param label describes the entry in error messages, such as "entry 3 of the import" */
+/** Validates an entry. @param label names the entry in error messages, such as "entry 3 of the import" */
 export type EntryValidator = (data: EntryData, label: string) => Promise<ReadyEntry>;
 
 /**
- * Returns a function that validates one entry. Use one function for all entries of a request, because it counts their
- * hashes. The function throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, OVERLOADED
+ * Returns a function that validates one entry. Use the same function for all entries of a request, because it counts
+ * how many values the request has hashed. The function throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, OVERLOADED.
  */
 export function createEntryValidator(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
   verb: "insert" | "update",
   { grant, trusted, turn }: { grant: EntryGrant; trusted: boolean; turn: HashTurn },
 ): EntryValidator {
-  const hashesMax = trusted ? HASHES_PER_REQUEST : HASHES_OF_PAGES;
+  const hashesMax = trusted ? MAX_HASHES_OF_TRUSTED : MAX_HASHES_OF_PAGE;
   const applyTextHooks = textHooks(source.hooks, verb);
   let hashes = 0;
 
   async function hashColumns(data: EntryData): Promise<EntryData> {
     const columns = source.hashedColumns.filter((column) => Object.hasOwn(data, column));
-    // An empty password is not hashed. It matches no password at a sign-in.
+    // An empty password is stored without a hash. No sign-in accepts it.
     const input = columns.filter((column) => data[column] !== null && data[column] !== "");
     if (input.length === 0) return data;
     hashes += input.length;
@@ -59,17 +59,17 @@ export function createEntryValidator(
   }
 
   return async (input, label) => {
-    // Serializes before hashing, because an invalid entry is then rejected without the cost of a hash.
+    // Checks the size and form of the entry before hashing, so that an invalid entry does not cost a hash.
     const text = entryText(input, label);
     if (Object.keys(input).some((column) => !grant.mayTouch(column))) throw accessDenied();
     const data = applyTextHooks(input);
     requireColumns(grant, new Set(Object.keys(data)), "data");
-    // The written data must pass the tests of the access rule, like the entries that the caller can read.
+    // The access rule may test values of entries. The written data must pass these tests too.
     if (!meetsTests(data, grant.tests)) throw accessDenied();
     const done = await hashColumns(data);
     return done === input ? { data: input, text } : toReadyEntry(done, label);
   };
 }
 
-/** Serializes an entry. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE */
+/** Serializes an entry to JSON. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE */
 export const toReadyEntry = (data: EntryData, label: string): ReadyEntry => ({ data, text: entryText(data, label) });

@@ -1,7 +1,7 @@
 /**
- * Formats and parses the positions from which subscriptions to entries resume. A position is the ID of the last
- * received change. Callers that are not trusted receive the ID and the time encrypted, because plain IDs would reveal
- * how many changes other callers make.
+ * Formats and parses positions, from which a subscription to entries can resume. A position contains the ID of the last
+ * received change. Callers that are not trusted get it encrypted and with a time, because plain IDs would reveal how
+ * many changes other callers make.
  */
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
@@ -11,23 +11,26 @@ import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
 /**
- * Validity of an encrypted position. It is shorter than the time for which changes are stored (change-upkeep.ts). So an
- * encrypted position expires after a fixed time, which reveals nothing about changes.
+ * Validity of an encrypted position in milliseconds. It is shorter than the time for which changes are stored
+ * (change-upkeep.ts). So a position always expires after the same time, and its expiry reveals nothing about changes.
  */
-const SEALED_VALID_MS = 13 * 60_000;
-const NUMBER_DIGITS = 15;
+const POSITION_VALIDITY_MS = 13 * 60_000;
+const CHANGE_ID_DIGITS = 15;
 
-/** Position from which a caller resumes. */
+/** Parsed position from which a caller wants to resume a subscription. */
 export interface Position {
-  /** ID of the last received change; null if the position is too old, or if its encryption key no longer exists. */
+  /**
+   * ID of the last change that the caller has received; null if the position has expired, or if its encryption key no
+   * longer exists.
+   */
   number: number | null;
 }
 
 /**
- * Interval at which the feed sends each subscriber a new position. Without it, the position of a subscriber that
+ * Interval in milliseconds at which each subscriber gets a new position. Without it, the position of a subscriber that
  * receives no changes would expire.
  */
-export const POSITION_EVERY_MS = 2 * 60_000;
+export const POSITION_INTERVAL_MS = 2 * 60_000;
 
 export type EntryPositions = ReturnType<typeof createEntryPositions>;
 
@@ -36,16 +39,17 @@ export function createEntryPositions({ ring }: { ring: KeyRing }) {
   const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
 
   return {
-    /** Returns the text of a position. */
+    /** Returns a position as text: the change ID in plain text for trusted callers, otherwise encrypted. */
     formatPosition(source: DataSourceKey, number: number, isTrusted: boolean): string {
       if (isTrusted) return String(number);
-      const text = `${String(number).padStart(NUMBER_DIGITS, "0")} ${Date.now()}`;
+      const text = `${String(number).padStart(CHANGE_ID_DIGITS, "0")} ${Date.now()}`;
       return sealedTexts.seal(text, boundTo(source));
     },
 
     /**
-     * Parses the position in a request; null if `since` is missing, so that the subscription starts with the next
-     * change. @throws ActionError REQUEST_INVALID
+     * Parses the position in a request. Returns null if `since` is missing, so that the subscription starts with the
+     * next change.
+     * @throws ActionError REQUEST_INVALID
      */
     parse(source: DataSourceKey, since: unknown, isTrusted: boolean): Position | null {
       if (since === undefined || since === null) return null;
@@ -57,7 +61,7 @@ export function createEntryPositions({ ring }: { ring: KeyRing }) {
         throw new ActionError("REQUEST_INVALID", message);
       }
       const [number, at] = (sealedTexts.unseal(since, boundTo(source)) ?? "").split(" ");
-      const isValid = at !== undefined && Date.now() - Number(at) < SEALED_VALID_MS;
+      const isValid = at !== undefined && Date.now() - Number(at) < POSITION_VALIDITY_MS;
       return { number: isValid ? Number(number) : null };
     },
   };

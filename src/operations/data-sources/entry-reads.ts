@@ -1,6 +1,6 @@
 /**
  * Reads entries: pages by offset or cursor, single entries, counts, distinct values and aggregates. Writes nothing.
- * Each read receives a scope, which limits the entries and columns; this module does not check callers.
+ * Each function gets a scope: the entries and columns that it may read. It does not check the caller's rights itself.
  */
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
@@ -26,22 +26,22 @@ import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createEntryCounts } from "./entry-counts.js";
 import { createEntryJoins, type JoinSources } from "./entry-joins.js";
 import {
-  boundBySize,
   type DataSourceKey,
   type EntryView,
-  entriesOf,
+  entryConditionSql,
+  entrySource,
   fittingRows,
+  limitBySizeSql,
   type RawRow,
-  rowColumns,
-  sourceOf,
-  viewOf,
+  rowColumnsSql,
+  rowToEntryView,
 } from "./entry-rows.js";
 import { limitReadTime, type ReadRows } from "./read-pool.js";
 
-/** Limits of a read: the entries and columns that it may return, and the data sources that its joins can use. */
+/** Limits of a read: the entries and columns that it may return, and the data sources that it may join. */
 export interface EntryReader<Source extends DataSourceKey> extends JoinSources<Source> {
   scope: EntryScope;
-  /** If set, only entries with these IDs are returned. */
+  /** If set, only entries with these IDs can be returned. */
   ids?: readonly number[];
   /** Reserves memory for the response before the response is built. */
   reserve?: ReserveBytes;
@@ -51,27 +51,27 @@ export interface Pagination {
   total: number;
   limit: number;
   offset: number;
-  /** True if `total` is an estimate, because an exact count would take too long. */
+  /** True if `total` is an estimate, because an exact count would take too long. Missing if `total` is exact. */
   about?: true;
 }
 
-export interface Pages {
+export interface CursorPagination {
   isFirstPage: boolean;
   isLastPage: boolean;
-  /** Cursor of the next page; null on the last page. */
+  /** Cursor with which a client requests the next page; null on the last page. */
   next: string | null;
-  /** Cursor of the previous page; null on the first page. */
+  /** Cursor with which a client requests the previous page; null on the first page. */
   prev: string | null;
 }
 
 export interface FoundEntries {
   entries: (EntryView | JsonText)[];
   pagination?: Pagination;
-  cursor?: Pages;
+  cursor?: CursorPagination;
 }
 
-/** Maximum number of distinct values that are returned for a column. */
-const DISTINCT_MAX = 10_000;
+/** Maximum number of distinct values of a column that are returned. */
+const MAX_DISTINCT_VALUES = 10_000;
 
 const SELECT_BY_ID = `
   SELECT id, "order", created_at, updated_at, data::text AS data FROM data_source_entry
@@ -82,12 +82,12 @@ type KeyedRow = RawRow & { keys?: string[] };
 export type EntryReads = ReturnType<typeof createEntryReads>;
 
 /**
- * Creates the functions that read entries. Each call has one time limit for all its SQL statements together (see
- * `limitReadTime`).
+ * Creates the functions that read entries. Each call of a function has one time limit for all its SQL statements
+ * together (see `limitReadTime`).
  */
 export function createEntryReads({ read }: { read: ReadRows }) {
-  type BoundReads = ReturnType<typeof readsBy>;
-  const readsWithinTime = () => readsBy(limitReadTime(read));
+  type BoundReads = ReturnType<typeof createReads>;
+  const readsWithinTime = () => createReads(limitReadTime(read));
   return {
     find: ((...requested) => readsWithinTime().find(...requested)) as BoundReads["find"],
     findOne: ((...requested) => readsWithinTime().findOne(...requested)) as BoundReads["findOne"],
@@ -97,39 +97,43 @@ export function createEntryReads({ read }: { read: ReadRows }) {
   };
 }
 
-function readsBy(read: ReadRows) {
+function createReads(read: ReadRows) {
   const counts = createEntryCounts(read);
   const entryJoins = createEntryJoins(read);
 
   /**
-   * Reads the rows of a page. For a page by cursor it reads one more row than `limit`, to find out whether another page
+   * Reads the rows of a page. For a page by cursor, reads one row more than `limit`, to find out whether another page
    * follows.
-   * @param keys validated `order`
+   * @param keys the query's `order`, validated
    */
   async function rowsOf<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
     reader: EntryReader<Source>,
     keys: readonly OrderKey[],
-  ): Promise<{ rows: KeyedRow[]; pages?: Pages }> {
+  ): Promise<{ rows: KeyedRow[]; pages?: CursorPagination }> {
     const statement = new Statement();
-    const source = sourceOf("e", reader.scope.canSee);
-    const where = [entriesOf(key, { scope: reader.scope, where: options.where, ids: reader.ids }, statement, "e")];
+    const source = entrySource("e", reader.scope.canSee);
+    const where = [
+      entryConditionSql(key, { scope: reader.scope, where: options.where, ids: reader.ids }, statement, "e"),
+    ];
     where.push(...(await entryJoins.requiredConditions(key, options.joins, reader, statement)));
     const sql = keys.map((key) => keySql(key, source, statement));
     const at = typeof options.cursor === "string" ? readCursor(options.cursor, keys, key.id) : null;
     const isReversed = at?.reversed ?? false;
     if (at) where.push(afterPosition(keys, sql, at.values, isReversed, statement));
     const isPaged = options.cursor !== null;
-    const columns = isPaged ? `${rowColumns("e")}, ARRAY[${sql.map(keyText).join(", ")}] AS keys` : rowColumns("e");
+    const columns = isPaged
+      ? `${rowColumnsSql("e")}, ARRAY[${sql.map(keyText).join(", ")}] AS keys`
+      : rowColumnsSql("e");
     const boundLimit = statement.bind(options.limit + (isPaged ? 1 : 0), "bigint");
     const select = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
       ORDER BY ${orderBy(keys, sql, isReversed)} LIMIT ${boundLimit} OFFSET ${statement.bind(options.offset, "bigint")}`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
-    const boundedSelect = boundBySize(select, options.limit, isPaged ? ["keys", "found"] : []);
+    const boundedSelect = limitBySizeSql(select, options.limit, isPaged ? ["keys", "found"] : []);
     const rows = fittingRows(await read<KeyedRow>(key.appId, boundedSelect, statement.values));
     if (!isPaged) return { rows };
-    return pageOf(rows, options.limit, keys, key.id, at);
+    return toCursorPage(rows, options.limit, keys, key.id, at);
   }
 
   async function aggregateEntries<Source extends DataSourceKey>(
@@ -139,7 +143,7 @@ function readsBy(read: ReadRows) {
   ): Promise<FoundEntries> {
     const { scope } = reader;
     const statement = new Statement();
-    const fromCondition = entriesOf(key, { scope, where: options.where, ids: reader.ids }, statement, "e");
+    const fromCondition = entryConditionSql(key, { scope, where: options.where, ids: reader.ids }, statement, "e");
     const entries = `SELECT e.doc AS d, e."order" AS n, e.id AS m FROM data_source_entry e WHERE ${fromCondition}`;
     const compiledAggregate = compileAggregate(options.aggregate, entries, scope.canSee, statement);
     const limit = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
@@ -159,15 +163,15 @@ function readsBy(read: ReadRows) {
   ): Promise<FoundEntries> {
     const options = parseFind(query);
     if (options.aggregate !== null) return aggregateEntries(key, options, reader);
-    const keys = parseOrder(options.order, sourceOf("e", reader.scope.canSee));
+    const keys = parseOrder(options.order, entrySource("e", reader.scope.canSee));
     const { rows, pages } = await rowsOf(key, options, reader, keys);
     await reader.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
-    const entries = rows.map((row) => viewOf(row, key.id, reader.scope, options.attributes));
+    const entries = rows.map((row) => rowToEntryView(row, key.id, reader.scope, options.attributes));
     const joinedEntries = await entryJoins.resultsFor(key, entries, options.joins, reader);
     for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joinedEntries[at]!;
     const page: FoundEntries = { entries };
     if (pages) page.cursor = pages;
-    const knownTotal = options.mayPaginate ? knownTotalOf(options, rows) : null;
+    const knownTotal = options.mayPaginate ? totalFromPage(options, rows) : null;
     const { limit, offset } = options;
     if (knownTotal !== null) page.pagination = { total: knownTotal, limit, offset };
     else if (options.includePagination) page.pagination = await readPagination(key, options, reader);
@@ -205,7 +209,8 @@ function readsBy(read: ReadRows) {
     },
 
     /**
-     * Returns one entry. @throws ActionError ENTRY_NOT_FOUND if the entry does not exist, or if the scope excludes it
+     * Returns the entry with this ID.
+     * @throws ActionError ENTRY_NOT_FOUND if the entry does not exist, or if the scope excludes it
      */
     async findById<Source extends DataSourceKey>(
       key: Source,
@@ -218,32 +223,32 @@ function readsBy(read: ReadRows) {
         if (entries[0]) return entries[0] as EntryView;
       } else {
         const [row] = await read<RawRow>(key.appId, SELECT_BY_ID, [key.appId, key.id, id], "entry-by-id");
-        if (row) return viewOf(row, key.id, scope, null);
+        if (row) return rowToEntryView(row, key.id, scope, null);
       }
       throw new ActionError("ENTRY_NOT_FOUND");
     },
 
     /**
-     * Counts matching entries. The count is exact if at most some ten thousand entries must be checked. Otherwise it is
-     * an estimate (`about` is true).
+     * Counts the entries that match `where`. The count is exact if PostgreSQL must check at most some ten thousand
+     * entries. Otherwise it is an estimate, and `about` is true.
      */
     count: <Source extends DataSourceKey>(key: Source, where: unknown, scope: EntryScope) =>
       counts.count(key, { scope, where }, async () => []),
 
     /**
-     * Returns the sorted distinct values of each column, without null and missing values. A column has at most 10,000
-     * values with 160 KB together.
+     * Returns the sorted distinct values of each column, without null and missing values. Returns at most 10,000 values
+     * and 160 KB per column.
      */
     async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
       const groups: Record<string, JsonText[]> = {};
       for (const [at, column] of checkList(columns, "columns", FIELDS_MAX, 1).entries()) {
         const statement = new Statement();
-        const source = sourceOf("e", scope.canSee);
+        const source = entrySource("e", scope.canSee);
         const value = valueAt(parsePath(column, `columns[${at}]`, source), source, statement);
-        const fromCondition = entriesOf(key, { scope, where: null }, statement, "e");
+        const fromCondition = entryConditionSql(key, { scope, where: null }, statement, "e");
         const values = `SELECT value::text, octet_length(value::text) AS bytes
           FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${fromCondition}) visible
-         WHERE value <> 'null' ORDER BY visible.value LIMIT ${DISTINCT_MAX}`;
+         WHERE value <> 'null' ORDER BY visible.value LIMIT ${MAX_DISTINCT_VALUES}`;
         const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes FROM (${values}) sorted) sized
           WHERE total_bytes <= ${PAGE_MAX_BYTES / FIELDS_MAX}`;
         const rows = await read<{ value: string }>(key.appId, sql, statement.values);
@@ -254,7 +259,9 @@ function readsBy(read: ReadRows) {
   };
 }
 
-/** Returns a JSON object with its members in the order of `keys`, because PostgreSQL's jsonb reorders members. */
+/**
+ * Returns the JSON object `text` with its members in the order of `keys`, because PostgreSQL's jsonb changes the order.
+ */
 function orderMembers(text: string, keys: readonly string[] | null, isShown: (column: string) => boolean): string {
   const memberTextsByColumn = memberTexts(text);
   const names = keys ?? [...memberTextsByColumn.keys()].filter(isShown);
@@ -262,28 +269,28 @@ function orderMembers(text: string, keys: readonly string[] | null, isShown: (co
 }
 
 /**
- * Returns the total number of matching entries if it follows from the page: a page with fewer rows than `limit` is the
- * last one. Otherwise null.
+ * Returns the total number of matching entries if the page shows it: a page with fewer rows than `limit` is the last
+ * page. Returns null if a separate count is needed.
  */
-function knownTotalOf({ cursor, limit, offset }: FindOptions, rows: readonly RawRow[]): number | null {
+function totalFromPage({ cursor, limit, offset }: FindOptions, rows: readonly RawRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
   return bytes + ENTRY_MAX_BYTES <= PAGE_MAX_BYTES ? offset + rows.length : null;
 }
 
 /**
- * Returns the rows of a page, and the cursors of the next and the previous page. Reverses the rows if the page was read
- * backwards.
+ * Returns the rows of a page, and the cursors of the next and the previous page. If the page was read backwards,
+ * reverses the rows.
  */
-function pageOf(
+function toCursorPage(
   foundRows: KeyedRow[],
   limit: number,
   keys: readonly OrderKey[],
   dataSourceId: number,
   at: { reversed: boolean } | null,
-): { rows: KeyedRow[]; pages: Pages } {
+): { rows: KeyedRow[]; pages: CursorPagination } {
   const isReversed = at?.reversed ?? false;
-  // The additional row, and rows beyond the first 8 MB, belong to the next page.
+  // The row that was read in addition to `limit`, and rows beyond the first 8 MB, belong to the next page.
   const total = Number((foundRows[0] as { found?: number } | undefined)?.found ?? 0);
   const rows = foundRows.slice(0, limit);
   const hasMore = total > rows.length || foundRows.length > limit;

@@ -1,6 +1,7 @@
 /**
- * Determines a caller's rights on the entries of a data source, from the access rules and the page's user. Also limits
- * removals by hidden columns, so that their count does not reveal values.
+ * Determines a caller's rights on the entries of a data source, from the data source's access rules and the user of the
+ * caller's page. Also ignores conditions on hidden columns in removals, so that the number of removed entries does not
+ * reveal values.
  */
 
 import { ActionError } from "../../errors.js";
@@ -25,32 +26,37 @@ import type { AppUser, AppUsers } from "./app-users.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { EntryWriter } from "./entry-changes.js";
 
-/** Rights of one caller for one request. */
+/** Rights of one caller on the entries of data sources, during one request. */
 export interface Rights {
   caller: EntryCaller;
-  /** Entry of the user who is signed in to the page; null if no user is signed in, or the caller is trusted. */
+  /**
+   * Entry of the user who is signed in to the caller's page. Null if no user is signed in, or if the caller is trusted.
+   */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: EntryWriter;
   /**
-   * Returns the error for a missing right. A missing data source gets the same error, so that the error does not reveal
+   * Returns the error for a missing right. It is also used for a missing data source, so that it does not reveal
    * whether a data source exists.
    */
   accessError(): ActionError;
-  /** True if the access rules allow the operation, at least for some entries. */
+  /** True if the access rules allow the caller to use the operation on at least some entries. */
   may(source: StoredDataSource, verb: EntryVerb): boolean;
-  /** Returns the columns and entries to which the caller may apply the operation. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the columns and entries on which the caller may use the operation. @throws DATA_SOURCE_ACCESS_DENIED */
   grant(source: StoredDataSource, verb: EntryVerb): EntryGrant;
-  /** Returns the entries and columns that a read with this `where` may return. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the entries and columns that the caller may read with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
   scope(source: StoredDataSource, where: unknown): EntryScope;
-  /** Returns the entries that a removal with this `where` may remove. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the entries that the caller may remove with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
   scopeOfRemoval(source: StoredDataSource, where: unknown): EntryScope;
-  /** Returns the scope for reading one entry by its ID; null if the caller may read nothing. */
+  /**
+   * Returns the columns that the caller may read of a single entry by ID; null if the caller may not read single
+   * entries.
+   */
   scopeForId(source: StoredDataSource): EntryScope | null;
 }
 
 const WRITING_VERBS: readonly EntryVerb[] = ["insert", "update"];
 
-function mayUseColumn(grant: Rights["grant"], source: StoredDataSource, verb: EntryVerb, column: string): boolean {
+function hasColumnRight(grant: Rights["grant"], source: StoredDataSource, verb: EntryVerb, column: string): boolean {
   try {
     return grant(source, verb).mayTouch(column);
   } catch {
@@ -60,7 +66,7 @@ function mayUseColumn(grant: Rights["grant"], source: StoredDataSource, verb: En
 
 const ANONYMOUS_EMITTER: Emitter = { kind: "live", credentialId: 0, personId: null, runId: null };
 
-export function hashedOf(source: StoredDataSource): ReadonlySet<string> {
+export function hashedColumnSet(source: StoredDataSource): ReadonlySet<string> {
   return new Set(source.hashedColumns);
 }
 
@@ -72,11 +78,11 @@ function emailOf(data: Readonly<Record<string, unknown>> | undefined): string | 
 export type EntryRights = ReturnType<typeof createEntryRights>;
 
 /**
- * Creates the functions that look up the caller's rights in a data source's access rules.
- * @param accessError creates the error for a missing right. Missing data sources get the same error, so that it does
- *   not reveal whether they exist
+ * Creates the rights of a caller, which are looked up in the access rules of data sources.
+ * @param accessError creates the error for a missing right. It is also used for a missing data source, so that it does
+ *   not reveal whether a data source exists
  */
-function rightsOf(
+function createRights(
   as: EntryCaller,
   writer: Pick<EntryWriter, "emitter" | "userEmail">,
   accessError: () => ActionError,
@@ -97,14 +103,14 @@ function rightsOf(
       return false;
     }
   };
-  const mayName: EntryWriter["mayName"] = (source, column) => {
+  const mayName: EntryWriter["mayNameColumn"] = (source, column) => {
     const top = parsePath(column, "indexes", { entry: "" });
-    return top.own === null && WRITING_VERBS.some((verb) => mayUseColumn(grant, source, verb, top.segments[0]!));
+    return top.own === null && WRITING_VERBS.some((verb) => hasColumnRight(grant, source, verb, top.segments[0]!));
   };
   const scopeOfSingleEntry: Rights["scopeForId"] = (source) => {
     try {
       const accessGrant = grant(source, "select");
-      return mayNameById(accessGrant) ? scopeFor(accessGrant, hashedOf(source)) : null;
+      return mayNameById(accessGrant) ? scopeFor(accessGrant, hashedColumnSet(source)) : null;
     } catch {
       return null;
     }
@@ -112,7 +118,7 @@ function rightsOf(
   return {
     caller: as,
     user,
-    writer: { ...writer, mayName },
+    writer: { ...writer, mayNameColumn: mayName },
     accessError: accessError,
     grant,
     may,
@@ -120,15 +126,16 @@ function rightsOf(
       const accessGrant = grant(source, "select");
       requireColumns(accessGrant, columnsInWhere(where), "where");
       requireValues(accessGrant, where);
-      return scopeFor(accessGrant, hashedOf(source));
+      return scopeFor(accessGrant, hashedColumnSet(source));
     },
     scopeOfRemoval(source, where) {
       const accessGrant = grant(source, "delete");
       requireColumns(accessGrant, columnsInWhere(where), "where");
       requireValues(accessGrant, where);
-      const { canSee: sees, filter } = scopeFor(accessGrant, hashedOf(source));
+      const { canSee: sees, filter } = scopeFor(accessGrant, hashedColumnSet(source));
       if (as.trusted) return { canSee: sees, filter };
-      // The number of removed entries must not reveal values of columns that the caller cannot read.
+      // A removal must not filter by columns that the caller cannot read. Otherwise the number of removed entries would
+      // reveal values of these columns.
       const readableScope = scopeOfSingleEntry(source);
       return {
         canSee: (column) => sees(column) && (readableScope?.canSee(column) ?? accessGrant.required.includes(column)),
@@ -141,17 +148,20 @@ function rightsOf(
 
 export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
   return {
-    /** Returns the rights of the caller of a request. */
+    /** Returns the rights of the caller that sent the request. */
     async of({ caller, isTrusted, address }: AdmittedRequest): Promise<Rights> {
       const user = isTrusted ? null : await appUsers.userOf(caller);
       const as: EntryCaller = isTrusted ? { trusted: true } : { trusted: false, user: user?.data ?? null };
       const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
       const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : accessDenied());
-      return rightsOf(as, { emitter, userEmail: emailOf(user?.data) }, refused, user);
+      return createRights(as, { emitter, userEmail: emailOf(user?.data) }, refused, user);
     },
 
-    /** Returns the rights of a page. @param user data of the signed-in user; null if no user is signed in */
+    /**
+     * Returns the rights that a page has. @param user data of the user who is signed in to the page; null if no user is
+     * signed in
+     */
     ofPage: (user: UserData | null): Rights =>
-      rightsOf({ trusted: false, user }, { emitter: ANONYMOUS_EMITTER, userEmail: null }, accessDenied),
+      createRights({ trusted: false, user }, { emitter: ANONYMOUS_EMITTER, userEmail: null }, accessDenied),
   };
 }

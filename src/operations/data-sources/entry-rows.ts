@@ -1,4 +1,4 @@
-/** Builds SQL that selects entries, and converts the rows to the form in which entries are returned. */
+/** Builds SQL that selects entries, and converts the selected rows to the form that callers receive. */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
 import type { Source } from "../../rules/entry-query/path.js";
@@ -7,13 +7,13 @@ import { compileWhere } from "../../rules/entry-query/where.js";
 import { memberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 
-/** Identifies a data source. */
+/** ID of a data source and of its app. */
 export interface DataSourceKey {
   id: number;
   appId: number;
 }
 
-/** An entry as it is returned to callers. Times are ISO 8601. */
+/** An entry in the form that callers receive. Times are ISO 8601. */
 export interface EntryView {
   id: number;
   dataSourceId: number;
@@ -21,22 +21,24 @@ export interface EntryView {
   order: number;
   createdAt: string;
   updatedAt: string;
-  /** Results of joins, by the names of the joins in the query. */
+  /** Results of the query's joins, by the name of each join. */
   joins?: Record<string, unknown>;
 }
 
-/** Describes an entry to the query compilers. @param entry SQL alias of the entry */
-export const sourceOf = (entry: string, canSee: (column: string) => boolean): Source => ({
+/**
+ * Returns the SQL names of an entry's parts, for the modules that compile queries. @param entry SQL alias of the entry
+ */
+export const entrySource = (entry: string, canSee: (column: string) => boolean): Source => ({
   doc: `${entry}.doc`,
   entry,
   sees: canSee,
 });
 
 /**
- * Returns the SQL condition for the entries of a data source that the scope includes and that match `where`. @param
- * entry SQL alias of the entry
+ * Returns the SQL condition for those entries of a data source that the scope includes and that match `where`.
+ * @param entry SQL alias of the entry
  */
-export function entriesOf(
+export function entryConditionSql(
   key: DataSourceKey,
   { scope, where, ids }: { scope: EntryScope; where: unknown; ids?: readonly number[] | undefined },
   statement: Statement,
@@ -47,27 +49,27 @@ export function entriesOf(
     `${entry}.data_source_id = ${statement.bind(key.id, "integer")}`,
   ];
   if (ids) conditions.push(`${entry}.id = ANY(${statement.bind(ids, "bigint[]")})`);
-  if (scope.filter) conditions.push(compileWhere(scope.filter, sourceOf(entry, FULL_SCOPE.canSee), statement));
-  conditions.push(compileWhere(where, sourceOf(entry, scope.canSee), statement));
+  if (scope.filter) conditions.push(compileWhere(scope.filter, entrySource(entry, FULL_SCOPE.canSee), statement));
+  conditions.push(compileWhere(where, entrySource(entry, scope.canSee), statement));
   return conditions.join(" AND ");
 }
 
 /**
- * A select with at most this limit reads all its rows, and `fittingRows` drops those beyond PAGE_MAX_BYTES. Larger ones
- * drop rows in SQL.
+ * Maximum LIMIT of a select whose rows are all read. `fittingRows` then drops rows beyond PAGE_MAX_BYTES. For a higher
+ * LIMIT, the SQL drops these rows.
  */
-const READ_WHOLE_MAX = 16;
+const READ_WHOLE_MAX_ROWS = 16;
 
 /**
- * Returns SQL for the first rows of a select that fit into PAGE_MAX_BYTES, at least one row. Entries are converted to
- * text after sorting, so that PostgreSQL sorts small rows.
- * @param select SQL that selects `rowColumns` and the columns in `more`, sorted
- * @param limit the select's LIMIT
+ * Returns SQL for the first rows of `select` whose total size is below PAGE_MAX_BYTES, but for at least one row.
+ * Converts entries to text after sorting, so that PostgreSQL sorts small rows.
+ * @param select SQL that selects `rowColumnsSql` and the columns in `more`, sorted
+ * @param limit the LIMIT of `select`
  */
-export function boundBySize(select: string, limit: number, more: readonly string[] = []): string {
+export function limitBySizeSql(select: string, limit: number, more: readonly string[] = []): string {
   const columns = ["id", '"order"', "created_at", "updated_at", "data::text AS data", ...more].join(", ");
   const totalColumn = more.includes("found") ? ", count(*) OVER () AS found" : "";
-  if (limit <= READ_WHOLE_MAX)
+  if (limit <= READ_WHOLE_MAX_ROWS)
     return `SELECT ${columns} FROM (SELECT chosen.*${totalColumn} FROM (${select}) chosen) sized`;
   return `
     SELECT ${columns} FROM (
@@ -76,8 +78,8 @@ export function boundBySize(select: string, limit: number, more: readonly string
 }
 
 /**
- * Returns the first rows that fit into PAGE_MAX_BYTES, at least one. Needed for pages that `boundBySize` does not bound
- * in SQL.
+ * Returns the first rows whose total size is below PAGE_MAX_BYTES, but at least one row. Needed for pages whose SQL
+ * does not limit the size (see `limitBySizeSql`).
  */
 export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
   let heldBytes = 0;
@@ -88,11 +90,11 @@ export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
   return rowCount < 0 ? rows : rows.slice(0, rowCount);
 }
 
-export const rowColumns = (entry: string): string =>
+export const rowColumnsSql = (entry: string): string =>
   ["id", '"order"', "created_at", "updated_at", "data", "bytes"].map((column) => `${entry}.${column}`).join(", ");
 
-/** Returns the JSON text of an object without its hidden columns. The other columns keep their text and order. */
-function pruneColumns(text: string, isShown: (column: string) => boolean): string {
+/** Returns the JSON object `text` without its hidden columns. The other columns keep their text and order. */
+function removeHiddenColumns(text: string, isShown: (column: string) => boolean): string {
   const members = [...memberTexts(text)].flatMap(([column, value]) =>
     isShown(column) ? [`${JSON.stringify(column)}:${value}`] : [],
   );
@@ -107,20 +109,23 @@ export interface RawRow {
   data: string;
 }
 
-/** Converts a row to an entry. @param attributes the only columns to include; null for all that the scope includes */
-export function viewOf(
+/**
+ * Converts a row to the form that callers receive. @param attributes columns to include; null for all columns that the
+ * scope includes
+ */
+export function rowToEntryView(
   row: RawRow,
   dataSourceId: number,
   scope: EntryScope,
   attributes: ReadonlySet<string> | null,
 ): EntryView {
-  // If all columns are shown, the JSON text is returned without parsing it.
+  // If the caller sees all columns, the JSON text is returned as it is, without parsing.
   const isWhole = scope.canSee === FULL_SCOPE.canSee && attributes === null;
   const isShown = (column: string) => scope.canSee(column) && (attributes === null || attributes.has(column));
   return {
     id: row.id,
     dataSourceId,
-    data: new JsonText(isWhole ? row.data : pruneColumns(row.data, isShown)),
+    data: new JsonText(isWhole ? row.data : removeHiddenColumns(row.data, isShown)),
     order: row.order,
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),

@@ -1,6 +1,6 @@
 /**
- * Finds, aggregates and removes entries by a `where`. Each SQL statement includes the conditions of the caller's access
- * rule.
+ * Finds, aggregates and removes the entries that match a `where`. Each SQL statement also contains the conditions of
+ * the caller's access rule.
  */
 import { isDatabaseAway, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -11,26 +11,26 @@ import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js
 import { Statement } from "../../rules/entry-query/statement.js";
 import type { ReserveBytes } from "../../rules/page.js";
 import { hashTurn, matchesHash } from "../records/hashes.js";
-import { type DataSourceRows, type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
+import { type DataSourceRows, lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import type { EntryCommits } from "./entry-commits.js";
 import type { EntryReader, EntryReads, FoundEntries } from "./entry-reads.js";
 import type { Rights } from "./entry-rights.js";
-import { entriesOf } from "./entry-rows.js";
+import { entryConditionSql } from "./entry-rows.js";
 import { lockEntries } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import type { ReadRows } from "./read-pool.js";
 import type { RecentQueries } from "./recent-queries.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 
-/** Maximum number of entries whose hashed columns are compared, because each comparison takes 30 ms. */
-const COMPARED_MAX = 20;
-/** Maximum number of entries that one statement removes. */
-const REMOVED_AT_ONCE = 5_000;
+/** Maximum number of entries whose hashed columns one query compares, because each comparison takes 30 ms. */
+const MAX_COMPARED_ENTRIES = 20;
+/** Maximum number of entries that one SQL statement removes. */
+const REMOVED_PER_STATEMENT = 5_000;
 
 export type EntrySearches = ReturnType<typeof createEntrySearches>;
 
-/** Translates the database's error about a `where` that it cannot evaluate, or not in time. */
+/** Converts database errors about a `where` that cannot be evaluated, or not within the time limit, to ActionErrors. */
 function toCallerError(error: unknown): unknown {
   const tooLong =
     isDatabaseAway(error) &&
@@ -61,8 +61,8 @@ export function createEntrySearches(options: {
   const { read, sources, reads, changes, commits, versions, attempts, recent } = options;
 
   /**
-   * Compares the values of hashed columns in a `where`. Returns the IDs of entries that have these values and match the
-   * other conditions.
+   * Compares the values of hashed columns in a `where` with entries. Returns the IDs of the entries that have these
+   * values and match the other conditions of the `where`.
    */
   async function compareHashes(
     rights: Rights,
@@ -71,17 +71,17 @@ export function createEntrySearches(options: {
     where: HashedWhere,
   ): Promise<number[]> {
     const statement = new Statement();
-    const condition = entriesOf(source, { scope, where: where.rest }, statement, "e");
+    const condition = entryConditionSql(source, { scope, where: where.rest }, statement, "e");
     const columns = statement.bind(
       where.compared.map(([column]) => column),
       "text[]",
     );
     const sql = `SELECT e.id, ARRAY(SELECT e.doc ->> name FROM unnest(${columns}) AS name) AS stored
-      FROM data_source_entry e WHERE ${condition} ORDER BY e."order", e.id LIMIT ${COMPARED_MAX + 1}`;
+      FROM data_source_entry e WHERE ${condition} ORDER BY e."order", e.id LIMIT ${MAX_COMPARED_ENTRIES + 1}`;
     const candidateRows = await read<{ id: number; stored: (string | null)[] }>(source.appId, sql, statement.values);
-    if (candidateRows.length > COMPARED_MAX) {
+    if (candidateRows.length > MAX_COMPARED_ENTRIES) {
       const message =
-        `a hashed column can be compared with at most ${COMPARED_MAX} entries; ` +
+        `a hashed column can be compared with at most ${MAX_COMPARED_ENTRIES} entries; ` +
         'add a condition on another column to "where"';
       throw new ActionError("REQUEST_INVALID", message);
     }
@@ -96,8 +96,8 @@ export function createEntrySearches(options: {
       }
       return ids.length > 0;
     };
-    // Callers under access rules could guess passwords here, as at a sign-in. So their failed attempts are counted and
-    // limited.
+    // Callers under access rules could guess passwords with such queries. So their failed comparisons are counted and
+    // limited like failed sign-ins.
     if (rights.caller.trusted) await compareAll();
     else {
       const guessedSubjects =
@@ -108,8 +108,8 @@ export function createEntrySearches(options: {
   }
 
   /**
-   * Splits a `where`. Returns the conditions that the database evaluates, and the IDs of the entries that match the
-   * conditions on hashed columns.
+   * Splits a `where` into conditions for the database and conditions on hashed columns. Returns the former, and the IDs
+   * of the entries that match the latter.
    */
   async function narrowWhere(rights: Rights, source: StoredDataSource, scope: EntryScope, where: unknown) {
     const splitWhere = splitHashed(where, source.hashedColumns);
@@ -129,10 +129,15 @@ export function createEntrySearches(options: {
       });
       return joinedSourceRow;
     };
-    return { scope, ...(ids && { ids }), joined: joinedSource, scopeOf: (of, where) => rights.scope(of, where) };
+    return {
+      scope,
+      ...(ids && { ids }),
+      findJoinedSource: joinedSource,
+      scopeOf: (of, where) => rights.scope(of, where),
+    };
   }
 
-  /** Locks the matching entries in batches, and removes them. */
+  /** Locks and removes the matching entries in batches. */
   async function removeMatching(
     change: EntryChange,
     rights: Rights,
@@ -142,11 +147,11 @@ export function createEntrySearches(options: {
     const { source, executor } = change;
     const grant = rights.grant(source, "delete");
     let isFirst = true;
-    await shareWholeSource(executor, source.appId, source.id);
+    await lockWholeSourceShared(executor, source.appId, source.id);
     for (;;) {
       const statement = new Statement();
-      const condition = entriesOf(source, { scope, ...candidateRows }, statement, "e");
-      const sql = `SELECT e.id FROM data_source_entry e WHERE ${condition} ORDER BY e.id LIMIT ${REMOVED_AT_ONCE}`;
+      const condition = entryConditionSql(source, { scope, ...candidateRows }, statement, "e");
+      const sql = `SELECT e.id FROM data_source_entry e WHERE ${condition} ORDER BY e.id LIMIT ${REMOVED_PER_STATEMENT}`;
       await rows(executor, `SET LOCAL statement_timeout = ${QUERY_TIMEOUT_MS}`);
       const ids = (await rows<{ id: number }>(executor, sql, statement.values)).map(({ id }) => id);
       await rows(executor, "SET LOCAL statement_timeout = DEFAULT");
@@ -154,9 +159,9 @@ export function createEntrySearches(options: {
       if (isFirst && ids.length > BULK_ENTRIES) await versions.snapshot(change, rights.writer, "delete");
       isFirst = false;
       const locked = await lockEntries(executor, source, ids);
-      // Entries may have changed before they were locked, so the conditions are evaluated again.
+      // Another transaction may have changed entries before they were locked, so the conditions are evaluated again.
       const secondStatement = new Statement();
-      const stillMatching = entriesOf(
+      const stillMatching = entryConditionSql(
         source,
         { scope, where: candidateRows.where, ids: [...locked.keys()] },
         secondStatement,
@@ -172,14 +177,14 @@ export function createEntrySearches(options: {
         matching.map(({ id }) => locked.get(id)!),
         grant,
       );
-      if (ids.length < REMOVED_AT_ONCE) return;
+      if (ids.length < REMOVED_PER_STATEMENT) return;
     }
   }
 
   return {
     /**
-     * Returns the entries that match a query. @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, RATE_LIMIT_EXCEEDED,
-     * OVERLOADED
+     * Returns the entries that match a query, or the result of its aggregate functions.
+     * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async find(
       rights: Rights,
@@ -202,18 +207,18 @@ export function createEntrySearches(options: {
         recent.record(source, query, elapsedMs());
         return foundEntries;
       } catch (error) {
-        // A query that exceeded its time limit is recorded too, because an index may help.
+        // A query that exceeded its time limit is recorded too, because an index might make it faster.
         if (error instanceof ActionError && elapsedMs() >= QUERY_TIMEOUT_MS) recent.record(source, query, elapsedMs());
         throw error;
       }
     },
 
-    /** Returns the distinct values of each column. @throws as `find` */
+    /** Returns the distinct values of each column. @throws the errors of `find` */
     async distinct(rights: Rights, source: StoredDataSource, columns: readonly string[]) {
       return reads.distinct(source, columns, rights.scope(source, null));
     },
 
-    /** Removes the entries that match `input`. @throws as `find` */
+    /** Removes the entries that match the `where` in `input`. @throws the errors of `find` */
     async remove(rights: Rights, source: StoredDataSource, input: unknown): Promise<{ deletedCount: number }> {
       const scope = rights.scopeOfRemoval(source, input);
       const narrowedWhere = await narrowWhere(rights, source, scope, input);

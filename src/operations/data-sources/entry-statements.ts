@@ -1,17 +1,19 @@
 /**
- * SQL that inserts, updates and deletes entries in batches. Every statement has the IDs of the app and of the data
- * source in its condition.
+ * SQL statements that insert, update and delete entries in batches. The condition of each statement contains the IDs of
+ * the app and of the data source.
  */
 import { type Executor, rows } from "../../data/database.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 
-/** Maximum bytes of entries that one statement writes. Memory contains several copies of these bytes. */
+/**
+ * Maximum total size of the entries that one statement writes, in bytes. The process needs several times this memory.
+ */
 const BATCH_BYTES = 2 * 1024 * 1024;
 /** Maximum number of entries that one statement writes. */
 const BATCH_ROWS = 2_000;
 /** Maximum number of entries that one statement removes. */
-const REMOVED_AT_ONCE = 20_000;
+const REMOVED_PER_STATEMENT = 20_000;
 
 const TIME_COLUMNS = `created_at AS "createdAt", updated_at AS "updatedAt"`;
 
@@ -25,7 +27,7 @@ const LOCK_ENTRIES = `
   SELECT id, bytes, "order", ${TIME_COLUMNS} FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[]) ORDER BY id FOR UPDATE`;
 
-const SELECT_DATA = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND id = ANY ($2::bigint[])";
+const SELECT_ENTRY_DATA = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND id = ANY ($2::bigint[])";
 
 const UPDATE_ENTRIES = `
   UPDATE data_source_entry AS entry
@@ -37,15 +39,15 @@ const UPDATE_ENTRIES = `
 const DELETE_ENTRIES = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
 
 /**
- * Removes one batch of entries, so that no statement takes long. Entries that this transaction has written stay. The
- * statement collects the IDs first: without statistics of a table that has just been filled, the planner would scan the
- * whole table for each row. It locks all entries of the batch, also those that stay, in the order of their IDs, as
- * LOCK_ENTRIES does. A DELETE without this would lock rows in the order in which they are stored, which can deadlock.
+ * Removes one batch of entries, so that no statement takes long. Does not remove entries that this transaction has
+ * written. First collects the IDs: for a table that has just been filled, the planner has no statistics and would
+ * otherwise scan the whole table for each row. Then locks all entries of the batch in the order of their IDs, as
+ * LOCK_ENTRIES does. Without these locks, DELETE would lock rows in the order of storage, which could cause a deadlock.
  */
-const REMOVE_OTHERS = `
+const REMOVE_UNWRITTEN_BATCH = `
   WITH next AS MATERIALIZED (
     SELECT id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id > $3 AND id <= $4
-     ORDER BY id LIMIT ${REMOVED_AT_ONCE}),
+     ORDER BY id LIMIT ${REMOVED_PER_STATEMENT}),
   locked AS MATERIALIZED (
     SELECT id FROM data_source_entry WHERE app_id = $1 AND id = ANY (ARRAY(SELECT id FROM next))
        AND xmin <> pg_current_xact_id()::xid ORDER BY id FOR UPDATE),
@@ -60,12 +62,12 @@ const REMOVE_OTHERS = `
                                           'updatedAt', updated_at, 'removed', true)::text FROM gone ORDER BY id)
          END AS images`;
 
-/** An entry that is locked until the transaction ends. `dataOf` reads its data, in batches. */
+/** An entry that is locked until the transaction ends. Its data is not loaded; `readEntryData` reads it in batches. */
 export interface LockedEntry extends Omit<StoredEntry, "data"> {
   bytes: number;
 }
 
-/** Splits items into batches that are small enough for one statement. */
+/** Splits `items` into batches that one SQL statement can write (see BATCH_ROWS and BATCH_BYTES). */
 export function* splitIntoBatches<T>(items: readonly T[], bytesOf: (item: T) => number): Generator<T[]> {
   let batch: T[] = [];
   let bytes = 0;
@@ -84,24 +86,24 @@ export function* splitIntoBatches<T>(items: readonly T[], bytesOf: (item: T) => 
 type SourceKey = Pick<StoredDataSource, "appId" | "id">;
 
 /**
- * Inserts entries. Returns the inserted entries without their data, in the order of `texts`. @param texts data of each
- * entry as JSON
+ * Inserts entries. Returns them without their data, in the order of `texts`.
+ * @param texts data of each entry as JSON text
  */
-export async function insertTexts(
+export async function insertEntryTexts(
   executor: Executor,
   { appId, id }: SourceKey,
   texts: readonly string[],
 ): Promise<Omit<StoredEntry, "data">[]> {
   const insertedEntries: Omit<StoredEntry, "data">[] = [];
   for (const batch of splitIntoBatches(texts, (text) => text.length)) {
-    // IDs are assigned in the order of the texts, so sorting by ID restores this order.
+    // PostgreSQL assigns IDs in the order of the texts, so sorting by ID restores this order.
     const insertedRows = await rows<Omit<StoredEntry, "data">>(executor, INSERT_ENTRIES, [appId, id, batch]);
     insertedEntries.push(...insertedRows.sort((a, b) => a.id - b.id));
   }
   return insertedEntries;
 }
 
-/** Locks the entries with these IDs until the transaction ends, and returns those that exist. */
+/** Locks the entries with these IDs until the transaction ends. Returns those that exist, by ID. */
 export async function lockEntries(
   executor: Executor,
   { appId, id }: SourceKey,
@@ -112,15 +114,15 @@ export async function lockEntries(
 }
 
 /**
- * Returns locked entries with their data. Call it for one batch at a time, because the data of many entries may not fit
- * into memory.
+ * Reads the data of locked entries. Call it for one batch at a time, because the data of all entries may not fit into
+ * memory.
  */
-export async function dataOf(
+export async function readEntryData(
   executor: Executor,
   { appId }: SourceKey,
   entries: readonly LockedEntry[],
 ): Promise<StoredEntry[]> {
-  const dataRows = await rows<{ id: number; data: StoredEntry["data"] }>(executor, SELECT_DATA, [
+  const dataRows = await rows<{ id: number; data: StoredEntry["data"] }>(executor, SELECT_ENTRY_DATA, [
     appId,
     entries.map(({ id }) => id),
   ]);
@@ -129,10 +131,10 @@ export async function dataOf(
 }
 
 /**
- * Replaces the data of entries. Returns the new `updatedAt` of each entry by its ID. @param changes new data of each
- * entry as JSON
+ * Replaces the data of entries. Returns the new `updatedAt` of each entry by its ID.
+ * @param changes new data of each entry as JSON text
  */
-export async function updateTexts(
+export async function updateEntryTexts(
   executor: Executor,
   { appId, id }: SourceKey,
   changes: readonly { id: number; text: string }[],
@@ -154,11 +156,11 @@ export async function removeEntries(
   await rows(executor, DELETE_ENTRIES, [appId, id, ids]);
 }
 
-/** Number, bytes and earlier states of entries that were removed. */
+/** Number, total bytes and last states of entries that were removed. */
 export interface DeletedEntries {
   count: number;
   bytes: number;
-  /** Earlier state of each removed entry as JSON; null if the states exceed `maxImages`. */
+  /** Last state of each removed entry as JSON text; null if the states exceed the requested maximum (`maxImages`). */
   images: string[] | null;
 }
 
@@ -167,9 +169,9 @@ interface RemovedBatch extends DeletedEntries {
 }
 
 /**
- * Removes all entries of the data source, except those with an ID in `keptIds` and those that this transaction has
+ * Removes all entries of the data source, except those whose ID is in `keptIds` and those that this transaction has
  * written.
- * @param maxImages maximum number and bytes of the removed entries whose earlier states are returned
+ * @param maxImages maximum number and bytes of removed entries up to which their last states are returned
  */
 export async function removeEntriesExcept(
   executor: Executor,
@@ -177,7 +179,7 @@ export async function removeEntriesExcept(
   keptIds: readonly number[],
   maxImages: { entries: number; bytes: number },
 ): Promise<DeletedEntries> {
-  const newestEntryId = await newestId(executor, { appId, id });
+  const newestEntryId = await newestEntryIdOf(executor, { appId, id });
   const total: DeletedEntries = { count: 0, bytes: 0, images: [] };
   let after: number | null = 0;
   while (after !== null) {
@@ -190,7 +192,7 @@ export async function removeEntriesExcept(
       maxImages.entries - total.count,
       maxImages.bytes - total.bytes,
     ];
-    const [part]: RemovedBatch[] = await rows(executor, REMOVE_OTHERS, values);
+    const [part]: RemovedBatch[] = await rows(executor, REMOVE_UNWRITTEN_BATCH, values);
     total.count += part!.count;
     total.bytes += part!.bytes;
     if (total.images && part!.images) total.images.push(...part!.images);
@@ -200,17 +202,16 @@ export async function removeEntriesExcept(
   return total;
 }
 
-/** Returns the highest ID of the data source's entries; 0 if it has no entries. */
-export async function newestId(executor: Executor, { appId, id }: SourceKey): Promise<number> {
+/** Returns the highest entry ID of the data source; 0 if it has no entries. */
+export async function newestEntryIdOf(executor: Executor, { appId, id }: SourceKey): Promise<number> {
   const sql = "SELECT coalesce(max(id), 0) AS id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2";
   return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;
 }
 
 /**
- * Returns the IDs of entries that this transaction has inserted with an ID above `after`; null if there are more than
- * `max`.
+ * Returns the IDs above `after` of the entries that this transaction has inserted; null if there are more than `max`.
  */
-export async function insertedIds(
+export async function readInsertedIds(
   executor: Executor,
   { appId, id }: SourceKey,
   after: number,

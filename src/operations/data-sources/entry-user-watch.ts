@@ -1,6 +1,6 @@
 /**
- * Watches the entries of users who are subscribed to changes. Access rules depend on the user's entry, so a change of
- * this entry may change what the user can see.
+ * Watches the user entries of subscribers. Access rules depend on the entry of the signed-in user, so a change of this
+ * entry can change which entries the subscriber can see.
  */
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
@@ -11,25 +11,26 @@ import { ENTRY_CHANNEL } from "./entry-changes.js";
 
 export type UserEntry = Pick<AppUser, "id" | "dataSourceId">;
 
-const CHANGED_SINCE = `
+const SELECT_CHANGES_SINCE = `
   SELECT id, bulk, ARRAY(SELECT (image ->> 'id')::bigint FROM json_array_elements(replaced) AS image) AS replaced
     FROM data_source_change WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id`;
 const SELECT_NEWEST_CHANGE =
   "SELECT coalesce(max(id), 0) AS id FROM data_source_change WHERE app_id = $1 AND data_source_id = $2";
 
-/** Subscribers whose user is an entry of this data source. */
+/** Subscribers whose signed-in users are entries of one data source. */
 interface WatchedSource<Follower> {
-  /** ID of the user's entry by subscriber. */
+  /** For each subscriber, the ID of the signed-in user's entry. */
   followers: Map<Follower, number>;
-  /** ID of the last change that was read; null before the first read. */
+  /** ID of the last change of entries that was read; null before the first read. */
   position: number | null;
-  /** Resolves when the reads that are queued so far have finished. Each new read is chained to it. */
+  /** Promise that resolves after all reads that have been queued. Each new read is chained to this promise. */
   pendingReads: Promise<void>;
 }
 
 /**
- * Creates the watch for the entries of signed-in users. @param onChanged receives the subscribers whose user's entry
- * may have changed
+ * Creates the watch for the entries of signed-in users.
+ * @param onChanged receives the subscribers whose rights must be checked again, because the entry of their signed-in
+ *   user may have changed
  */
 export function createEntryUserWatch<Follower>(options: {
   db: Database;
@@ -38,7 +39,7 @@ export function createEntryUserWatch<Follower>(options: {
   onChanged: (followers: Follower[]) => void;
 }) {
   const { db, notifications, log, onChanged } = options;
-  /** Keys are `appId:dataSourceId`. */
+  /** Watched data sources of users. The keys are `appId:dataSourceId`. */
   const watchedSources = new Map<string, WatchedSource<Follower>>();
   const keys = new Map<Follower, string>();
 
@@ -48,7 +49,7 @@ export function createEntryUserWatch<Follower>(options: {
       watched.position = (await rows<{ id: number }>(db, SELECT_NEWEST_CHANGE, sourceKey))[0]!.id;
       return onChanged([...watched.followers.keys()]);
     }
-    const changes = await rows<{ id: number; bulk: boolean; replaced: number[] }>(db, CHANGED_SINCE, [
+    const changes = await rows<{ id: number; bulk: boolean; replaced: number[] }>(db, SELECT_CHANGES_SINCE, [
       ...sourceKey,
       watched.position,
     ]);
@@ -66,8 +67,8 @@ export function createEntryUserWatch<Follower>(options: {
           { err: error },
           "reading changes of the entries of app users failed; all affected subscribers are checked",
         );
-        // After a failed read, all subscribers of the data source are checked. Otherwise a user who lost rights could
-        // still receive changes.
+        // After a failed read, the rights of all subscribers of this data source are checked. Otherwise a user who has
+        // lost rights could still receive changes.
         onChanged([...watched.followers.keys()]);
       });
   }
@@ -87,7 +88,7 @@ export function createEntryUserWatch<Follower>(options: {
   }
 
   return {
-    /** Sets the signed-in user of a subscriber; null if no user is signed in. */
+    /** Sets the user who is signed in for a subscriber; null if no user is signed in. */
     set(follower: Follower, appId: number, user: UserEntry | null): void {
       removeFollower(follower);
       if (!user) return;

@@ -1,6 +1,6 @@
 /**
- * Takes snapshots of all entries of a data source before large changes, and restores them. SQL copies the entries, so
- * that they are never in this process's memory.
+ * Takes snapshots of all entries of a data source before large changes, and restores them. SQL statements copy the
+ * entries inside the database, so that this process never loads them into memory.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -9,13 +9,13 @@ import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import { checkSource, lockSource, lockWholeSource, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges, EntryWriter } from "./entry-changes.js";
-import { newestId, removeEntriesExcept } from "./entry-statements.js";
+import { newestEntryIdOf, removeEntriesExcept } from "./entry-statements.js";
 
-/** A snapshot, without its entries. Times are ISO 8601. */
+/** Description of a snapshot of entries. Times are ISO 8601. */
 export interface EntryVersion {
   id: number;
   dataSourceId: number;
-  /** Operation before which the snapshot was taken: "import", "append", "commit", "delete" or "restore". */
+  /** Operation before which the service took the snapshot: "import", "append", "commit", "delete" or "restore". */
   operation: string;
   userId: number | null;
   columns: string[];
@@ -25,8 +25,11 @@ export interface EntryVersion {
 }
 
 /** Maximum number of entries that one statement copies into a snapshot. */
-const READ_ROWS = 2_000;
-/** Approximate bytes of a part. A snapshot consists of parts, so that no row of the database gets too large. */
+const ENTRIES_PER_STATEMENT = 2_000;
+/**
+ * Approximate size in bytes of a part of a snapshot. A snapshot is split into parts, so that no database row becomes
+ * too large.
+ */
 const PART_BYTES = 4 * 1024 * 1024;
 
 const INSERT_VERSION = `
@@ -34,15 +37,15 @@ const INSERT_VERSION = `
   VALUES ($1, $2, $3, $4, $5, 0, 0) RETURNING id`;
 
 /**
- * Copies the next READ_ROWS entries into parts of a snapshot. $1 is the app, $2 the data source, $3 and $4 the range of
- * IDs, $5 the version, $6 the number of the first part. Leaves out entries that this transaction has written. The
- * column `data` is json, not jsonb, so the text of an entry stays unchanged.
+ * Copies the next ENTRIES_PER_STATEMENT entries into parts of a snapshot. $1 is the app, $2 the data source, $3 and $4 are the
+ * range of entry IDs, $5 is the version, $6 the number of the first part. Does not copy entries that this transaction
+ * has written. The column `data` has the type json, not jsonb, so that the text of an entry stays unchanged.
  */
 const INSERT_VERSION_PART = `
   WITH next AS (
     SELECT id, data, "order", created_at, updated_at, bytes FROM data_source_entry
      WHERE app_id = $1 AND data_source_id = $2 AND id > $3 AND id <= $4
-       AND xmin <> pg_current_xact_id()::xid ORDER BY id LIMIT ${READ_ROWS}),
+       AND xmin <> pg_current_xact_id()::xid ORDER BY id LIMIT ${ENTRIES_PER_STATEMENT}),
   summed AS (SELECT *, sum(bytes) OVER (ORDER BY id) / ${PART_BYTES} AS part FROM next),
   made AS (
     INSERT INTO data_source_version_part (app_id, version_id, part, content)
@@ -57,8 +60,8 @@ const DELETE_EMPTY_VERSION = "DELETE FROM data_source_version WHERE app_id = $1 
 const SET_VERSION_COUNTS = "UPDATE data_source_version SET entries = $3, bytes = $4 WHERE app_id = $1 AND id = $2";
 
 /**
- * Deletes old snapshots. $1 is the app, $2 the data source, $3 the number of snapshots to keep, $4 the maximum bytes of
- * the app's snapshots (0: unlimited). The newest snapshot of the app always stays.
+ * Deletes old snapshots. $1 is the app, $2 the data source, $3 the number of snapshots to keep, $4 the maximum total
+ * size of the app's snapshots in bytes (0 for no limit). Never deletes the app's newest snapshot.
  */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM data_source_version WHERE app_id = $1 AND id IN (
@@ -74,8 +77,8 @@ const LIST_VERSIONS = `
     FROM data_source_version WHERE app_id = $1 AND data_source_id = $2 ORDER BY id DESC LIMIT ${DATA_SOURCE_VERSIONS_KEPT}`;
 
 /**
- * Restores a part of a snapshot. $1 is the app, $2 the data source, $3 the version, $4 the part, $5 the maximum number
- * of IDs to return; for more entries `ids` is null.
+ * Restores one part of a snapshot. $1 is the app, $2 the data source, $3 the version, $4 the part. Returns the IDs of
+ * the restored entries; if there are more than $5, `ids` is null.
  */
 const RESTORE_PART = `
   WITH made AS (
@@ -96,12 +99,13 @@ interface StoredPart {
 export type EntryVersions = ReturnType<typeof createEntryVersions>;
 
 /**
- * Creates the operations on snapshots. @param quotaBytes maximum total size of one app's snapshots; 0 means unlimited
+ * Creates the operations on snapshots of entries.
+ * @param quotaBytes maximum total size of one app's snapshots in bytes; 0 for no limit
  */
 export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaBytes: number }) {
   async function storeVersion(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
     const { executor, source } = change;
-    const newest = await newestId(executor, source);
+    const newest = await newestEntryIdOf(executor, source);
     if (newest === 0) return;
     const values = [source.appId, source.id, writer.emitter.personId, operation, JSON.stringify(source.columns)];
     const [head] = await rows<{ id: number }>(executor, INSERT_VERSION, values);
@@ -132,8 +136,8 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
 
   return {
     /**
-     * Takes a snapshot of the entries as they were before this transaction, and deletes old snapshots. An empty data
-     * source gets no snapshot.
+     * Takes a snapshot of the entries as they were before this transaction, and deletes old snapshots. If the data
+     * source has no entries, takes no snapshot.
      */
     async snapshot(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
       await storeVersion(change, writer, operation);
@@ -147,9 +151,9 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
     },
 
     /**
-     * Replaces all entries by those of a snapshot, with their IDs. Takes a snapshot of the current entries before.
-     * Returns the number of restored entries.
-     * @throws VERSION_NOT_FOUND, RESOURCE_CHANGED if the data source does not have the expected version
+     * Replaces all entries of the data source by the entries of a snapshot, with their IDs. First takes a snapshot of
+     * the current entries. Returns the number of restored entries.
+     * @throws VERSION_NOT_FOUND; RESOURCE_CHANGED if the data source does not meet the precondition (`If-Match`)
      */
     async restore(
       changes: EntryChanges,
@@ -160,7 +164,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
     ): Promise<number> {
       return changes.commit(source, writer, async (change) => {
         const { executor } = change;
-        // Two concurrent restores would insert the same IDs, so the second one waits for this lock.
+        // Two concurrent restores would insert entries with the same IDs, so the second restore waits for this lock.
         await lockWholeSource(executor, source.appId, source.id);
         const parts = await rows<{ part: number }>(
           executor,
@@ -179,8 +183,8 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
           change.addInsertedBatch(made!.ids, made!);
         }
         await deleteOldVersions(change);
-        // The data source's row is locked last, because an update of an entry also locks the entry first and the data
-        // source second. The opposite order would deadlock.
+        // Locks the data source's row last. An update of an entry also locks the entry first and the data source's row
+        // second; the opposite order could cause a deadlock.
         await lockSource(executor, source.appId, source.id, precondition);
         return change.counts.inserted;
       });

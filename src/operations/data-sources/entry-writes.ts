@@ -1,4 +1,4 @@
-/** Inserts, changes and removes single entries. */
+/** Inserts, changes and removes one entry per request. */
 import { ActionError } from "../../errors.js";
 import { meetsTests } from "../../rules/caller-rules.js";
 import { accessDenied, mayNameById } from "../../rules/entries/entry-access.js";
@@ -7,23 +7,30 @@ import type { ExpectedTags } from "../../rules/precondition.js";
 import { hashTurn } from "../records/hashes.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { type Entry, entryView, type StoredEntry } from "./entry.js";
+import { type Entry, type StoredEntry, toEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
 import { createEntryValidator, toReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
-import { dataOf, insertTexts, type LockedEntry, lockEntries, removeEntries, updateTexts } from "./entry-statements.js";
+import {
+  insertEntryTexts,
+  type LockedEntry,
+  lockEntries,
+  readEntryData,
+  removeEntries,
+  updateEntryTexts,
+} from "./entry-statements.js";
 
 export type EntryWrites = ReturnType<typeof createEntryWrites>;
 
-/** The entry to change. The change is rejected if the entry no longer has one of the expected versions. */
+/** The entry to change. If the entry's ETag is not in `precondition`, the change is rejected. */
 export interface EntryTarget {
   id: number;
   precondition?: ExpectedTags;
 }
 
 /**
- * Returns the entry for the response to a write. It contains all columns that the writer can read. If the writer cannot
- * read the entry, it contains only the written columns.
+ * Returns a written entry in the form for the response. It contains all columns that the caller can read. If the caller
+ * cannot read the entry, it contains only the columns that the request has written.
  * @param written columns that the request contains
  */
 export function visibleEntryOf(
@@ -33,13 +40,13 @@ export function visibleEntryOf(
   written: readonly string[],
 ): Entry {
   const scope = rights.scopeForId(source);
-  const isReadable = scope !== null && meetsFilter(rights, source, entry.data);
+  const isReadable = scope !== null && canReadWrittenEntry(rights, source, entry.data);
   const hashedColumns = new Set(source.hashedColumns);
   const sees = isReadable ? scope.canSee : (column: string) => written.includes(column) && !hashedColumns.has(column);
-  return entryView(entry, source.id, sees);
+  return toEntry(entry, source.id, sees);
 }
 
-function meetsFilter(rights: Rights, source: StoredDataSource, data: EntryData): boolean {
+function canReadWrittenEntry(rights: Rights, source: StoredDataSource, data: EntryData): boolean {
   try {
     return meetsTests(data, rights.grant(source, "select").tests);
   } catch {
@@ -48,8 +55,8 @@ function meetsFilter(rights: Rights, source: StoredDataSource, data: EntryData):
 }
 
 /**
- * Checks the version of an entry. @throws ENTRY_CHANGED with the current entry, or with null if the caller cannot read
- * it
+ * Checks that an entry meets the precondition (`If-Match`).
+ * @throws ENTRY_CHANGED with the current entry, or with null if the caller cannot read the entry
  */
 export function requireUnchangedEntry(
   rights: Rights,
@@ -58,15 +65,15 @@ export function requireUnchangedEntry(
   precondition: ExpectedTags,
 ): void {
   if (!precondition || precondition.includes(entry.updatedAt.toISOString())) return;
-  const isVisible = rights.scopeForId(source) !== null && meetsFilter(rights, source, entry.data);
+  const isVisible = rights.scopeForId(source) !== null && canReadWrittenEntry(rights, source, entry.data);
   throw new ActionError("ENTRY_CHANGED", undefined, {
     entry: isVisible ? visibleEntryOf(rights, source, entry, []) : null,
   });
 }
 
 /**
- * Returns the data that replace the entry's data. Hashed columns that are missing in the new data keep their values,
- * because callers cannot read these values and so cannot send them back.
+ * Returns the new data of an entry that a request replaces. Hashed columns that are missing in `input` keep their
+ * values, because callers cannot read these values and so cannot send them back.
  */
 export function replacementData(source: StoredDataSource, before: EntryData, input: EntryData): EntryData {
   const stored = source.hashedColumns.filter(
@@ -82,7 +89,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     intake.takeRows(rights.writer.emitter, source.appId, bytes);
   }
 
-  /** Returns the locked entry. @throws ENTRY_NOT_FOUND if the entry does not exist */
+  /** Returns `lockedEntry`. @throws ENTRY_NOT_FOUND if it is undefined, because the entry does not exist */
   function requireEntry(lockedEntry: LockedEntry | undefined): LockedEntry {
     if (!lockedEntry) throw new ActionError("ENTRY_NOT_FOUND");
     return lockedEntry;
@@ -106,7 +113,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
         source,
         rights.writer,
         async (change) => {
-          const [made] = await insertTexts(change.executor, source, [text]);
+          const [made] = await insertEntryTexts(change.executor, source, [text]);
           change.addInserted(made!.id, data, bytes);
           return visibleEntryOf(rights, source, { ...made!, data }, Object.keys(input));
         },
@@ -115,8 +122,8 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     },
 
     /**
-     * Sets the columns in `input`. Other columns keep their values.
-     * @throws as `insert`; ENTRY_NOT_FOUND, ENTRY_CHANGED
+     * Changes the columns of an entry that `input` contains. Other columns keep their values.
+     * @throws the errors of `insert`; ENTRY_NOT_FOUND, ENTRY_CHANGED
      */
     async update(rights: Rights, source: StoredDataSource, target: EntryTarget, input: EntryData): Promise<Entry> {
       const grant = rights.grant(source, "update");
@@ -131,13 +138,13 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
         rights.writer,
         async (change) => {
           const lockedEntries = await lockEntries(change.executor, source, [target.id]);
-          const [before] = await dataOf(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
+          const [before] = await readEntryData(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
           if (!meetsTests(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
           requireUnchangedEntry(rights, source, before!, target.precondition);
           const { data, text } = toReadyEntry({ ...before!.data, ...written }, "the entry");
           const bytes = Buffer.byteLength(text);
           countBytes(rights, source, bytes);
-          const updateTimes = await updateTexts(change.executor, source, [{ id: target.id, text }]);
+          const updateTimes = await updateEntryTexts(change.executor, source, [{ id: target.id, text }]);
           const columns = Object.keys(input);
           change.addUpdated(before!, data, columns, bytes - lockedEntries.get(target.id)!.bytes);
           return visibleEntryOf(rights, source, { ...before!, data, updatedAt: updateTimes.get(target.id)! }, columns);
@@ -154,7 +161,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
       if (!mayNameById(grant)) throw accessDenied();
       return changes.commit(source, rights.writer, async (change) => {
         const lockedEntries = await lockEntries(change.executor, source, [target.id]);
-        const [before] = await dataOf(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
+        const [before] = await readEntryData(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
         if (!meetsTests(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
         requireUnchangedEntry(rights, source, before!, target.precondition);
         await removeEntries(change.executor, source, [target.id]);

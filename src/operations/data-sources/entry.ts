@@ -1,8 +1,8 @@
-/** TypeScript types of an entry, and functions that remove the columns that a caller cannot see. */
+/** TypeScript types of an entry, and functions that remove those columns from it that a caller cannot see. */
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import type { JsonText } from "../../rules/json-text.js";
 
-/** An entry as it is returned to callers. Times are ISO 8601. */
+/** An entry in the form that callers receive. Times are ISO 8601. */
 export interface Entry {
   id: number;
   dataSourceId: number;
@@ -12,7 +12,7 @@ export interface Entry {
   updatedAt: string;
 }
 
-/** An entry as it is stored, with all columns. */
+/** An entry in the form in which the database stores it, with all columns. */
 export interface StoredEntry {
   id: number;
   data: Record<string, unknown>;
@@ -21,7 +21,7 @@ export interface StoredEntry {
   updatedAt: Date;
 }
 
-/** Returns the data without the columns that the caller cannot see. */
+/** Returns the columns of `data` that the caller can see. */
 export function visibleColumns(
   data: Record<string, unknown>,
   canSee: (column: string) => boolean,
@@ -29,8 +29,8 @@ export function visibleColumns(
   return Object.fromEntries(Object.entries(data).filter(([column]) => canSee(column)));
 }
 
-/** Converts a stored entry to the form that is returned to callers. */
-export function entryView(entry: StoredEntry, dataSourceId: number, canSee: EntryScope["canSee"]): Entry {
+/** Converts a stored entry to the form that callers receive. */
+export function toEntry(entry: StoredEntry, dataSourceId: number, canSee: EntryScope["canSee"]): Entry {
   const { id, order, createdAt, updatedAt } = entry;
   const entryTimes = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
   return { id, dataSourceId, data: visibleColumns(entry.data, canSee), order, ...entryTimes };

@@ -1,6 +1,6 @@
 /**
- * Builds the e-mails and text messages that a data source's hooks send when entries are written. Stores them in the
- * transaction of the write.
+ * Builds the e-mails and text messages that a data source's hooks send when entries are written. The transaction that
+ * writes the entries also stores the messages.
  */
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -14,43 +14,52 @@ import type { IntakeLimiter } from "../records/intake.js";
 import type { Emitter } from "../records/log-events.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
-import { entriesOf } from "./entry-rows.js";
+import { entryConditionSql } from "./entry-rows.js";
 
-/** Maximum number of messages that the hooks of one request send, if the caller is not a page. */
-const MESSAGES_MAX = BULK_ENTRIES;
+/** Maximum number of messages that the hooks of one request can send if the caller is not a page. */
+const MAX_MESSAGES_PER_REQUEST = BULK_ENTRIES;
 /**
- * Maximum number of messages that the hooks of one request of a page send. It is low, because visitors can choose the
- * recipients.
+ * Maximum number of messages that the hooks of one request of a page can send. It is low, because visitors can choose
+ * the recipients.
  */
-const MESSAGES_OF_PAGES = 5;
-/** Maximum JSON bytes of the messages that the hooks of one request send. */
+const MAX_MESSAGES_PER_PAGE_REQUEST = 5;
+/** Maximum total size of the messages that the hooks of one request can send, as JSON in bytes. */
 const MESSAGES_MAX_BYTES = 8 * 1024 * 1024;
 
-/** The written entry that caused a message. */
+/** The written entry because of which a hook sends a message. */
 export interface HookedEntry {
   appId: number;
   dataSourceId: number;
   dataSourceEntryId: number;
 }
 
-/** "queued" if the service sends the message; "kept" if it only stores the message. */
-type Status = "kept" | "queued";
+/**
+ * Status of a stored message: "queued" if the service will send it, "kept" if it cannot, because no mail server or
+ * provider is configured.
+ */
+type HookMessageStatus = "kept" | "queued";
 
-/** Stores and sends the messages of hooks. */
+/** Functions with which hooks store messages to be sent. */
 export interface MessageOutlet {
   /**
-   * Counts a request that sends messages. @throws ActionError RATE_LIMIT_EXCEEDED after too many such requests of the
-   * app or its visitors
+   * Counts a request whose hooks send messages.
+   * @throws ActionError RATE_LIMIT_EXCEEDED if the app or its visitors have sent too many such requests
    */
   countRequest(appId: number, emitter: Emitter): Promise<void>;
   /**
-   * Returns the status with which messages of this kind are stored. @throws ActionError SETTINGS_INVALID if the app's
-   * settings for e-mail or text messages are invalid
+   * Returns the status that a message of this kind gets: "queued" or "kept".
+   * @throws ActionError SETTINGS_INVALID if the app's settings for e-mail or text messages are invalid
    */
-  statusFor(appId: number, kind: SendingHook["type"]): Promise<Status>;
-  /** Stores a message, with the log event `email.dataSourceHook` or `sms.dataSourceHook`. */
-  accept(executor: Executor, emitter: Emitter, entry: HookedEntry, message: Email | Sms, status: Status): Promise<void>;
-  /** Stores the same log event for a message that is not sent. @param fault reason why it is not sent */
+  statusFor(appId: number, kind: SendingHook["type"]): Promise<HookMessageStatus>;
+  /** Stores a message and its log event, `email.dataSourceHook` or `sms.dataSourceHook`. */
+  accept(
+    executor: Executor,
+    emitter: Emitter,
+    entry: HookedEntry,
+    message: Email | Sms,
+    status: HookMessageStatus,
+  ): Promise<void>;
+  /** Stores the log event of a message that cannot be sent. @param fault reason why the message cannot be sent */
   logRefusal(
     executor: Executor,
     emitter: Emitter,
@@ -63,17 +72,20 @@ export interface MessageOutlet {
 interface PendingMessage {
   hook: SendingHook;
   entryId: number;
-  result: { message: Email | Sms; status: Status } | { fault: string };
+  result: { message: Email | Sms; status: HookMessageStatus } | { fault: string };
 }
 
-/** For each kind of message, the status with which messages are stored, or the reason why they cannot be sent. */
-type HookStatuses = ReadonlyMap<SendingHook["type"], Status | ActionError>;
+/**
+ * For each kind of message (e-mail or text message), the status that messages get, or the error why they cannot be
+ * sent.
+ */
+type HookStatuses = ReadonlyMap<SendingHook["type"], HookMessageStatus | ActionError>;
 
-/** Collects the messages of the hooks of one transaction. */
+/** Collects the messages that hooks send because of one transaction. */
 export interface HookMessages {
-  /** Builds the messages for one written entry. */
+  /** Builds the messages of all hooks for one written entry. */
   add(verb: HookVerb, entryId: number, data: EntryData): void;
-  /** Stores the messages of all entries that match the `where` of their hook. */
+  /** Stores those messages whose entry matches the `where` of the hook. */
   store(executor: Executor): Promise<void>;
 }
 
@@ -83,11 +95,12 @@ export type HookMessenger = ReturnType<typeof createHookMessenger>;
 
 export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet; intake: IntakeLimiter }) {
   /**
-   * Reads the statuses before the transaction starts. A read during the transaction would need a second database
-   * connection. Invalid settings do not prevent the write: the error is returned and logged with the message.
+   * Reads the statuses for messages before the transaction, because a read during the transaction would need a second
+   * database connection. Invalid settings do not prevent the write of entries: the error is returned and logged with
+   * the message.
    */
   async function statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
-    const statusByType = new Map<SendingHook["type"], Status | ActionError>();
+    const statusByType = new Map<SendingHook["type"], HookMessageStatus | ActionError>();
     for (const { type } of hooks) {
       if (statusByType.has(type)) continue;
       const status = await outlet.statusFor(appId, type).catch((error: unknown) => {
@@ -102,7 +115,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
   function makeMessage(
     hook: SendingHook,
     data: EntryData,
-    status: Status | ActionError,
+    status: HookMessageStatus | ActionError,
   ): PendingMessage["result"] | null {
     try {
       const message = hookMessage(hook, data);
@@ -118,11 +131,13 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
     source: StoredDataSource,
     { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: Emitter },
   ): HookMessages {
-    const messagesMax = isVisitor(emitter) ? MESSAGES_OF_PAGES : MESSAGES_MAX;
+    const messagesMax = isVisitor(emitter) ? MAX_MESSAGES_PER_PAGE_REQUEST : MAX_MESSAGES_PER_REQUEST;
     const wantedMessages: PendingMessage[] = [];
     let bytes = 0;
 
-    /** Returns the messages to send: for each hook, the written entries that match its `where` in their current state. */
+    /**
+     * Returns the messages to send. If a hook has a `where`, only the messages for written entries that now match it.
+     */
     async function chooseMessages(executor: Executor): Promise<PendingMessage[]> {
       const messages: PendingMessage[] = [];
       for (const hook of hooks) {
@@ -135,7 +150,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
         const statement = new Statement();
         const scope = { canSee: (column: string) => !source.hashedColumns.includes(column), filter: null };
         const ids = hookMessages.map(({ entryId }) => entryId);
-        const condition = entriesOf(source, { scope, where: hook.where, ids }, statement, "e");
+        const condition = entryConditionSql(source, { scope, where: hook.where, ids }, statement, "e");
         await rows(executor, `SET LOCAL statement_timeout = ${QUERY_TIMEOUT_MS}`);
         const matching = await rows<{ id: number }>(
           executor,
@@ -186,8 +201,8 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
 
   return {
     /**
-     * Returns the collector of messages for one request. If a hook of these operations sends messages, the request
-     * counts toward the rate limit of messages.
+     * Returns an object that collects the messages for one request. If a hook for one of these operations sends
+     * messages, the request is counted in the rate limit for messages.
      * @throws RATE_LIMIT_EXCEEDED
      */
     async createCollector(

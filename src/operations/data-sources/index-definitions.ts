@@ -1,6 +1,6 @@
 /**
  * Validates index definitions of editors and builds their SQL. The SQL has the same expressions as queries on entries,
- * so that PostgreSQL uses the index. Executes nothing.
+ * so that PostgreSQL uses the index. Does not execute the SQL.
  */
 import { createHash } from "node:crypto";
 import pg from "pg";
@@ -20,16 +20,16 @@ import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 /**
- * Definition of an index: the path of one column, or the paths of several columns. With `unique`, no two entries can
- * have the same values in these columns.
+ * Definition of an index in a data source: one column path, or several. If `unique` is true, two entries cannot have
+ * the same values in these columns.
  */
 export type IndexDefinition = string | readonly string[] | { columns: readonly string[]; unique: boolean };
 
 export const INDEXES_PER_DATA_SOURCE = 5;
-const COLUMNS_MAX = 3;
+const MAX_COLUMNS_PER_INDEX = 3;
 const INDEX_SHAPE = flatShape(["columns", "unique"]);
 
-/** Builds SQL with literal values, because CREATE INDEX cannot have parameters. */
+/** Builds SQL with the values as literals, because CREATE INDEX does not accept parameters. */
 class LiteralStatement extends Statement {
   override bind(value: unknown, type: string): string {
     return `${pg.escapeLiteral(String(value))}::${type}`;
@@ -38,7 +38,7 @@ class LiteralStatement extends Statement {
 
 const ENTRY: Source = { doc: "doc", entry: null, sees: () => true };
 
-/** Returns the column paths of an index. */
+/** Returns the column paths of an index definition. */
 export const columnsOf = (definition: IndexDefinition): readonly string[] => {
   if (typeof definition === "string") return [definition];
   return "columns" in definition ? definition.columns : definition;
@@ -47,26 +47,26 @@ export const columnsOf = (definition: IndexDefinition): readonly string[] => {
 export const isUniqueIndex = (definition: IndexDefinition): boolean =>
   typeof definition === "object" && "unique" in definition && definition.unique;
 
-function pathOf(column: unknown, fieldPath: string): Path & { own: null } {
+function parseColumnPath(column: unknown, fieldPath: string): Path & { own: null } {
   const path = parsePath(column, fieldPath, { entry: "" });
   if (path.own !== null)
     refuseField(fieldPath, "the path of a column in the entry's data; fields such as id need no index", column);
   return path;
 }
 
-/** Returns the top-level column of each path of the index. */
+/** Returns the top-level column of each path in an index definition. */
 export const topColumnsOf = (definition: IndexDefinition): string[] =>
-  columnsOf(definition).map((column) => pathOf(column, "indexes").segments[0]!);
+  columnsOf(definition).map((column) => parseColumnPath(column, "indexes").segments[0]!);
 
-function checkIndex(definition: unknown, fieldPath: string): IndexDefinition {
+function validateIndex(definition: unknown, fieldPath: string): IndexDefinition {
   const isNamed = isObject(definition);
   if (isNamed && !("columns" in definition))
     refuseField(fieldPath, "a column path, an array of column paths or {columns, unique}", definition);
   const input: unknown = isNamed ? definition["columns"] : definition;
   const columns: unknown[] = Array.isArray(input) ? input : [input];
-  if (columns.length === 0 || columns.length > COLUMNS_MAX)
-    refuseField(fieldPath, `1 to ${COLUMNS_MAX} columns`, definition);
-  for (const column of columns) pathOf(column, fieldPath);
+  if (columns.length === 0 || columns.length > MAX_COLUMNS_PER_INDEX)
+    refuseField(fieldPath, `1 to ${MAX_COLUMNS_PER_INDEX} columns`, definition);
+  for (const column of columns) parseColumnPath(column, fieldPath);
   if (!isNamed) return definition as IndexDefinition;
   const unique = definition["unique"] ?? false;
   if (typeof unique !== "boolean") refuseField(`${fieldPath}.unique`, "true or false", unique);
@@ -74,8 +74,10 @@ function checkIndex(definition: unknown, fieldPath: string): IndexDefinition {
   return { columns: columns as string[], unique };
 }
 
-/** Validates index definitions. @throws ActionError REQUEST_INVALID that names the invalid index */
-export function checkIndexes(requestedIndexes: unknown): IndexDefinition[] {
+/**
+ * Validates the index definitions in a request. @throws ActionError REQUEST_INVALID that names the invalid definition
+ */
+export function validateIndexes(requestedIndexes: unknown): IndexDefinition[] {
   if (!Array.isArray(requestedIndexes) || requestedIndexes.length > INDEXES_PER_DATA_SOURCE) {
     refuseField(
       "indexes",
@@ -84,59 +86,61 @@ export function checkIndexes(requestedIndexes: unknown): IndexDefinition[] {
       requestedIndexes,
     );
   }
-  return requestedIndexes.map((definition, index) => checkIndex(definition, `indexes[${index}]`));
+  return requestedIndexes.map((definition, index) => validateIndex(definition, `indexes[${index}]`));
 }
 
-const PREFIX = "entry_ix_";
+const INDEX_NAME_PREFIX = "entry_ix_";
 
 /**
- * Returns the name of the index in the database. The name contains a hash of the columns instead of text from a caller.
+ * Returns the name that an index has in the database. It contains a hash of the columns, so that no text from a caller
+ * becomes part of it.
  */
-function nameOf({ appId, id }: DataSourceKey, definition: IndexDefinition): string {
+function databaseIndexName({ appId, id }: DataSourceKey, definition: IndexDefinition): string {
   const columns = createHash("sha256").update(JSON.stringify(columnsOf(definition)));
-  return `${PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
+  return `${INDEX_NAME_PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
 }
 
-const uniqueNameOf = (key: DataSourceKey, definition: IndexDefinition): string => `${nameOf(key, definition)}_u`;
+const uniqueIndexName = (key: DataSourceKey, definition: IndexDefinition): string =>
+  `${databaseIndexName(key, definition)}_u`;
 
 /**
- * Returns the data source to which an index or statistics object in the database belongs; null if the name has another
- * form.
+ * Returns the data source to which an index or statistics object in the database belongs, parsed from its name; null if
+ * the name has another form.
  */
-export function sourceOfIndexName(name: string): DataSourceKey | null {
-  const nameMatch = new RegExp(`^${PREFIX}(\\d+)_(\\d+)_`).exec(name);
+export function parseIndexName(name: string): DataSourceKey | null {
+  const nameMatch = new RegExp(`^${INDEX_NAME_PREFIX}(\\d+)_(\\d+)_`).exec(name);
   return nameMatch && { appId: Number(nameMatch[1]), id: Number(nameMatch[2]) };
 }
 
-/** Returns the columns of the unique index with this name in the database; null if no definition has this name. */
+/** Returns the columns of the unique index with this database name; null if none of the definitions has this name. */
 export function uniqueColumns(
   key: DataSourceKey,
   requestedIndexes: readonly IndexDefinition[],
   name: string | undefined,
 ): readonly string[] | null {
   const uniqueIndex = requestedIndexes.find(
-    (definition) => isUniqueIndex(definition) && uniqueNameOf(key, definition) === name,
+    (definition) => isUniqueIndex(definition) && uniqueIndexName(key, definition) === name,
   );
   return uniqueIndex ? columnsOf(uniqueIndex) : null;
 }
 
-/** True if this is the database name of a unique index on entries. */
-export const isUniqueIndexName = (name: string): boolean => name.startsWith(PREFIX) && name.endsWith("_u");
+/** True if `name` is the database name of a unique index on entries. */
+export const isUniqueIndexName = (name: string): boolean => name.startsWith(INDEX_NAME_PREFIX) && name.endsWith("_u");
 
-/** SQL that creates one database object (an index or statistics), and the object's name. */
+/** Name of a database object (an index or statistics), and the SQL that creates it. */
 export interface IndexStatements {
   name: string;
   create: string;
-  /** For a unique index: the column paths as defined by the editor. */
+  /** For a unique index: its column paths in the editor's definition. Missing for other objects. */
   unique?: readonly string[];
 }
 
-/** True if this is the database name of a statistics object. */
+/** True if `name` is the database name of a statistics object. */
 export const isStatistics = (name: string): boolean => /_s\d$/.test(name);
 
 /**
- * True if the object counts toward the maximum number of indexes. Statistics and the additional index for arrays do not
- * count.
+ * True if the database object with this name counts toward the maximum number of indexes. Statistics, and the
+ * additional index for arrays, do not count.
  */
 export const isCountedIndex = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
 
@@ -152,8 +156,8 @@ export const isCountedIndex = (name: string): boolean => !/_(?:a|s\d)$/.test(nam
  */
 export function indexStatements(key: DataSourceKey, definition: IndexDefinition): IndexStatements[] {
   const statement = new LiteralStatement();
-  const paths = columnsOf(definition).map((column) => pathOf(column, "indexes"));
-  const [name, first] = [nameOf(key, definition), paths[0]!.segments];
+  const paths = columnsOf(definition).map((column) => parseColumnPath(column, "indexes"));
+  const [name, first] = [databaseIndexName(key, definition), paths[0]!.segments];
   const whereClause = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;
   const keys = paths.map((path) => `(${keyAt(path, ENTRY, statement)})`);
   const index = (suffix: string, sql: string, kind = "INDEX"): IndexStatements => ({

@@ -1,7 +1,6 @@
 /**
- * Database connections for the queries of callers on entries. There are few connections, and they are read-only. Each
- * statement has a time limit of five seconds, and limits of memory and temporary files. One app cannot use all
- * connections.
+ * Pool of database connections for callers' queries on entries. The connections are few and read-only. Each statement
+ * has a time limit of five seconds, and limits of memory and temporary files. A single app cannot use all connections.
  */
 import pg from "pg";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -11,21 +10,21 @@ import { createPool } from "../../postgres.js";
 
 export const READ_CONNECTIONS = 6;
 /**
- * Maximum number of connections that one app can use. If one app uses three, a second app gets two, and a third app
- * gets one.
+ * Maximum number of connections that one app can use. If one app uses three of the six, a second app gets two, and a
+ * third app one.
  */
 const CONNECTIONS_PER_APP = 3;
-/** Maximum number of an app's queries that wait for a connection. */
-const WAITING_PER_APP = 200;
+/** Maximum number of queries of one app that wait for a connection. */
+const MAX_WAITING_PER_APP = 200;
 /**
- * Maximum length of an SQL statement. PostgreSQL's planner ignores the statement timeout, and uses up to 2.5 KB of
- * memory per character.
+ * Maximum length of an SQL statement in characters. PostgreSQL's planner ignores the statement timeout, and uses up to
+ * 2.5 KB of memory per character.
  */
 const STATEMENT_MAX_CHARACTERS = 100_000;
 
 /**
- * Returns SQL that sets up a connection. JIT compilation would take longer than these queries. Parallel plans would use
- * cores that other queries need.
+ * Returns SQL that configures a connection. It disables JIT compilation, which would take longer than the queries
+ * themselves, and parallel plans, which would use cores that other queries need.
  */
 const sessionSettings = (timeoutMs: number) => `
   SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '8MB'; SET hash_mem_multiplier = 1;
@@ -34,22 +33,24 @@ const sessionSettings = (timeoutMs: number) => `
  * Limits the size of temporary files. Only superusers can set this limit. For other users, only the time limit bounds
  * the files.
  */
-const TEMP_FILES = "SET temp_file_limit = '1GB'";
+const LIMIT_TEMP_FILES = "SET temp_file_limit = '1GB'";
 
 /**
- * Runs one SQL statement for an app. Apps take turns if all connections are in use. @param name name under which each
- * connection prepares the statement once
- * @throws ActionError REQUEST_INVALID if the query is too expensive, OVERLOADED
+ * Runs one SQL statement for an app. If all connections are in use, the apps get free connections in turn.
+ * @param name name of a prepared statement, which each connection prepares once
+ * @throws ActionError REQUEST_INVALID if the query is too expensive, OVERLOADED if too many queries wait
  */
 export type ReadRows = <Row>(appId: number, sql: string, values: readonly unknown[], name?: string) => Promise<Row[]>;
 
-const TOO_LONG =
+const QUERY_TIMEOUT_MESSAGE =
   `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s; ` +
   'select fewer entries in "where", or add an index on its columns';
 
-/** Returns the message for the caller if the caller's query caused the database's error; undefined for other errors. */
-function refusalMessage({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
-  if (code === "57014") return TOO_LONG;
+/**
+ * Returns an error message for the caller if the caller's query caused this database error; undefined for other errors.
+ */
+function callerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
+  if (code === "57014") return QUERY_TIMEOUT_MESSAGE;
   if (code === "22012")
     return "the aggregate collects more than 8 MB in $push or in one result; select fewer entries or columns";
   if (code === "2201B") return "a regular expression in the query is too complex; simplify it";
@@ -61,32 +62,35 @@ function refusalMessage({ code = "" }: Partial<pg.DatabaseError>): string | unde
 }
 
 /**
- * Wraps `read` for one query that needs several SQL statements. A statement that would start later than
- * QUERY_TIMEOUT_MS after the first is rejected. A statement that has started keeps its own time limit.
+ * Returns a `read` function for one query that needs several SQL statements. It rejects a statement that starts more
+ * than QUERY_TIMEOUT_MS after this call. A statement that has started only has its own time limit.
  */
 export function limitReadTime(read: ReadRows, now: () => number = performance.now.bind(performance)): ReadRows {
   const deadline = now() + QUERY_TIMEOUT_MS;
   return async (appId, text, values, name) => {
-    if (now() > deadline) throw new ActionError("REQUEST_INVALID", TOO_LONG);
+    if (now() > deadline) throw new ActionError("REQUEST_INVALID", QUERY_TIMEOUT_MESSAGE);
     return read(appId, text, values, name);
   };
 }
 
 export type ReadPool = ReturnType<typeof createReadPool>;
 
-/** Creates the connections for queries on entries. @param timeoutMs time limit of one SQL statement */
+/**
+ * Creates the pool of connections for queries on entries. @param timeoutMs time limit of each SQL statement in
+ * milliseconds
+ */
 export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
   const pool = createPool(url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {
     await client.query(sessionSettings(timeoutMs));
-    // PostgreSQL rejects this unless the database's user is a superuser.
-    await client.query(TEMP_FILES).catch(() => undefined);
+    // The error is ignored, because PostgreSQL allows this setting only to superusers.
+    await client.query(LIMIT_TEMP_FILES).catch(() => undefined);
   });
   const connectionSlots = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
   const waitingByApp = new Map<number, number>();
 
   async function enterPool(appId: number): Promise<() => void> {
     const waitingBefore = waitingByApp.get(appId) ?? 0;
-    if (waitingBefore >= WAITING_PER_APP)
+    if (waitingBefore >= MAX_WAITING_PER_APP)
       throw new ActionError("OVERLOADED", undefined, { retryAfter: OVERLOADED_RETRY_SECONDS });
     waitingByApp.set(appId, waitingBefore + 1);
     return connectionSlots.enter(appId).finally(() => {
@@ -114,15 +118,15 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
         isLost = false;
         return rows as Row[];
       } catch (error) {
-        // The connection is closed after an error that may have broken it. After an error that the query caused, it is
-        // used again.
+        // An error that the query caused does not affect the connection, which is used again. After any other error,
+        // the connection is closed, because it may be broken.
         isLost = !(error instanceof pg.DatabaseError) || error.severity !== "ERROR";
         throw error;
       } finally {
         client.release(isLost);
       }
     } catch (error) {
-      const refusal = refusalMessage(error as Partial<pg.DatabaseError>);
+      const refusal = callerErrorMessage(error as Partial<pg.DatabaseError>);
       throw refusal === undefined ? error : new ActionError("REQUEST_INVALID", refusal);
     } finally {
       leavePool();

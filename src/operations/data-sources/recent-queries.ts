@@ -1,7 +1,7 @@
 /**
- * Remembers the shapes of recent queries of each data source: how often they ran, how long they took, and which index
- * serves them. A shape is a query without its values. The shapes are only in this process's memory, and their number is
- * limited.
+ * Records the shapes of recent queries on each data source: how often they ran, how long they took, and which index
+ * they can use. A shape is a query without its values. The shapes are stored in the memory of this process only, and
+ * their number is limited.
  */
 import {
   type CheckedShape,
@@ -13,20 +13,23 @@ import {
 import type { StoredDataSource } from "./data-source-rows.js";
 import { columnsOf } from "./index-definitions.js";
 
-/** Maximum number of data sources whose queries are remembered. */
-const SOURCES_MAX = 200;
-/** Maximum number of query shapes of one data source. */
-const SHAPES_MAX = 30;
-/** Number of latest durations from which the p95 of a query shape is computed. */
-const TIMES_KEPT = 64;
+/** Maximum number of data sources for which query shapes are recorded. */
+const MAX_SOURCES = 200;
+/** Maximum number of query shapes that are recorded for one data source. */
+const MAX_SHAPES_PER_SOURCE = 30;
+/** Number of a query shape's latest durations that are recorded, to compute the 95th percentile. */
+const MAX_RECORDED_DURATIONS = 64;
 
 export interface RecentQuery extends QueryShape {
   count: number;
   p95Ms: number;
   lastAt: string;
-  /** Columns of the index that serves the query; null if none does. */
+  /** Columns of the index that the query can use; null if there is none. */
   index: readonly string[] | null;
-  /** Columns of an index that would serve the query; null if an index already serves it, or if no index could. */
+  /**
+   * Columns of an index that would make the query faster. Null if the query can already use an index, or if no index
+   * would help.
+   */
   suggestion: readonly string[] | null;
 }
 
@@ -38,10 +41,10 @@ interface StoredQuery {
 }
 
 /**
- * Returns the value of a key in a least-recently-used cache. Creates a missing value, and removes the oldest key if the
- * cache is full.
+ * Returns the value for `key` in a least-recently-used cache. If the value is missing, creates it; if the cache then
+ * exceeds `max`, removes the least recently used value.
  */
-function newestOf<Value>(map: Map<string, Value>, key: string, max: number, makeQuery: () => Value): Value {
+function getOrCreateRecent<Value>(map: Map<string, Value>, key: string, max: number, makeQuery: () => Value): Value {
   const value = map.get(key) ?? makeQuery();
   map.delete(key);
   if (map.size >= max) map.delete(map.keys().next().value!);
@@ -49,8 +52,8 @@ function newestOf<Value>(map: Map<string, Value>, key: string, max: number, make
   return value;
 }
 
-function p95({ times, count }: StoredQuery): number {
-  const sortedTimes = times.slice(0, Math.min(count, TIMES_KEPT)).sort();
+function p95DurationMs({ times, count }: StoredQuery): number {
+  const sortedTimes = times.slice(0, Math.min(count, MAX_RECORDED_DURATIONS)).sort();
   return Math.round(sortedTimes[Math.floor(sortedTimes.length * 0.95)]! * 100) / 100;
 }
 
@@ -61,23 +64,25 @@ export function createRecentQueries(now: () => number = Date.now) {
   const keyOf = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
 
   return {
-    /** Records a query that has finished or exceeded its time limit. @param ms duration in milliseconds */
+    /**
+     * Records a query that has finished or has exceeded its time limit. @param ms duration of the query in milliseconds
+     */
     record(source: StoredDataSource, query: unknown, ms: number): void {
       const knownColumns = new Set(source.columns);
       const shape = queryShapeOf(query, (column) => knownColumns.has(column));
       if (shape === null) return;
-      const queryShapes = newestOf(bySource, keyOf(source), SOURCES_MAX, () => new Map<string, StoredQuery>());
+      const queryShapes = getOrCreateRecent(bySource, keyOf(source), MAX_SOURCES, () => new Map<string, StoredQuery>());
       const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);
-      const makeQuery = () => ({ shape, count: 0, times: new Float32Array(TIMES_KEPT), lastAt: 0 });
-      const stored = newestOf(queryShapes, name, SHAPES_MAX, makeQuery);
-      stored.times[stored.count % TIMES_KEPT] = ms;
+      const makeQuery = () => ({ shape, count: 0, times: new Float32Array(MAX_RECORDED_DURATIONS), lastAt: 0 });
+      const stored = getOrCreateRecent(queryShapes, name, MAX_SHAPES_PER_SOURCE, makeQuery);
+      stored.times[stored.count % MAX_RECORDED_DURATIONS] = ms;
       stored.count += 1;
       stored.lastAt = now();
     },
 
     /**
-     * Lists the query shapes of a data source, the most recent first. Leaves out queries without a column in `where` or
-     * `order`, because no index could serve them.
+     * Lists the recorded query shapes of a data source, the most recent first. Leaves out queries without a column in
+     * `where` and `order`, because no index would help them.
      */
     list(source: StoredDataSource): RecentQuery[] {
       const stored = [...(bySource.get(keyOf(source))?.values() ?? [])].reverse();
@@ -88,7 +93,14 @@ export function createRecentQueries(now: () => number = Date.now) {
         if (where.length + order.length === 0) return [];
         const index = source.indexes.find((options) => indexServesShape(columnsOf(options), shape));
         return {
-          ...{ where, order, aggregate, count, p95Ms: p95(storedQuery), lastAt: new Date(lastAt).toISOString() },
+          ...{
+            where,
+            order,
+            aggregate,
+            count,
+            p95Ms: p95DurationMs(storedQuery),
+            lastAt: new Date(lastAt).toISOString(),
+          },
           index: index === undefined ? null : columnsOf(index),
           suggestion: index === undefined ? suggestIndexColumns(shape, mayIndex) : null,
         };

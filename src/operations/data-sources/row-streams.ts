@@ -1,6 +1,6 @@
 /**
- * Parses the rows of a file while the file is received: CSV, a JSON array, or JSON lines. Only one chunk of the file is
- * in memory at a time.
+ * Parses the rows of an imported file while the file is received: CSV, a JSON array, or JSON lines. Only one chunk of
+ * the file is in memory at a time.
  */
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -15,32 +15,33 @@ import { checkColumnName } from "../../rules/entries/columns.js";
 export const ROW_FORMATS = ["csv", "json", "jsonl"] as const;
 export type RowFormat = (typeof ROW_FORMATS)[number];
 
-/** Maximum length of a row in characters. A longer row would exceed the maximum size of an entry. */
+/** Maximum length of a row in characters. An entry from a longer row would exceed the maximum size of an entry. */
 const ROW_MAX_CHARACTERS = 4 * ENTRY_MAX_BYTES;
 
-const invalidRows = (message: string): ActionError => new ActionError("REQUEST_INVALID", message);
-const tooLong = (): ActionError =>
-  invalidRows(`a row of the file is longer than the maximum of ${ROW_MAX_CHARACTERS} characters`);
+const invalidFileError = (message: string): ActionError => new ActionError("REQUEST_INVALID", message);
+const rowTooLongError = (): ActionError =>
+  invalidFileError(`a row of the file is longer than the maximum of ${ROW_MAX_CHARACTERS} characters`);
 
-/** Rejects a file in which a row is too long, because an endless row would fill the memory. */
+/** Rejects a file as soon as one of its rows is too long, because a row without an end would fill the memory. */
 class RowLengthLimit {
   private rowCharacters = 0;
 
-  rowEnded(): void {
+  resetRowLength(): void {
     this.rowCharacters = 0;
   }
 
   async *watch(text: AsyncIterable<string>): AsyncGenerator<string> {
     for await (const part of text) {
       this.rowCharacters += part.length;
-      if (this.rowCharacters > ROW_MAX_CHARACTERS) throw tooLong();
+      if (this.rowCharacters > ROW_MAX_CHARACTERS) throw rowTooLongError();
       yield part;
     }
   }
 }
 
 /**
- * Decodes bytes as UTF-8, and drops a byte order mark. @throws ActionError REQUEST_INVALID if the bytes are not UTF-8
+ * Decodes the bytes of a file as UTF-8, without a byte order mark.
+ * @throws ActionError REQUEST_INVALID if the bytes are not valid UTF-8
  */
 async function* textOf(bytes: Readable): AsyncGenerator<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -48,7 +49,7 @@ async function* textOf(bytes: Readable): AsyncGenerator<string> {
     for await (const chunk of bytes) yield decoder.decode(chunk as Buffer, { stream: true });
     yield decoder.decode();
   } catch (error) {
-    if (error instanceof TypeError) throw invalidRows("the file must be UTF-8 text; save it with this encoding");
+    if (error instanceof TypeError) throw invalidFileError("the file must be UTF-8 text; save it with this encoding");
     throw error;
   }
 }
@@ -59,7 +60,7 @@ function* jsonLines(text: string): Generator<unknown> {
     try {
       yield JSON.parse(line);
     } catch {
-      throw invalidRows("each line of a JSON lines file must be a JSON value");
+      throw invalidFileError("each line of a JSON lines file must be a JSON value");
     }
   }
 }
@@ -67,12 +68,12 @@ function* jsonLines(text: string): Generator<unknown> {
 async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
   let restOfText = "";
   for await (const text of textOf(bytes)) {
-    // Only the new text is searched for line breaks. Searching the rest again would be slow for a long line in many
-    // small chunks.
+    // Only the new text is searched for line breaks. Searching `restOfText` again for each chunk would be slow for a
+    // long line.
     const lineEnd = text.lastIndexOf("\n") + 1;
     if (lineEnd > 0) yield* jsonLines(restOfText + text.slice(0, lineEnd));
     restOfText = lineEnd > 0 ? text.slice(lineEnd) : restOfText + text;
-    if (restOfText.length > ROW_MAX_CHARACTERS) throw tooLong();
+    if (restOfText.length > ROW_MAX_CHARACTERS) throw rowTooLongError();
   }
   yield* jsonLines(restOfText);
 }
@@ -81,11 +82,11 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   const rows = streamArray.withParserAsStream({ streamValues: false });
   const rowBound = new RowLengthLimit();
   const parserInput = pipeline(rowBound.watch(textOf(bytes)), rows);
-  // `rows` also emits this error, or `await fed` throws it below.
+  // Prevents an unhandled rejection. Either `rows` emits the same error, or `await parserInput` throws it below.
   parserInput.catch(() => undefined);
   try {
     for await (const { value } of rows as AsyncIterable<{ value: unknown }>) {
-      rowBound.rowEnded();
+      rowBound.resetRowLength();
       yield value;
     }
     await parserInput;
@@ -93,13 +94,13 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
     if (error instanceof ActionError) throw error;
     if ((error as { code?: string }).code !== undefined && !/JSON|Parser|Top-level/i.test((error as Error).message))
       throw error;
-    throw invalidRows("the file must be a JSON array of entries");
+    throw invalidFileError("the file must be a JSON array of entries");
   }
 }
 
 /**
- * Yields the text of a CSV file. The first part is large enough to detect the delimiter. `isWhole` is true if this part
- * is the whole file.
+ * Yields the text of a CSV file in parts. The first part is large enough to detect the delimiter. `isWhole` is true if
+ * the first part is the whole file.
  */
 async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ part: string; isWhole: boolean }> {
   let formatSample: string | null = "";
@@ -117,7 +118,7 @@ async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ pa
   if (formatSample !== null) yield { part: formatSample, isWhole: true };
 }
 
-/** Yields the rows of a CSV file as lists of cells. @throws CsvError, REQUEST_INVALID */
+/** Parses a CSV file and yields its rows as lists of cells. @throws CsvError, REQUEST_INVALID */
 async function* csvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<string[]> {
   let csvParser: CsvParser | null = null;
   for await (const { part, isWhole } of readWithSample(textOf(bytes))) {
@@ -129,43 +130,52 @@ async function* csvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<stri
       text = part.slice(skippedCharacters);
     }
     yield* csvParser.write(text);
-    if (csvParser.heldCharacters > ROW_MAX_CHARACTERS) throw tooLong();
+    if (csvParser.heldCharacters > ROW_MAX_CHARACTERS) throw rowTooLongError();
   }
   if (csvParser) yield* csvParser.end();
 }
 
 /**
- * Validates the first row of a CSV file, which contains the names of the columns. @throws ActionError REQUEST_INVALID
+ * Validates the first row of a CSV file, which contains the column names, and returns these names.
+ * @throws ActionError REQUEST_INVALID
  */
-function headerOf(cells: string[]): string[] {
+function requireValidHeader(cells: string[]): string[] {
   const names = new Set<string>();
   for (const name of cells) {
     checkColumnName(name, "the header of the file");
     if (names.has(name))
-      throw invalidRows(`the header of the file contains the column ${describeValue(name)} twice; rename one of them`);
+      throw invalidFileError(
+        `the header of the file contains the column ${describeValue(name)} twice; rename one of them`,
+      );
     names.add(name);
   }
   return cells;
 }
 
-/** Returns the type of each column, in the order of `columns`. @throws ActionError REQUEST_INVALID */
+/**
+ * Returns the type of each column in the order of `columns`; a column that is not in `types` is text. @throws
+ * ActionError REQUEST_INVALID
+ */
 function columnTypes(columns: readonly string[], types: ColumnTypes): CellType[] {
   const unknown = Object.keys(types).find((name) => !columns.includes(name));
   if (unknown !== undefined)
-    throw invalidRows(
+    throw invalidFileError(
       `"types" contains a column that is not in the header of the file (got ${describeValue(unknown)})`,
     );
   return columns.map((name) => types[name] ?? "text");
 }
 
-/** Converts a cell to the type of its column. @throws REQUEST_INVALID */
-function typedCell(cell: string, type: CellType, label: () => string): unknown {
+/** Converts the text of a cell to the type of its column. @throws REQUEST_INVALID */
+function convertCell(cell: string, type: CellType, label: () => string): unknown {
   const value = cellValue(cell, type);
-  if (value === undefined) throw invalidRows(`${label()} must be ${CELL_FORMS[type]} (got ${describeValue(cell)})`);
+  if (value === undefined)
+    throw invalidFileError(`${label()} must be ${CELL_FORMS[type]} (got ${describeValue(cell)})`);
   return value;
 }
 
-/** Yields the rows of a CSV file as objects. The first row of the file contains the names of the columns. */
+/**
+ * Yields the rows of a CSV file as objects. The first row of the file contains the column names, and is not yielded.
+ */
 async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes): AsyncGenerator<unknown> {
   let row = 0;
   let types: CellType[] = [];
@@ -173,71 +183,78 @@ async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes
     for await (const cells of csvRows(bytes, layout)) {
       row += 1;
       if (layout.columns === null) {
-        layout.columns = headerOf(cells);
+        layout.columns = requireValidHeader(cells);
         types = columnTypes(layout.columns, typed);
         continue;
       }
       const names: string[] = layout.columns;
       if (cells.length > names.length) {
-        throw invalidRows(`row ${row} of the file has ${cells.length} cells, but the header has only ${names.length}`);
+        throw invalidFileError(
+          `row ${row} of the file has ${cells.length} cells, but the header has only ${names.length}`,
+        );
       }
       const label = (index: number) => () => `row ${row} of the file: ${describeValue(names[index])}`;
       yield Object.fromEntries(
-        cells.map((cell, index) => [names[index]!, typedCell(cell, types[index]!, label(index))]),
+        cells.map((cell, index) => [names[index]!, convertCell(cell, types[index]!, label(index))]),
       );
     }
   } catch (error) {
-    throw error instanceof CsvError ? invalidRows(error.message) : error;
+    throw error instanceof CsvError ? invalidFileError(error.message) : error;
   }
 }
 
-/** Types of columns by name; a column that is not listed is text. */
+/** Types of the columns of a CSV file by column name. A column that is not listed is text. */
 export type ColumnTypes = Readonly<Record<string, CellType>>;
 
-/** Layout of a file of rows. Its fields are filled in while the file is read. */
+/** Columns and delimiter of an imported file. `readRows` sets these fields while it reads the file. */
 export interface CsvLayout {
-  /** Columns in the header of a CSV file; null for other formats. */
+  /** Column names in the header of a CSV file; null for other formats. */
   columns: string[] | null;
-  /** Separator between the cells of a CSV file; null for other formats. */
+  /** Character that separates the cells of a CSV file; null for other formats. */
   delimiter: string | null;
 }
 
 export const createLayout = (delimiter: string | null = null): CsvLayout => ({ columns: null, delimiter });
 
 /**
- * Parses the query parameter `types` of an import: a JSON object with the type of each column. @throws ActionError
- * REQUEST_INVALID
+ * Parses the query parameter `types` of an import: a JSON object with the types of columns.
+ * @throws ActionError REQUEST_INVALID
  */
-export function columnTypesOf(text: string | undefined): ColumnTypes {
+export function parseColumnTypes(text: string | undefined): ColumnTypes {
   const types: Record<string, CellType> = Object.create(null);
   if (text === undefined) return types;
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
   } catch {
-    throw invalidRows(`"types" must be a JSON object (got ${describeValue(text)})`);
+    throw invalidFileError(`"types" must be a JSON object (got ${describeValue(text)})`);
   }
   if (!isObject(parsed))
-    throw invalidRows(`"types" must be a JSON object with the type of each column (got ${describeValue(parsed)})`);
+    throw invalidFileError(`"types" must be a JSON object with the type of each column (got ${describeValue(parsed)})`);
   for (const [name, type] of Object.entries(parsed)) {
     const cellKind = CELL_TYPES.find((cellType) => cellType === type);
     if (!cellKind)
-      throw invalidRows(`types[${describeValue(name)}] must be ${CELL_TYPES.join(", ")} (got ${describeValue(type)})`);
+      throw invalidFileError(
+        `types[${describeValue(name)}] must be ${CELL_TYPES.join(", ")} (got ${describeValue(type)})`,
+      );
     types[name] = cellKind;
   }
   return types;
 }
 
-/** Parses the query parameter `delimiter` of an import; null if it is missing. @throws ActionError REQUEST_INVALID */
-export function delimiterOf(value: unknown): string | null {
+/**
+ * Parses the query parameter `delimiter` of an import; null if the parameter is missing. @throws ActionError
+ * REQUEST_INVALID
+ */
+export function parseDelimiter(value: unknown): string | null {
   if (value === undefined) return null;
   if (typeof value === "string" && isDelimiter(value)) return value;
-  throw invalidRows(
+  throw invalidFileError(
     `"delimiter" must be one character other than a quote or a line break (got ${describeValue(value)})`,
   );
 }
 
-/** Yields the rows unchanged. @throws REQUEST_INVALID if there are no rows and `isThere` returns false */
+/** Yields the rows unchanged. @throws REQUEST_INVALID if the file has neither rows nor a header */
 async function* requireRows(rows: AsyncIterable<unknown>, hasHeader: () => boolean): AsyncGenerator<unknown> {
   let count = 0;
   for await (const row of rows) {
@@ -245,13 +262,13 @@ async function* requireRows(rows: AsyncIterable<unknown>, hasHeader: () => boole
     yield row;
   }
   if (count === 0 && !hasHeader())
-    throw invalidRows("the file is empty; to replace all entries, send a file with rows or a header");
+    throw invalidFileError("the file is empty; to replace all entries, send a file with rows or a header");
 }
 
 /**
- * Yields the rows of a file.
- * @param options.layout receives the layout while the rows are read. If it contains a delimiter, this one is used
- *   instead of detecting one
+ * Parses a file and yields its rows.
+ * @param options.layout object whose fields are set while the rows are read. If it already contains a delimiter, this
+ *   delimiter is used; otherwise the delimiter is detected
  * @param options.types types of the columns of a CSV file
  * @param options.mayBeEmpty false to reject a file without rows and header
  * @throws (while reading) ActionError REQUEST_INVALID that names the invalid row
@@ -270,9 +287,10 @@ export function readRows(
     return mayBeEmpty ? rows : requireRows(rows, () => layout.columns !== null);
   }
   if (Object.keys(types).length > 0)
-    throw invalidRows(`"types" is allowed only for CSV files (got a file of ${format})`);
+    throw invalidFileError(`"types" is allowed only for CSV files (got a file of ${format})`);
   layout.delimiter = null;
-  // For JSON, `[]` is a valid file without entries, and an empty file is always invalid.
+  // JSON needs no check for an empty file: `[]` is a valid file without rows, and a file without content is invalid
+  // JSON.
   if (format === "json") return rowsOfJson(bytes);
   return mayBeEmpty ? rowsOfJsonLines(bytes) : requireRows(rowsOfJsonLines(bytes), () => false);
 }

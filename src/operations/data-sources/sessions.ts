@@ -1,4 +1,4 @@
-/** Operations on the session of a page: sign-in, sign-out, the current session, and its language. */
+/** Operations on the session of an app's page: sign in, sign out, read the session, set its language. */
 
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -15,22 +15,22 @@ import type { LogEvents } from "../records/log-events.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 
-/** The only supported kind of sign-in. */
+/** The only supported value of the field "passport" of a sign-in. */
 const SIGN_IN_METHOD = "dataSource";
 
 const AUTHORIZE_SHAPE = flatShape(["passport", "where", "dataSourceId", "dataSourceName"]);
 
-function localeOf(value: unknown): string {
+function requireLanguageTag(value: unknown): string {
   try {
     if (typeof value === "string" && value.length <= 85) return Intl.getCanonicalLocales(value)[0] ?? "";
   } catch {
-    // The value is not a language tag, so the error below is thrown.
+    // The value is not a language tag, so the code below throws an error.
   }
   refuseField("locale", "a language tag such as en-GB", value);
 }
 
-/** Returns the data source that a sign-in names. @throws REQUEST_INVALID */
-function refOf({ dataSourceId, dataSourceName }: Record<string, unknown>): EntityReference {
+/** Returns the ID or name of the data source in a sign-in request. @throws REQUEST_INVALID */
+function readDataSourceReference({ dataSourceId, dataSourceName }: Record<string, unknown>): EntityReference {
   const hasDataSource = dataSourceId !== undefined && dataSourceId !== null;
   if (!hasDataSource && typeof dataSourceName === "string") return { name: dataSourceName };
   if (typeof dataSourceId === "string" || typeof dataSourceId === "number") return referenceOf(dataSourceId);
@@ -45,9 +45,9 @@ export function createSessions(options: {
   appUsers: AppUsers;
   logEvents: LogEvents;
   intake: IntakeLimiter;
-  /** Returns the session of a page, without the app's user who is signed in. */
+  /** Returns the session of a page without the user of the app who is signed in to the page. */
   baseSessionOf: ReadSession;
-  /** Called after a user has signed in to a page or signed out. */
+  /** Called after a user has signed in to a page or signed out of it. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
   const { db, sources, appUsers, logEvents, intake, baseSessionOf: person, userChanged } = options;
@@ -60,8 +60,8 @@ export function createSessions(options: {
   };
 
   /**
-   * Returns the data source that contains the users. A missing data source gets the same error as one without users, so
-   * that a page cannot find out which data sources exist.
+   * Returns the data source that contains the app's users. If it does not exist, throws the same error as for a data
+   * source without users, so that a page cannot find out which data sources exist.
    * @throws ActionError DATA_SOURCE_ACCESS_DENIED
    */
   const usersOf = (appId: number, ref: EntityReference): Promise<StoredDataSource> =>
@@ -69,7 +69,7 @@ export function createSessions(options: {
       throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? accessDenied() : error;
     });
 
-  /** Returns the session of the calling page, as `Svc.Session.get()` does. */
+  /** Returns the session of the caller's page, for `Svc.Session.get()`. */
   const session = async ({ personId, credentialId, copy }: Caller, appId: number): Promise<AppSession> =>
     sessionOf({ appId, personId, credentialId, copy });
 
@@ -78,9 +78,9 @@ export function createSessions(options: {
     session,
 
     /**
-     * Signs a user in to the calling page, with the values of an entry.
-     * @throws UNAUTHORIZED, the same for a wrong password and an unknown user; DATA_SOURCE_ACCESS_DENIED, the same for
-     *   a data source without users and a missing one; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
+     * Signs a user in to the caller's page. The body identifies the user's entry and contains its password.
+     * @throws UNAUTHORIZED, both for a wrong password and an unknown user; DATA_SOURCE_ACCESS_DENIED, both for a data
+     *   source without users and a missing one; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
      */
     async authorize(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
       if (!isObject(body)) refuseField("the body", "an object", body);
@@ -89,16 +89,16 @@ export function createSessions(options: {
         const message = `passport must be "${SIGN_IN_METHOD}" (got ${describeValue(passport)})`;
         throw new ActionError("DATA_SOURCE_ACCESS_DENIED", message);
       }
-      // A missing `where` is treated as an empty object. It contains no hashed column, so it is rejected like an empty
-      // `where`.
-      const request = appUsers.parseSignInRequest(await usersOf(appId, refOf(body)), where ?? {});
+      // Replaces a missing `where` by an empty object. Both contain no hashed column, so both are rejected with the
+      // same error.
+      const request = appUsers.parseSignInRequest(await usersOf(appId, readDataSourceReference(body)), where ?? {});
       refuseUnknownFields(body, AUTHORIZE_SHAPE);
       await appUsers.signIn(caller, request);
       await userChanged(caller, appId);
       return session(caller, appId);
     },
 
-    /** Signs the user of the calling page out. */
+    /** Signs the user out of the caller's page. */
     async logout(caller: Caller, appId: number): Promise<AppSession> {
       await appUsers.signOut(caller);
       await userChanged(caller, appId);
@@ -110,7 +110,7 @@ export function createSessions(options: {
      * REQUEST_INVALID
      */
     async setLocale(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
-      const locale = localeOf(isObject(body) ? body["locale"] : undefined);
+      const locale = requireLanguageTag(isObject(body) ? body["locale"] : undefined);
       intake.takeRows(caller, appId, locale.length);
       reportUnknownField(caller);
       const user = await appUsers.userOf(caller);

@@ -1,6 +1,6 @@
 /**
- * Counts failed sign-ins and wrong codes, and rejects further attempts after too many. The counts are in the database,
- * so that all processes share them.
+ * Counts failed sign-ins of app users and wrong codes, and rejects further attempts after too many. The counts are in
+ * the database, so that they apply to all processes together.
  */
 import { createHash } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
@@ -28,7 +28,7 @@ const DELETE_FAILURES = `
     (SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
       ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
 
-/** Returns the SHA-256 hash of the values. */
+/** Returns the SHA-256 hash of the JSON text of `parts`. */
 export const digestParts = (...parts: readonly unknown[]): Buffer =>
   createHash("sha256").update(JSON.stringify(parts)).digest();
 
@@ -41,15 +41,15 @@ function throwIfFull(fullSubjects: readonly { wait: number }[]): void {
 }
 
 /**
- * Something whose failed attempts are counted, such as a network address, or an address together with a guessed user.
+ * A key for which failed attempts are counted: a network address, or a network address together with a guessed user.
  */
 interface Subject {
   hash: Buffer;
-  /** Number of failures after which further attempts are rejected. */
+  /** Number of failures within ten minutes after which further attempts are rejected. */
   failuresMax: number;
   /**
-   * Another subject: if it has no failure yet, the attempt is allowed. So failures from other addresses cannot lock out
-   * an address without a failure.
+   * Hash of another subject. If that subject has no failure yet, this limit does not apply. So failures from other
+   * network addresses cannot lock out an address that has no failures.
    */
   unlessNew?: Buffer;
 }
@@ -60,8 +60,9 @@ export function createSignInAttempts({ db }: { db: Database }) {
   const forgetFailures = (ids: readonly number[]) => rows(db, DELETE_FAILURES, [ids]);
 
   /**
-   * Inserts a failure for each subject, and returns the IDs of the failures. @throws RATE_LIMIT_EXCEEDED if a subject
-   * has too many failures
+   * Inserts a failure for each subject before the outcome of the attempt is known, and returns the IDs of these
+   * failures.
+   * @throws RATE_LIMIT_EXCEEDED if a subject has too many failures
    */
   async function countAttempt(subjects: readonly Subject[]): Promise<number[]> {
     return db.transaction(async (manager) => {
@@ -81,12 +82,12 @@ export function createSignInAttempts({ db }: { db: Database }) {
 
   return {
     /**
-     * Runs `attempt`, and returns its result. If the result is false, it counts one failure for the network address,
-     * and one for each guessed user together with the address. An attempt that throws, for example because the service
-     * is overloaded, does not count.
-     * @param guessed values that identify the guessed user; each value is counted separately
-     * @param total number of failures from all addresses together, after which each address has only one attempt. Pass
-     *   it for secrets that are short enough to be guessed from many addresses. Null for no such limit
+     * Runs `attempt` and returns its result. If the result is false, counts a failure for the network address, and one
+     * for each guessed user together with the address. If `attempt` throws, for example because the service is
+     * overloaded, counts nothing.
+     * @param guessed values that identify the guessed users; failures of each value are counted separately
+     * @param total number of failures from all network addresses together, after which each address has only one
+     *   attempt. Used for secrets that are short enough to be guessed from many addresses; null for no such limit
      * @throws RATE_LIMIT_EXCEEDED after too many failures, without running `attempt`; errors of `attempt`
      */
     async runCounted(

@@ -1,6 +1,6 @@
 /**
- * Stores definitions of data sources (name, columns, access rules, hooks, indexes) in a transaction of the calling
- * function. Builds and drops their indexes outside of the transaction. Validates no input.
+ * Stores definitions of data sources (name, columns, access rules, hooks, indexes) in the caller's transaction. Builds
+ * and drops their indexes outside of this transaction. Does not validate input.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
@@ -21,7 +21,7 @@ import {
 import { insertInitialCounts } from "./entry-changes.js";
 import type { EntryIndexes, IndexChange } from "./entry-indexes.js";
 import type { DataSourceKey } from "./entry-rows.js";
-import { insertTexts } from "./entry-statements.js";
+import { insertEntryTexts } from "./entry-statements.js";
 import { type IndexDefinition, isUniqueIndex, topColumnsOf } from "./index-definitions.js";
 
 const INSERT_DATA_SOURCE = `
@@ -43,27 +43,30 @@ const UPDATE_DATA_SOURCE = `
 const RESERVE_IDS = `
   SELECT nextval(pg_get_serial_sequence('data_source', 'id'))::int AS id FROM generate_series(1, $1::int)`;
 
-/** Returns a value as JSON for an SQL parameter; null for undefined, which leaves the database column unchanged. */
-const asJson = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
+/**
+ * Returns a value as JSON text for an SQL parameter. Returns null for undefined, so that the SQL keeps the old value of
+ * the column.
+ */
+const toJsonParameter = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
 /**
- * Maximum time for which a request waits until its indexes are built, so that it can report an error. An index of
- * millions of entries takes minutes, so the build then continues in the background.
+ * Maximum time in milliseconds that a request waits until its indexes are built, so that it can return an error. The
+ * index of millions of entries takes minutes; it is then built in the background.
  */
 const INDEX_WAIT_MS = 3_000;
 
-/** The fields of a new data source. */
+/** Fields with which a data source is created. */
 export type SourceDefinition = Pick<
   StoredDataSource,
   "name" | "columns" | "accessRules" | "hooks" | "hashedColumns" | "indexes" | "isUsers"
 >;
 
 /**
- * Rejects unique indexes on hashed columns. The hashes of equal values differ, so such an index could not find equal
- * values.
+ * Rejects unique indexes on hashed columns. Equal values have different hashes, so such an index would never find
+ * duplicates.
  * @throws ActionError REQUEST_INVALID
  */
-export function checkUnique(requestedIndexes: readonly IndexDefinition[], hashed: readonly string[]): void {
+export function rejectUniqueOnHashed(requestedIndexes: readonly IndexDefinition[], hashed: readonly string[]): void {
   const column = requestedIndexes
     .filter(isUniqueIndex)
     .flatMap(topColumnsOf)
@@ -75,7 +78,7 @@ export function checkUnique(requestedIndexes: readonly IndexDefinition[], hashed
   );
 }
 
-/** New index definitions of a data source, and the current definitions that they replace. */
+/** New index definitions of a data source (`requestedIndexes`), and the definitions that they replace (`before`). */
 export interface IndexReplacement extends IndexChange {
   before: readonly IndexDefinition[];
 }
@@ -93,8 +96,8 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
   const { sources, indexes, log } = options;
 
   /**
-   * Builds the indexes, and waits for at most INDEX_WAIT_MS. After this time the build continues in the background, and
-   * a failure is only logged.
+   * Builds the indexes, and waits for at most INDEX_WAIT_MS. The build then continues in the background, where a
+   * failure is only logged.
    */
   async function buildFirst(changes: readonly IndexChange[]): Promise<void> {
     const indexesApplied = indexes.applyAll(changes, async () => undefined);
@@ -103,20 +106,21 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       log.warn({ err: error, keys }, "an index of a data source could not be created"),
     );
     const waitEnd = new AbortController();
-    // The delay rejects when `waitEnd` is aborted.
+    // Aborting `waitEnd` rejects this delay, so the rejection is ignored.
     const waitLimit = delay(INDEX_WAIT_MS, undefined, { signal: waitEnd.signal, ref: false }).catch(() => undefined);
     await Promise.race([indexesApplied, waitLimit]).finally(() => waitEnd.abort());
   }
 
   return {
-    /** Reserves IDs for data sources that will be inserted. */
+    /** Reserves IDs for data sources that the transaction inserts later. */
     async reserveIds(executor: Executor, count: number): Promise<number[]> {
       return (await rows<{ id: number }>(executor, RESERVE_IDS, [count])).map(({ id }) => id);
     },
 
     /**
-     * Inserts a data source with its first entries. @param texts data of each entry as JSON @param id a reserved ID;
-     * null for a new one
+     * Inserts a data source with its first entries.
+     * @param texts data of each entry as JSON text
+     * @param id a reserved ID; null to let the database choose one
      */
     async insert(
       executor: Executor,
@@ -127,7 +131,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       id: number | null = null,
     ): Promise<StoredDataSource> {
       const { name, columns, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers } = definition;
-      const jsonLists = [columns, accessRules, hooks, hashedColumns, requestedIndexes].map(asJson);
+      const jsonLists = [columns, accessRules, hooks, hashedColumns, requestedIndexes].map(toJsonParameter);
       const [source] = await rows<StoredDataSource>(executor, INSERT_DATA_SOURCE, [
         appId,
         name,
@@ -135,7 +139,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
         isUsers,
         id,
       ]);
-      await insertTexts(executor, source!, texts);
+      await insertEntryTexts(executor, source!, texts);
       await insertInitialCounts(executor, source!, texts);
       await recordChange(executor, caller, { appId, type: "dataSource.create", data: { id: source!.id, name } });
       await sources.notifyChanged(executor, appId);
@@ -143,7 +147,8 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
     },
 
     /**
-     * Changes the fields in `fields`; other fields keep their values. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+     * Changes those properties of the data source that `fields` contains. Other properties keep their values.
+     * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
      */
     async change(
       executor: Executor,
@@ -153,7 +158,9 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
     ): Promise<StoredDataSource> {
       await lockSource(executor, appId, id, precondition);
       const { name, columns, accessRules, hooks, indexes: requestedIndexes, isUsers = null } = fields;
-      const jsonLists = [columns, accessRules, hooks, hashedColumnsOf(hooks ?? []), requestedIndexes].map(asJson);
+      const jsonLists = [columns, accessRules, hooks, hashedColumnsOf(hooks ?? []), requestedIndexes].map(
+        toJsonParameter,
+      );
       const [after] = await rows<StoredDataSource>(executor, UPDATE_DATA_SOURCE, [
         appId,
         id,
@@ -171,7 +178,8 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
     },
 
     /**
-     * Deletes an empty data source. Locks the data source before, so that no other transaction can insert entries.
+     * Deletes a data source that has no entries. First locks the data source, so that no other transaction can insert
+     * entries.
      * @throws DATA_SOURCE_NOT_EMPTY if it has entries
      */
     async removeEmpty(executor: Executor, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
@@ -188,8 +196,8 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
     },
 
     /**
-     * Drops the indexes of a removed data source. This runs in the background, because dropping an index waits for all
-     * queries that use the table.
+     * Drops the indexes of a removed data source in the background, because dropping an index waits for all queries
+     * that use the table.
      */
     dropIndexes(key: DataSourceKey): void {
       indexes
@@ -201,8 +209,8 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
 
     /**
      * Builds new indexes, calls `save`, and then drops the indexes that are no longer defined. When the promise
-     * resolves, unique indexes are complete; other indexes may still be built in the background. If `save` fails, the
-     * previous indexes are restored.
+     * resolves, unique indexes are complete; other indexes may still be built in the background. If `save` fails,
+     * restores the previous indexes.
      * @throws REQUEST_INVALID for too many indexes, ENTRY_ALREADY_EXISTS, errors of `save`
      */
     async withIndexes(changes: readonly IndexReplacement[], save: () => Promise<unknown>): Promise<void> {

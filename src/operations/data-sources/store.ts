@@ -1,4 +1,4 @@
-/** Creates all modules of data sources and passes them to each other. Starts no background work before `start`. */
+/** Creates and connects all modules for data sources. Background work begins only when `start` is called. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
@@ -34,10 +34,10 @@ import { createSessions } from "./sessions.js";
 import { createSignInAttempts } from "./sign-in-attempts.js";
 import { createSourceDefinitions } from "./source-definitions.js";
 
-/** Maximum time for which a stopping process waits for an index build. */
+/** Maximum time in milliseconds that a stopping process waits for an index build. */
 const INDEX_STOP_MS = 5_000;
 
-export type Store = ReturnType<typeof createStore>;
+export type DataSourceStore = ReturnType<typeof createStore>;
 
 export function createStore(options: {
   db: Database;
@@ -45,17 +45,20 @@ export function createStore(options: {
   notifications: Notifications;
   logEvents: LogEvents;
   intake: IntakeLimiter;
-  /** `dataSourceQuotaMb` is the limit for the entries of one app. The same limit applies to its snapshots. 0 means unlimited. */
+  /**
+   * `dataSourceQuotaMb` is the maximum size of one app's entries in MB; the same limit applies to its snapshots. 0
+   * means no limit.
+   */
   config: Pick<Config, "dataSourceQuotaMb">;
-  /** Returns the session of a page or a run, without the app's user who is signed in. */
+  /** Returns the session of a page or a run without the user of the app who is signed in. */
   person: ReadSession;
-  /** Keys that encrypt the positions of subscriptions. */
+  /** Keys with which positions of subscriptions are encrypted. */
   ring: KeyRing;
-  /** True if a sign-in to the app needs a second factor. */
+  /** Returns true if the app requires a second factor for each sign-in of its users. */
   needsSecondFactor: (appId: number) => Promise<boolean>;
-  /** Called after a user has signed in to a page or signed out. */
+  /** Called after a user has signed in to a page or signed out of it. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
-  /** Stores and sends the messages of hooks. */
+  /** Functions with which hooks store messages to be sent. */
   outlet: MessageOutlet;
   log: Logger;
 }) {
@@ -101,7 +104,8 @@ export function createStore(options: {
   const stopStore = async () => {
     feed.stop();
     const stopLimit = new AbortController();
-    // An index whose build does not finish in time is invalid. `reconcile` creates it again at the next start.
+    // If the build of an index does not finish in time, an invalid index remains. `reconcile` builds it again at the
+    // next start.
     await Promise.race([
       indexes.idle(),
       delay(INDEX_STOP_MS, undefined, { signal: stopLimit.signal }).catch(() => undefined),
@@ -109,7 +113,10 @@ export function createStore(options: {
     stopLimit.abort();
     await pool.end();
   };
-  /** Creates missing indexes and drops leftover ones in the background, so that the start does not wait for them. */
+  /**
+   * Creates missing indexes and drops those that no definition requests. Runs in the background, so that the start does
+   * not wait.
+   */
   const startStore = () => {
     indexes
       .reconcile()

@@ -1,6 +1,6 @@
 /**
- * Stores verification codes and counts requests for them. A page has at most one valid code. A code becomes invalid
- * after GOOD_FOR_SECONDS, after FAILURES_MAX wrong attempts, or when it is used.
+ * Stores verification codes, with which app users confirm an address, and counts requests for codes. A page has at most
+ * one valid code. A code becomes invalid after CODE_VALIDITY_SECONDS, after MAX_WRONG_ATTEMPTS wrong attempts, or when it is used.
  */
 import { randomInt } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
@@ -8,29 +8,26 @@ import { type Executor, rows } from "../../data/database.js";
 import { rateLimitError } from "../../errors.js";
 import { digestParts } from "./sign-in-attempts.js";
 
-const GOOD_FOR_SECONDS = 600;
-const FAILURES_MAX = 5;
+const CODE_VALIDITY_SECONDS = 600;
+const MAX_WRONG_ATTEMPTS = 5;
 
-/** A page's request for a code, as far as it matters for the limits. */
+/** The parts of a page's request for a code that the limits depend on. */
 export interface CodeRequest {
   appId: number;
-  /** Block of network addresses from which the request comes, or the credential if the address is unknown. */
+  /** Network address range from which the request was sent, or the credential if the address is unknown. */
   from: string;
-  /** Recipient of the code: the kind of address ("email" or "sms"), and the address. */
+  /** Recipient of the code: the channel ("email" or "sms") and the address. */
   to: readonly [kind: string, address: string];
 }
 
-/**
- * Maximum number of requests (`count`) within a period (`seconds`). Requests with the same `subject` are counted
- * together.
- */
+/** A limit on requests for codes: at most `count` requests with the same `subject` within `seconds`. */
 interface CodeLimit {
   count: number;
   seconds: number;
   subject: (request: CodeRequest) => readonly unknown[];
   /**
-   * If the requester (this subject) has no counted request in the period, its request is accepted even above the limit.
-   * So many requests from other addresses cannot lock out a user.
+   * Returns another subject. If that subject has sent no request within `seconds`, this limit does not apply. So many
+   * requests from other network addresses cannot lock out a user.
    */
   unlessNew?: (request: CodeRequest) => readonly unknown[];
 }
@@ -54,28 +51,30 @@ const CODE_LIMITS: readonly CodeLimit[] = [
   { count: 300, seconds: 600, subject: ({ appId }) => ["app", appId], unlessNew: senderKey },
 ];
 
-/** The page that requested a code, and the user and address that the code proves. */
+/** The page that requested a code, and the user and address that the correct code confirms. */
 export interface CodeTarget {
   credentialId: number;
   appId: number;
-  /** Hash of the purpose and the address (or the user). A code is valid only for the same hash. */
+  /**
+   * Hash of the purpose and the address (or the user). A code is only accepted for the subject for which it was sent.
+   */
   subject: Buffer;
   dataSourceId: number;
-  /** ID of the user with this address; null if no user has it. */
+  /** ID of the user's entry with this address; null if no user has the address. */
   entryId: number | null;
   address: string;
 }
 
 /**
- * Locks the subjects of a request, so that concurrent requests are counted one after the other. The fixed order
- * prevents deadlocks.
+ * Locks the subjects of a request for a code, so that concurrent requests are counted one after the other. Locks them
+ * in a fixed order, so that no deadlock can occur.
  */
 const LOCK_SUBJECTS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
 /**
- * Selects the number of seconds until a request is possible again; null if it is possible now. $1 contains the
- * subjects, $2 their limits, $3 the periods in seconds, $4 the subjects of `unlessNew` or null.
+ * Selects the number of seconds until a code can be requested again; null if it can be requested now. $1 are the
+ * subjects, $2 their maximum counts, $3 the periods in seconds, $4 the subjects of `unlessNew` or null.
  */
 const SELECT_WAIT_SECONDS = `
   SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)
@@ -95,7 +94,7 @@ const INSERT_REQUESTS = `
 
 const INSERT_CODE = `
   INSERT INTO verification_code (credential_id, app_id, subject, data_source_id, entry_id, address, code, expires_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, now() + interval '${GOOD_FOR_SECONDS} seconds')
+  VALUES ($1, $2, $3, $4, $5, $6, $7, now() + interval '${CODE_VALIDITY_SECONDS} seconds')
   ON CONFLICT (credential_id) DO UPDATE
     SET app_id = excluded.app_id, subject = excluded.subject, data_source_id = excluded.data_source_id, entry_id = excluded.entry_id,
         address = excluded.address, code = excluded.code, failures = 0, expires_at = excluded.expires_at`;
@@ -105,12 +104,12 @@ const INSERT_CODE = `
  */
 const COUNT_ATTEMPT = `
   UPDATE verification_code SET failures = failures + 1
-   WHERE credential_id = $1 AND subject = $2 AND failures < ${FAILURES_MAX} AND expires_at > now()
+   WHERE credential_id = $1 AND subject = $2 AND failures < ${MAX_WRONG_ATTEMPTS} AND expires_at > now()
   RETURNING code = $3 AS "isRight", entry_id AS "entryId", address`;
 const DELETE_CODE =
   "DELETE FROM verification_code WHERE credential_id = $1 AND subject = $2 AND code = $3 RETURNING credential_id";
 
-export const newCode = (): string => String(randomInt(1_000_000)).padStart(6, "0");
+export const createCode = (): string => String(randomInt(1_000_000)).padStart(6, "0");
 
 export type VerificationCodes = ReturnType<typeof createVerificationCodes>;
 
@@ -119,11 +118,11 @@ export function createVerificationCodes({ db }: { db: Database }) {
 
   return {
     /** Number of seconds for which a code is valid. */
-    validSeconds: GOOD_FOR_SECONDS,
+    validSeconds: CODE_VALIDITY_SECONDS,
 
     /**
      * Counts a request for a code.
-     * @throws ActionError RATE_LIMIT_EXCEEDED after too many requests; the rejected request is not counted
+     * @throws ActionError RATE_LIMIT_EXCEEDED after too many requests; the rejected request itself is not counted
      */
     async countRequest(request: CodeRequest): Promise<void> {
       const subjects = CODE_LIMITS.map(({ subject }) => digestParts("ask", ...subject(request)));
@@ -146,7 +145,7 @@ export function createVerificationCodes({ db }: { db: Database }) {
       });
     },
 
-    /** Stores a code for the page. A previous code of the page becomes invalid. */
+    /** Stores a code for the page that requested it. A previous code of this page becomes invalid. */
     async save(executor: Executor, code: string, to: CodeTarget): Promise<void> {
       const { credentialId, appId, subject, dataSourceId, entryId, address } = to;
       const hash = hashOf(credentialId, code);
@@ -154,8 +153,8 @@ export function createVerificationCodes({ db }: { db: Database }) {
     },
 
     /**
-     * Checks a code, and deletes it if it is right. Returns the user's entry ID and the address; null for a wrong, used
-     * or expired code.
+     * Checks a code, and deletes it if it is correct. Returns the ID of the user's entry and the address. Returns null
+     * for a wrong, used or expired code.
      */
     async use(
       credentialId: number,

@@ -1,7 +1,7 @@
 /**
  * Implements `Svc.Session.verify`: sends a code to the address of an app user, and signs the user in when the page
- * sends the code back. An address without a user causes the same work, so that callers cannot find out which addresses
- * exist.
+ * sends the correct code back. For an address without a user, the service does the same work, so that callers cannot
+ * find out which addresses exist.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -27,18 +27,18 @@ import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { digestParts, type SignInAttempts } from "./sign-in-attempts.js";
-import { createVerificationCodes, newCode } from "./verification-codes.js";
+import { createCode, createVerificationCodes } from "./verification-codes.js";
 
-/** Response to a request for a code. It does not reveal whether a code was sent. */
+/** Response to a request for a code. It is the same whether or not a code was sent. */
 export interface CodeSentAnswer {
   status: "CODE_SENT";
-  /** ISO 8601. */
+  /** Time at which the code expires, ISO 8601. */
   expiresAt: string;
 }
 
 /**
- * Maximum number of wrong codes for one user within ten minutes, from all network addresses together. After this
- * number, each address has only one attempt.
+ * Number of wrong codes for one user within ten minutes, from all network addresses together, after which each address
+ * has only one attempt.
  */
 const CODE_FAILURES_TOTAL = 100;
 
@@ -49,7 +49,7 @@ const SELECT_ENTRY_BY_VALUE = `
   SELECT id, data FROM data_source_entry
    WHERE app_id = $1 AND id = (SELECT id FROM found ORDER BY "order", id LIMIT 1)`;
 
-/** Purpose and recipient of a code. `hash` identifies both. */
+/** Purpose and recipient of a code. `hash` is computed from both. */
 interface Subject {
   source: StoredDataSource;
   column: string;
@@ -92,8 +92,8 @@ export function createVerification(options: {
   }
 
   /**
-   * Returns the subject of a second factor: the phone number of the signed-in user. @throws UNAUTHORIZED if no user is
-   * signed in, REQUEST_INVALID if this user has no phone number
+   * Returns the recipient of a code for the second factor: the phone number of the user who is signed in to the page.
+   * @throws UNAUTHORIZED if no user is signed in, REQUEST_INVALID if this user has no phone number
    */
   async function subjectOfSignIn(caller: Caller, source: StoredDataSource, column: string): Promise<Subject> {
     const user = await appUsers.signedIn(caller.credentialId, source.appId);
@@ -129,15 +129,15 @@ export function createVerification(options: {
   }
 
   /**
-   * Stores a code and its message. For an address without a user, the message is rolled back, so that the work is the
-   * same for each address.
+   * Stores a code and the message with the code. If no user has the address, rolls the message back, so that the
+   * service does the same work for each address.
    */
   async function storeSubject(caller: Caller, rules: VerificationRules, subject: Subject): Promise<void> {
     const { source, by, entryId, address, purpose, hash } = subject;
     const { appId, id: dataSourceId } = source;
-    const code = newCode();
-    // This runs before the transaction. Waiting for a second database connection during the transaction could block
-    // forever.
+    const code = createCode();
+    // `prepare` runs before the transaction. If it waited for a second database connection during the transaction, it
+    // could block forever.
     const sendCode = await acceptance.prepare(caller, appId, [codeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
@@ -150,8 +150,8 @@ export function createVerification(options: {
 
   async function sendSubjectCode(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeSentAnswer> {
     const { appId } = subject.source;
-    // Builds a message only to validate the address. This comes before the request is counted, so that an invalid
-    // address is rejected in the same way for all users.
+    // Builds a message only to validate the address. An invalid address is so rejected before the request is counted,
+    // in the same way for all users.
     codeMessage(rules, subject.by, subject.address, "000000");
     const requester = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
     await codes.countRequest({ appId, from: requester, to: [subject.by, subject.address] });
@@ -160,8 +160,8 @@ export function createVerification(options: {
   }
 
   /**
-   * Signs the user in, or adds the second factor, if the code is right. @throws UNAUTHORIZED, also for a used or
-   * expired code and an unknown address; RATE_LIMIT_EXCEEDED
+   * If the code is correct, signs the user in or completes the sign-in with the second factor.
+   * @throws UNAUTHORIZED for a wrong, used or expired code and for an unknown address; RATE_LIMIT_EXCEEDED
    */
   async function redeemCode(
     caller: Caller,
@@ -192,12 +192,12 @@ export function createVerification(options: {
   }
 
   return {
-    /** True if users of the app need a second factor to sign in. */
+    /** Returns true if the app requires a second factor for each sign-in of its users. */
     needsSecondFactor: async (appId: number): Promise<boolean> => (await rulesOf(appId))?.secondFactor ?? false,
 
     /**
-     * Handles a request without `code` by sending a code, and a request with `code` by checking it. The right code
-     * signs the user in, or adds the second factor to the sign-in. Then the result is null.
+     * Handles a request of a page. A request without `code` sends a code. A request with `code` checks it; the correct
+     * code signs the user in or completes the sign-in with the second factor, and the result is null.
      * @throws ActionError REQUEST_INVALID if the app does not use verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED,
      *   SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND, OVERLOADED
      */

@@ -11,7 +11,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { checkRefText, type PulledRef, readPullRef, readReviewedCommit } from "../../rules/git-input.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
-import { inputOf, productionOf } from "../actions/action-rows.js";
+import { authoredFieldsOf, findLiveVersion } from "../actions/action-rows.js";
 import type { Publishing } from "../actions/publishing.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
@@ -111,8 +111,9 @@ async function changedDrafts(manager: EntityManager, appId: number, document: un
   for (const name of namesIn(document)) {
     const draft = await manager.findOneBy(ActionRow, { appId, name, masterId: IsNull(), actionVersion: "v3" });
     if (!draft) continue;
-    const live = await productionOf(manager, draft.id);
-    const isLive = live && isDeepStrictEqual([inputOf(live), live.assets], [inputOf(draft), draft.assets]);
+    const live = await findLiveVersion(manager, draft.id);
+    const isLive =
+      live && isDeepStrictEqual([authoredFieldsOf(live), live.assets], [authoredFieldsOf(draft), draft.assets]);
     if (!isLive) drafts.push({ id: draft.id, name, updatedAt: draft.updatedAt.toISOString() });
   }
   return drafts;

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { APP_SHAPE, type Manifest } from "../../rules/manifest.js";
-import { applyChanges, parseAppChanges } from "../apps/app-fields.js";
+import { parseAppChanges, writeAppChanges } from "../apps/app-fields.js";
 import { recordChange } from "../records/audit.js";
 import { type PartPlan, type PlanContext, toFault } from "./part.js";
 
@@ -45,7 +45,7 @@ export function planApp(
   plan.changes = names.map((name) => ({ kind: "app", name, verb: "changed" }));
   plan.requiredOperations = ["updateApp"];
   plan.apply = async () => {
-    await applyChanges(manager, appId, wantedFields);
+    await writeAppChanges(manager, appId, wantedFields);
     await recordChange(manager, caller, { appId, type: "app.update", data: { fields: names } });
     changed(names);
   };

@@ -12,11 +12,11 @@ import { hashedColumnsOf } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
 import { DATA_SOURCE_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { DATA_SOURCE_COLUMNS, type StoredDataSource } from "../data-sources/data-source-rows.js";
-import { checkIndexes } from "../data-sources/index-definitions.js";
+import { validateIndexes } from "../data-sources/index-definitions.js";
 import {
-  checkUnique,
   hasEntries,
   type IndexReplacement,
+  rejectUniqueOnHashed,
   type SourceDefinition,
   type SourceDefinitions,
 } from "../data-sources/source-definitions.js";
@@ -49,7 +49,7 @@ const COMPARED_FIELDS = ["columns", "accessRules", "hooks", "indexes", "isUsers"
  * changing a data source
  */
 function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null, mode: ApplyMode): SourceWrite {
-  const fields = before ? parseDataSourceChange(item, checkIndexes) : parseNewDataSource(item, checkIndexes);
+  const fields = before ? parseDataSourceChange(item, validateIndexes) : parseNewDataSource(item, validateIndexes);
   const name = fields.name ?? before!.name;
   const mergesFields = before !== null && (!mode.prune || mode.keepsData);
   const columns = [
@@ -63,7 +63,7 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
     isUsers: fields.isUsers ?? before?.isUsers ?? false,
   };
   const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...hashedColumnsOf(input.hooks)])];
-  checkUnique(input.indexes, hashedColumns);
+  rejectUniqueOnHashed(input.indexes, hashedColumns);
   const isUsers = { before: before?.isUsers ?? false, mayMark: isPersonCaller(caller), hashed: hashedColumns };
   checkUsersMark(input.isUsers, isUsers);
   const changedFields = before

@@ -7,7 +7,7 @@ import type { Caller } from "../../rules/access.js";
 import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
-import { recordAccess } from "../accounts/access-events.js";
+import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { END_SESSIONS } from "./members.js";
 
@@ -91,7 +91,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
       await revokeInvalidLinks(manager, personId);
       const type = isAdministrator ? "administrator.create" : "administrator.delete";
       const { address } = caller;
-      await recordAccess(manager, { type, personId: caller.personId, subjectId: personId, address });
+      await recordAccessEvent(manager, { type, personId: caller.personId, subjectId: personId, address });
       await credentials.announce(manager);
     });
     await credentials.announce();

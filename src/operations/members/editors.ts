@@ -11,7 +11,7 @@ import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { BELONGS_TO_APP, type People, type User } from "../access/people.js";
-import { recordAccess } from "../accounts/access-events.js";
+import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { recordChange } from "../records/audit.js";
 
@@ -74,7 +74,7 @@ export function createEditors({
     await revokeInvalidLinks(manager, id);
     const [app] = await rows<{ organizationId: number }>(manager, SELECT_ORGANIZATION_OF_APP, [appId]);
     const { personId, address } = caller;
-    await recordAccess(manager, { type, ...app!, personId, subjectId: id, address, data: { appId } });
+    await recordAccessEvent(manager, { type, ...app!, personId, subjectId: id, address, data: { appId } });
     await recordChange(manager, caller, { appId, type, data: { userId: id } });
   }
 
@@ -96,7 +96,7 @@ export function createEditors({
         const { token } = await credentials.issue({ kind: "editor", personId: user!.id, name: "session" }, manager);
         const { personId, address } = caller;
         const creationEvent = { type: "person.create", organizationId, personId, subjectId: user!.id, address };
-        await recordAccess(manager, creationEvent);
+        await recordAccessEvent(manager, creationEvent);
         return { user: user!, token };
       });
     },

@@ -16,7 +16,7 @@ import { isRoleAbove, parseRole, type RoleScope } from "../../rules/roles.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
-import { recordAccess } from "../accounts/access-events.js";
+import { recordAccessEvent } from "../accounts/access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "../accounts/accounts.js";
 import type { Links } from "../accounts/links.js";
 import {
@@ -133,7 +133,7 @@ export function createInvitations(options: {
         const invitation = await insertInvitation(manager, link.id, scope, { email, role });
         reportUnknownField(caller);
         const invitationFacts = { email, role, appId: scope.appId, invitationId: invitation.id };
-        await recordAccess(manager, {
+        await recordAccessEvent(manager, {
           type: "invitation.create",
           organizationId,
           personId,
@@ -158,7 +158,7 @@ export function createInvitations(options: {
         }
         await revokeInvitation(manager, id);
         const data = { email, role, invitationId: id };
-        await recordAccess(manager, { type: "invitation.delete", organizationId, personId, address, data });
+        await recordAccessEvent(manager, { type: "invitation.delete", organizationId, personId, address, data });
       });
     },
 

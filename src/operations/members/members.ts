@@ -13,7 +13,7 @@ import { highestOf, isRoleAbove, parseRole, type Role, type RoleScope } from "..
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
-import { recordAccess } from "../accounts/access-events.js";
+import { recordAccessEvent } from "../accounts/access-events.js";
 import { lockPeople, revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
 
@@ -178,7 +178,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     change: { type: string; subjectId: number; data: Record<string, unknown> },
   ): Promise<void> {
     const { type, subjectId, data } = change;
-    await recordAccess(manager, { type, organizationId, personId, subjectId, address, data: { ...data, appId } });
+    await recordAccessEvent(manager, { type, organizationId, personId, subjectId, address, data: { ...data, appId } });
     if (appId === null) return;
     await recordChange(manager, { personId, credentialId }, { appId, type, data: { ...data, userId: subjectId } });
   }
@@ -365,7 +365,13 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         if (caller.personId !== null) await writeRole(manager, scope, caller.personId, "owner");
         reportUnknownField(caller);
         const { personId, address } = caller;
-        await recordAccess(manager, { type: "organization.create", ...scope, personId, address, data: { name: text } });
+        await recordAccessEvent(manager, {
+          type: "organization.create",
+          ...scope,
+          personId,
+          address,
+          data: { name: text },
+        });
         return organization!;
       });
       await credentials.announce();

@@ -3,8 +3,8 @@ import { expect } from "chai";
 import { rows } from "../../../src/data/database.js";
 import { ActionError } from "../../../src/errors.js";
 import { INDEXES_PER_APP } from "../../../src/operations/data-sources/entry-indexes.js";
-import { type DataSourceKey, entriesOf, sourceOf } from "../../../src/operations/data-sources/entry-rows.js";
-import { checkIndexes } from "../../../src/operations/data-sources/index-definitions.js";
+import { type DataSourceKey, entryConditionSql, entrySource } from "../../../src/operations/data-sources/entry-rows.js";
+import { validateIndexes } from "../../../src/operations/data-sources/index-definitions.js";
 import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { keySql, orderBy, parseOrder } from "../../../src/rules/entry-query/order.js";
 import { Statement } from "../../../src/rules/entry-query/statement.js";
@@ -27,8 +27,8 @@ describe("indexes on entries", () => {
 
   async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
     const statement = new Statement();
-    const condition = entriesOf(key, { scope: FULL_SCOPE, where }, statement, "e");
-    const source = sourceOf("e", FULL_SCOPE.canSee);
+    const condition = entryConditionSql(key, { scope: FULL_SCOPE, where }, statement, "e");
+    const source = entrySource("e", FULL_SCOPE.canSee);
     const keys = parseOrder(order, source);
     const sorted = orderBy(
       keys,
@@ -114,7 +114,7 @@ describe("indexes on entries", () => {
   it("have a maximum number, and need columns", async () => {
     const refusal = (requestedIndexes: unknown) => {
       try {
-        return checkIndexes(requestedIndexes);
+        return validateIndexes(requestedIndexes);
       } catch (error) {
         return (error as ActionError).message;
       }

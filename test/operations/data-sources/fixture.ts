@@ -54,7 +54,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
   const reader = (scope: EntryScope = FULL_SCOPE): EntryReader<DataSourceKey> => ({
     scope,
     scopeOf: () => scope,
-    async joined(dataSource: JoinOptions["dataSource"]) {
+    async findJoinedSource(dataSource: JoinOptions["dataSource"]) {
       const [column, value] = "id" in dataSource ? ["id", dataSource.id] : ["name", dataSource.name];
       const sql = `SELECT id, app_id AS "appId" FROM data_source WHERE app_id = 1 AND ${column} = $1`;
       const [found] = await rows<DataSourceKey>(db, sql, [value]);

@@ -4,7 +4,7 @@
  */
 import { expect } from "chai";
 import type { StoredDataSource } from "../../../src/operations/data-sources/data-source-rows.js";
-import { type DataSourceKey, entriesOf, sourceOf } from "../../../src/operations/data-sources/entry-rows.js";
+import { type DataSourceKey, entryConditionSql, entrySource } from "../../../src/operations/data-sources/entry-rows.js";
 import { createRecentQueries } from "../../../src/operations/data-sources/recent-queries.js";
 import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { keySql, orderBy, parseOrder } from "../../../src/rules/entry-query/order.js";
@@ -130,8 +130,8 @@ describe("the index that is shown for a query", () => {
 
   async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
     const statement = new Statement();
-    const condition = entriesOf(key, { scope: FULL_SCOPE, where }, statement, "e");
-    const source = sourceOf("e", FULL_SCOPE.canSee);
+    const condition = entryConditionSql(key, { scope: FULL_SCOPE, where }, statement, "e");
+    const source = entrySource("e", FULL_SCOPE.canSee);
     const keys = parseOrder(order, source);
     const sorted = orderBy(
       keys,
