@@ -276,8 +276,12 @@ export async function execute({ payload, settings }: ActionContext<{ n: number }
   longTest("publishes with the commands of the templates for GitHub and GitLab", async () => {
     const template = (file: string) => readFileSync(new URL(`../../../examples/ci/${file}`, import.meta.url), "utf8");
     // biome-ignore lint/suspicious/noExplicitAny: the documents have the form of their services
-    const [github, gitlab] = ["github-workflow.yml", "gitlab-ci.yml"].map((file) => load(template(file)) as any);
-    const steps: string[] = github.jobs.svc.steps.flatMap(({ run = "" }) => run.split("\n"));
+    const parsed = (file: string) => load(template(file)) as any;
+    const [github, twoApps, gitlab] = ["github-workflow.yml", "github-two-apps.yml", "gitlab-ci.yml"].map(parsed);
+    const stepsOf = ({ jobs }: typeof github): { run?: string }[] => jobs.svc.steps;
+    const scriptsOf = (workflow: typeof github) => stepsOf(workflow).map(({ run = "" }) => run);
+    expect(scriptsOf(twoApps)).to.deep.equal(scriptsOf(github));
+    const steps = scriptsOf(github).flatMap((run) => run.split("\n"));
     const commands = steps.filter((line) => line.startsWith("svc "));
     expect([...gitlab.check.script, ...gitlab.publish.script]).to.deep.equal(commands);
     const { folder, app } = await newProject();

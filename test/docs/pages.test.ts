@@ -136,11 +136,13 @@ describe("the documentation", () => {
     expect(indented).to.deep.equal([]);
   });
 
-  it("shows the workflow of examples/ci", () => {
-    const [shown] = blocksOf(readPage("docs/guides/deploy-from-github.md")).filter(
-      ({ language }) => language === "yaml",
-    );
-    expect(shown!.text).to.equal(readPage("examples/ci/github-workflow.yml"));
+  it("shows the workflows of examples/ci", () => {
+    const shownIn = (page: string) =>
+      blocksOf(readPage(page))
+        .filter(({ language }) => language === "yaml")
+        .map(({ text }) => text);
+    expect(shownIn("docs/guides/deploy-from-github.md")).to.deep.equal([readPage("examples/ci/github-workflow.yml")]);
+    expect(shownIn("docs/guides/deploy-to-two-apps.md")).to.deep.equal([readPage("examples/ci/github-two-apps.yml")]);
   });
 
   it("has unique file names, because addresses without a section redirect to them", () => {

@@ -157,7 +157,7 @@ export class CreateActionInput implements UnknownFields<ActionInput> {
   frequency?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: "IANA name of the time zone of the schedule; the server's time zone by default.",
+    description: "IANA name of the time zone of the schedule; DEFAULT_TIMEZONE of the service by default.",
   })
   timezone?: unknown;
   @Field(() => ActionAccessScalar, {

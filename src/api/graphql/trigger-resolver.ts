@@ -63,7 +63,7 @@ export class TriggerResolver {
     @Arg("frequency", () => String, { description: "Schedule as a cron expression of five fields." }) frequency: string,
     @Arg("timezone", () => String, {
       nullable: true,
-      description: "IANA name of the time zone; the server's time zone by default.",
+      description: "IANA name of the time zone; DEFAULT_TIMEZONE of the service by default.",
     })
     timezone?: string,
     @Arg("count", () => Int, { nullable: true, description: "Number of ticks to return, 1 to 100; 5 by default." })

@@ -111,7 +111,7 @@ The limits that most apps meet first:
 | entries that one query returns | ${ENTRIES_MAX.toLocaleString("en")} |
 | one uploaded file | ${limits.MEDIA_MAX_MB} MB |
 
-The tables below do not have these limits:
+The tables below leave out these limits, which are not single constants:
 
 - **Runs at the same time.** A runner executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have one fewer than \`RUNNER_CONCURRENCY\`, but at least one. More runs wait in the [queue](../operate/queue.md).
 - **Apps, organizations and people.** The number of each has no limit.

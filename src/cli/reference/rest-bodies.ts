@@ -101,9 +101,13 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   },
   [`PUT ${APP}/session`]: { locale: "en" },
   [`POST ${APP}/session/verify`]: { email: "ann@example.com", code: "123456" },
-  [`POST ${APP}/settings`]: { title: "for everyone", _note: "for server actions", __apiKey: "write-only" },
+  [`POST ${APP}/settings`]: {
+    title: "for everyone",
+    _note: "for server actions",
+    __apiKey: "key of the other service",
+  },
   [`DELETE ${APP}/settings`]: { keys: ["title"] },
-  [`POST ${APP}/settings/secure`]: { settingKey: "apiKey", value: "write-only" },
+  [`POST ${APP}/settings/secure`]: { settingKey: "apiKey", value: "key of the model" },
   [`PUT ${APP}/settings/secrecy`]: { keys: ["_note"], secret: false },
   [`PUT ${APP}/git`]: {
     provider: "github",

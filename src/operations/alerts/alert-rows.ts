@@ -59,7 +59,7 @@ export interface StoredRuleState extends AlertState {
 }
 
 const RULE_COLUMNS = `rule.id, rule.app_id AS "appId", rule.name, rule.condition, rule.action_id AS "actionId", rule.failures, rule.of,
-  rule.minutes, rule.channel, rule.recipients AS "to", rule.setting, rule.enabled`;
+  rule.channel, rule.recipients AS "to", rule.setting, rule.enabled, rule.minutes`;
 
 const FIRING_ACTIONS_JSON = `(SELECT coalesce(json_agg(json_build_object(
     'actionId', nullif(state.action_id, 0), 'actionName', action.name, 'firedAt', state.fired_at, 'reason', state.reason,

@@ -620,7 +620,7 @@ export type CreateActionInput = {
   source?: ActionSourceInput | null | undefined;
   /** Maximum duration of a run in milliseconds; null for the operator's limit. */
   timeoutMs?: number | null | undefined;
-  /** IANA name of the time zone of the schedule; the server's time zone by default. */
+  /** IANA name of the time zone of the schedule; DEFAULT_TIMEZONE of the service by default. */
   timezone?: string | null | undefined;
   /** Triggers that start the action. */
   triggers?: Array<TriggerInput | null | undefined> | null | undefined;
@@ -1132,7 +1132,7 @@ export type UpdateActionInput = {
   source?: ActionSourceInput | null | undefined;
   /** Maximum duration of a run in milliseconds; null for the operator's limit. */
   timeoutMs?: number | null | undefined;
-  /** IANA name of the time zone of the schedule; the server's time zone by default. */
+  /** IANA name of the time zone of the schedule; DEFAULT_TIMEZONE of the service by default. */
   timezone?: string | null | undefined;
   /** Triggers that start the action. */
   triggers?: Array<TriggerInput | null | undefined> | null | undefined;
