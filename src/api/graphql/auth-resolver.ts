@@ -196,7 +196,8 @@ export class AuthResolver {
   }
 
   @Query(() => AccessListType, {
-    description: "Lists sign-ins, changes of accounts and of members of an organization, newest first; for its admins.",
+    description:
+      "Lists the audit log of an organization, newest first: sign-ins, and changes of accounts and members. For admins of the organization.",
   })
   async organizationAudit(
     @Ctx() context: RequestContext,

@@ -83,7 +83,7 @@ export class ClientResolver {
 
   @Mutation(() => ReportedRunType, {
     description:
-      "Records the start of a run in a page. Report its end with the same idempotency key. Without this report, the run fails after its timeout.",
+      "Records that a run has started in a page. Report the end of the run with the same idempotency key. Without a report of its end, the run fails after its timeout.",
   })
   async startClientRun(
     @Ctx() context: RequestContext,

@@ -112,7 +112,7 @@ export class DataSourceResolver {
   }
 
   @Mutation(() => ImportedType, {
-    description: "Takes a snapshot of the current entries, then restores those of an earlier snapshot.",
+    description: "Takes a snapshot of the current entries, then restores the entries of an earlier snapshot.",
   })
   async restoreDataSourceVersion(
     @Ctx() context: RequestContext,

@@ -143,7 +143,7 @@ export class GitResolver {
 
   @Mutation(() => GitPullType, {
     description:
-      "Applies the definitions of the branch to the drafts: all of them, or nothing. A tag also publishes the actions that differ from their live version.",
+      "Pulls the app's git repository: applies all definitions of the branch or tag to the drafts, or none. For a tag, also publishes the actions that differ from their live version.",
   })
   async pullGit(
     @Ctx() context: RequestContext,

@@ -65,7 +65,7 @@ export class HistoryResolver {
 
   @Query(() => RunListType, {
     description:
-      "Lists the runs of the app, newest first. One request looks at 10,000 runs, so a page can be short. Continue with `nextCursor` (in REST `nextBefore`).",
+      "Lists the runs of the app, newest first. One request checks at most 10,000 runs, so a page can have fewer runs than `limit` although more follow. Continue with `nextCursor` (in REST `nextBefore`).",
   })
   async runs(
     @Ctx() context: RequestContext,
@@ -83,7 +83,9 @@ export class HistoryResolver {
     return this.services.history.unfinished(caller, appId);
   }
 
-  @Query(() => RunStatisticsType, { description: "Returns the numbers and durations of runs by hour or day." })
+  @Query(() => RunStatisticsType, {
+    description: "Counts the runs of each hour or day, and returns the percentiles of their durations.",
+  })
   async runStatistics(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

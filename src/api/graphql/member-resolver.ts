@@ -113,7 +113,7 @@ export class MemberResolver {
 
   @Mutation(() => [MemberType], {
     description:
-      "Removes a person from the organization and its apps, and ends the tokens for it that name the person. If it was the last role, all sessions and tokens of the person end. Returns the remaining members.",
+      "Removes a person from the organization and its apps, and ends the tokens of these apps that act as the person. If the person has no other role, all sessions and tokens of the person end. Returns the remaining members.",
   })
   async removeOrganizationMember(
     @Ctx() context: RequestContext,
@@ -190,7 +190,10 @@ export class MemberResolver {
   async invitations(
     @Ctx() context: RequestContext,
     @OrganizationId() organizationId: number,
-    @Arg("ofApp", () => Int, { nullable: true, description: "ID of the app; all of the organization by default." })
+    @Arg("ofApp", () => Int, {
+      nullable: true,
+      description: "ID of the app whose invitations to return; all invitations of the organization by default.",
+    })
     appId?: number | null,
   ): Promise<Invitation[]> {
     const { scope } = await this.ofInvitation(context, organizationId, appId ?? null);

@@ -36,7 +36,8 @@ export class QueueResolver {
   ) {}
 
   @Query(() => BacklogType, {
-    description: "Returns the number and size of the app's queued runs, at most one second old.",
+    description:
+      "Returns the number of the app's queued runs and the bytes of their payloads. The values are at most one second old.",
   })
   async backlog(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Backlog> {
     await this.gate.enter(context, "listRuns", appId);

@@ -173,7 +173,7 @@ export class SettingResolver {
     return this.service.usageOf(appId, key ?? null);
   }
 
-  @Query(() => [SettingStatusType], { description: "Returns the state of settings without their values." })
+  @Query(() => [SettingStatusType], { description: "Returns which settings have a value, without the values." })
   async settingsStatus(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

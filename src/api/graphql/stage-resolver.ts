@@ -97,7 +97,7 @@ export class StageResolver {
 
   @Mutation(() => Boolean, {
     description:
-      "Deletes a preview (a stage that expires) with its data. The caller also needs this right on the preview.",
+      "Deletes a preview (a stage that expires) with its data. The caller must be an editor of the app and of the preview.",
   })
   async removeStage(
     @Ctx() context: RequestContext,
@@ -141,7 +141,7 @@ export class StageResolver {
 
   @Mutation(() => PromotionResultType, {
     description:
-      "Restores the definitions as they were after an earlier promotion. For the last promotion, restores those from before it.",
+      "Restores the definitions of the app as they were directly after the given promotion. If it is the last promotion, restores those from before it.",
   })
   async rollbackPromotion(
     @Ctx() context: RequestContext,

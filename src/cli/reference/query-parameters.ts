@@ -9,7 +9,7 @@ const BY_MEANING =
 
 /** Meanings of parameters that no GraphQL argument of the operation describes. */
 const MEANINGS: Readonly<Record<string, string>> = {
-  appId: "ID of the app; all of the organization by default.",
+  appId: "ID of the app whose invitations to return; all invitations of the organization by default.",
   by: BY_MEANING,
   details: "True to also return who set each key, and when; false by default.",
   limit: "Maximum number of items to return; 50 by default.",

@@ -88,7 +88,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       code: RUN_EXAMPLE,
       result: ["Hello Ann", "object", 201, { seats: 2 }],
       resultNote:
-        'The host `api.example.com` is made up. In this result it stands for an API that answers 201 with the body of the request; write the address of your API instead. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
+        'The host `api.example.com` does not exist: write the address of your API instead. The result of the example is that of an API that answers 201 with the body of the request. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
       calls: { name: "greet", code: GREET_CODE },
     },
     pageExample: { code: ACTIONS_EXAMPLE, result: ["Hello Ann", "Greets", 1, 1] },
@@ -132,7 +132,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[users of an app](data-sources.md#users-of-an-app)",
     },
     about:
-      "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. `environment` is `master` for the draft and `production` for the live version. If a schedule, a log event or an API token started the run, `user` is null and there are no `entries`. A person calls the example.",
+      "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. `environment` is `master` for the draft and `production` for the live version. If a schedule, a log event or an API token started the run, `user` is null and there are no `entries`. The result shown is that of a call by a signed-in person.",
     errors: ["DATA_SOURCE_ACCESS_DENIED"],
     example: {
       code: "const session = await Svc.Session.get();\nconst user = await Svc.Session.user();\nreturn [typeof session.appId, typeof user.email];",
@@ -212,7 +212,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       code: AI_EXAMPLE,
       result: ["Hello there", 2, "image/png", "two seats"],
       resultNote:
-        'The two texts depend on the model. The provider of this example always returns "Hello there", and transcribes each sound file as "two seats".',
+        'The texts in the result depend on the language model. The result shown is from a provider for tests, which always answers "Hello there", and transcribes each sound file as "two seats".',
     },
   },
   {
