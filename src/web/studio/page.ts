@@ -1,4 +1,6 @@
-/** Entry of Studio. It requests the session and the data of Home first, and loads the scripts that draw them meanwhile. */
+/**
+ * Entry script of Studio. It first requests the session and the data of Home. While it waits, it loads the scripts that render the page.
+ */
 import "./style/tokens.css";
 import "./style/base.css";
 import "./style/shell.css";

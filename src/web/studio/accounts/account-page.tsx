@@ -20,7 +20,7 @@ import { hasPasskeys, registerPasskey } from "./passkeys.js";
 
 interface Account {
   user: Person;
-  /** Data of the account; null if the browser is signed in with a token, which cannot manage an account. */
+  /** Sign-in data of the account. Null if the browser is signed in with a token, because a token cannot manage an account. */
   signIns: { sessions: PersonSession[]; passkeys: Passkey[]; identities: Identity[]; providers: Provider[] } | null;
 }
 

@@ -1,4 +1,7 @@
-/** Requests for signing in and for the person's own account (`/v1/auth`). They do not wait for a new sign-in when the session has expired. */
+/**
+ * Requests for signing in and for the person's own account (`/v1/auth`). If the session has expired, these requests fail at once and do not
+ * wait until the person has signed in again.
+ */
 import { serviceAddress } from "../../service-address.js";
 import { ApiError } from "../shared/api.js";
 
@@ -41,7 +44,9 @@ export interface Provider {
   name: string;
 }
 
-/** Sends a request. @throws ApiError with the service's message, or with status OFFLINE if there is no response */
+/**
+ * Sends a request to a route below `/v1/auth`. @throws ApiError with the service's message, or with status OFFLINE if there is no response
+ */
 export async function requestAuth<Answer>(
   method: "GET" | "POST" | "PUT" | "DELETE",
   path: string,
@@ -74,7 +79,7 @@ export function signInErrorText({ status, message, details }: ApiError): string 
   return message;
 }
 
-/** Messages for the results of a sign-in at a provider, by the value of `?sign-in=`. */
+/** Error messages for a sign-in at an OpenID provider, by the value of the query parameter `sign-in` in the URL of Studio. */
 export const PROVIDER_ERROR_TEXTS: Readonly<Record<string, string>> = {
   failed: "The sign-in at the provider did not succeed. Try again.",
   unavailable: "The provider does not answer. Try again later.",

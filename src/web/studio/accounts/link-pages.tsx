@@ -28,7 +28,10 @@ function readTokenFromUrl(): string {
 }
 
 let cachedToken: string | null = null;
-/** Returns the link's token. It is cached, because React may render twice but the URL contains the token only once. */
+/**
+ * Returns the token of the one-time link. A variable caches the token, because React may render twice but the URL contains the token only
+ * once.
+ */
 const getLinkToken = (): string => (cachedToken ??= readTokenFromUrl());
 
 const openStudio = () => location.replace(serviceAddress("/studio"));
@@ -87,7 +90,7 @@ export function FinishAccount() {
 interface NewAccountProps {
   title: string;
   text: string;
-  /** Path below `/v1/auth` that exchanges the token for a session. */
+  /** Path below `/v1/auth` of the route that exchanges the token of the one-time link for a session. */
   route: "setup" | "invitations/accept";
   asksEmail: boolean;
 }
@@ -104,7 +107,10 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
     isInvitation ? invitationErrorText : linkErrorText,
     token === "" ? LINK_EXPIRED_TEXT : null,
   );
-  /** Accepts the invitation for the account that is signed in, if it has the invited e-mail address. */
+  /**
+   * Accepts the invitation for the account that is signed in now. The service rejects this if the account does not have the invited e-mail
+   * address.
+   */
   const acceptWithAccount = () =>
     void attempt(async () => {
       await requestAuth("POST", route, { token });
@@ -130,14 +136,14 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
   const finishWithPasskey = () =>
     void attempt(async () => {
       await createAccount(null);
-      // The link cannot be used again, so closing the dialog leads to the page that finishes the account.
+      // The one-time link is used up now. If the person closes the browser's passkey dialog, this page therefore shows FinishAccount.
       await registerPasskey("First passkey").then(openStudio, () => setMade(true));
     });
   if (isMade) return <FinishAccount />;
   const fieldProps = (name: keyof typeof EMPTY_PERSON) => ({
     name,
     value: person[name],
-    // The service's message begins with the name of the wrong field.
+    // A message of the service about a field begins with the name of this field.
     fault: fault?.startsWith(name) ? fault : null,
     onChange: (value: string) => setPerson({ ...person, [name]: value }),
   });
@@ -206,7 +212,7 @@ function ResetPage() {
   );
 }
 
-/** Returns the page for a path, or null for the paths of Studio itself. */
+/** Returns which page of a one-time link a URL path opens, or null if the path belongs to another page of Studio. */
 export function parseLinkPage(path: string): LinkPageName | null {
   const [name] = /(?:setup|invitation|reset)\/?$/.exec(path.slice(path.lastIndexOf("/studio/") + 8)) ?? [];
   const known = name?.replace("/", "");

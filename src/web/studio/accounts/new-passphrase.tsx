@@ -1,4 +1,7 @@
-/** Fields for a new passphrase. The page only counts its characters; the service checks its strength. */
+/**
+ * Form fields for a new passphrase. Studio checks only the number of characters; the service also checks how easy the passphrase is to
+ * guess.
+ */
 import { SignInField } from "./sign-in-forms.js";
 
 const PASSPHRASE_MIN_CHARACTERS = 12;

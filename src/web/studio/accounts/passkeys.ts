@@ -6,7 +6,10 @@ import type {
 import { ApiError } from "../shared/api.js";
 import { type Passkey, requestAuth, type SignedIn } from "./auth-api.js";
 
-/** False if the browser does not support passkeys, or if Studio's URL has an IP address, where browsers reject them. */
+/**
+ * True if passkeys can be used. False if the browser does not support passkeys, or if Studio is opened by an IP address, for which browsers
+ * reject them.
+ */
 export const hasPasskeys = (): boolean =>
   typeof PublicKeyCredential === "function" && isSecureContext && !/^[\d.]+$|:/.test(location.hostname);
 
@@ -16,7 +19,10 @@ async function loadWebAuthn() {
   return import("@simplewebauthn/browser");
 }
 
-/** Throws the error CANCELLED. The browser reports a cancelled dialog and a missing passkey by the same error. */
+/**
+ * Throws an ApiError with the status CANCELLED. Browsers report a cancelled dialog and a missing passkey by the same error, so both get one
+ * message.
+ */
 function throwCancelled(error: unknown): never {
   if (error instanceof ApiError) throw error;
   throw new ApiError(
@@ -27,7 +33,10 @@ function throwCancelled(error: unknown): never {
   );
 }
 
-/** Registers a passkey. @throws ApiError */
+/**
+ * Registers a new passkey of the signed-in person. @param name name that the account page shows @throws ApiError if the person cancels or
+ * the service rejects it
+ */
 export async function registerPasskey(name: string): Promise<Passkey> {
   const optionsJSON = await requestAuth<PublicKeyCredentialCreationOptionsJSON>(
     "POST",
@@ -38,7 +47,7 @@ export async function registerPasskey(name: string): Promise<Passkey> {
   return (await requestAuth<{ passkey: Passkey }>("POST", "passkeys", { ...credential, name })).passkey;
 }
 
-/** Signs in with a passkey. @throws ApiError */
+/** Signs in with a passkey. @throws ApiError if the person cancels or the service rejects the passkey */
 export async function signInByPasskey(): Promise<SignedIn> {
   const optionsJSON = await requestAuth<PublicKeyCredentialRequestOptionsJSON>(
     "POST",

@@ -1,13 +1,16 @@
 /**
- * Pauses requests while the session has expired. Requests that were rejected with 401 are sent again after the person has signed in. The
- * page stays unchanged meanwhile.
+ * Pauses requests while the session has expired. After the person has signed in again, Studio sends the requests again that the service
+ * rejected with 401. The page stays unchanged meanwhile.
  */
 type ExpiryListener = (isExpired: boolean) => void;
 
 let pendingRenewal: PromiseWithResolvers<void> | null = null;
-/** Number of new sign-ins since the page was loaded. */
+/** Number of times that the person has signed in again since the page was loaded. */
 let renewalTotal = 0;
-/** True while a person is signed in to Studio. False on the sign-in page, where a 401 is an error message and must not pause requests. */
+/**
+ * True while a person is signed in to Studio, so that a 401 means an expired session and pauses requests. False on the sign-in page, where
+ * a 401 is an error to show.
+ */
 let isWatching = false;
 const expiryListeners = new Set<ExpiryListener>();
 
@@ -15,20 +18,23 @@ const notifyListeners = (isExpired: boolean) => {
   for (const listener of expiryListeners) listener(isExpired);
 };
 
-/** Turns the pausing of requests on or off. */
+/** Turns the pausing of requests on if a person is signed in, and off for the sign-in page. */
 export function watchSession(isSignedIn: boolean): void {
   isWatching = isSignedIn;
   if (!isSignedIn) resumeRequests();
 }
 
-/** True if a request that was rejected with 401 should wait for a new sign-in. */
+/** True if a request that the service rejected with 401 should wait until the person signs in again. */
 export const isRenewable = (): boolean => isWatching;
 
-/** Returns the number of new sign-ins so far. Pass the number to `waitForRenewal` if a request that is sent now gets a 401. */
+/**
+ * Returns how often the person has signed in again so far. Read the number before a request, and pass it to `waitForRenewal` if the request
+ * gets a 401.
+ */
 export const renewalCount = (): number => renewalTotal;
 
 /**
- * Resolves after the person has signed in again. Resolves immediately if the person has done so since the request was sent.
+ * Resolves after the person has signed in again. Resolves immediately if the person did so after the request was sent.
  * @param earlierCount value of `renewalCount` before the request
  */
 export function waitForRenewal(earlierCount: number): Promise<void> {
@@ -40,7 +46,7 @@ export function waitForRenewal(earlierCount: number): Promise<void> {
   return pendingRenewal.promise;
 }
 
-/** Resumes all waiting requests. Call this after the person has signed in again. */
+/** Sends all waiting requests again. Call this after the person has signed in again. */
 export function resumeRequests(): void {
   const before = pendingRenewal;
   if (before) renewalTotal += 1;
@@ -49,14 +55,20 @@ export function resumeRequests(): void {
   before?.resolve();
 }
 
-/** @returns function that removes the listener */
+/**
+ * Calls the listener now and at each change: with true if the session has expired, with false if it is valid again. Returns a function that
+ * removes the listener.
+ */
 export function onExpiry(listener: ExpiryListener): () => void {
   expiryListeners.add(listener);
   listener(pendingRenewal !== null);
   return () => void expiryListeners.delete(listener);
 }
 
-/** Calls `fetch`. If the session has expired, waits for a new sign-in and sends the request again. */
+/**
+ * Calls `fetch`. If the service responds with 401 because the session has expired, waits until the person has signed in again and repeats
+ * the request.
+ */
 export async function fetchSignedIn(input: URL, init?: RequestInit): Promise<Response> {
   for (;;) {
     const before = renewalTotal;

@@ -1,4 +1,7 @@
-/** Sign-in dialog over the current page when the session has expired. Unsaved changes stay, and the interrupted request is sent again. */
+/**
+ * Sign-in dialog over the current page when the session has expired. The page keeps its unsaved changes, and Studio repeats the interrupted
+ * request.
+ */
 import { useEffect, useState } from "react";
 import { ApiError } from "../shared/api.js";
 import { ModalDialog } from "../shared/modal.js";
@@ -7,11 +10,11 @@ import { onExpiry, resumeRequests } from "./renewal.js";
 import { SignInForms } from "./sign-in-forms.js";
 
 async function resumeIfSignedIn(email: string): Promise<void> {
-  // The dialog stays open while the service does not respond.
+  // A failed request counts as "not signed in": the dialog stays open while the service does not respond.
   if ((await presentEmail().catch(() => null)) === email) resumeRequests();
 }
 
-/** Resumes the waiting requests if the same person has signed in. @throws ApiError for another person */
+/** Resumes the waiting requests if the person who signed in has this e-mail address. @throws ApiError if another person has signed in */
 async function resumeForPerson(email: string): Promise<void> {
   const presentPerson = await presentEmail();
   if (presentPerson === email) return resumeRequests();
@@ -23,13 +26,13 @@ async function resumeForPerson(email: string): Promise<void> {
   );
 }
 
-/** @param email address of the person who was signed in; fills the field */
+/** @param email e-mail address of the person who was signed in; the form shows it at first */
 export function SessionDialog({ email }: { email: string }) {
   const [isExpired, setExpired] = useState(false);
   useEffect(() => onExpiry(setExpired), []);
   useEffect(() => {
     if (!isExpired) return undefined;
-    // The person may have signed in in another tab.
+    // The person may have signed in in another tab of the browser, so the dialog checks the session again.
     const checkSession = () => void resumeIfSignedIn(email);
     addEventListener("focus", checkSession);
     return () => removeEventListener("focus", checkSession);
@@ -39,7 +42,7 @@ export function SessionDialog({ email }: { email: string }) {
     <ModalDialog
       className="sign-in-dialog"
       aria-label="Sign in again"
-      // Escape must not close the dialog, because the page would have no session.
+      // Escape must not close the dialog, because the page cannot send requests without a session.
       onCancel={(event) => event.preventDefault()}
     >
       <SignInForms

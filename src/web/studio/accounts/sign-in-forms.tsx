@@ -6,13 +6,16 @@ import { type Provider, providerSignInUrl, requestAuth, type SignedIn, signInErr
 import { hasPasskeys, signInByPasskey } from "./passkeys.js";
 
 interface FormsProps {
-  /** Called after the sign-in. The form shows an error if the promise rejects. */
+  /** Called after a successful sign-in. If the promise rejects, the form shows the error. */
   onSignedIn: () => Promise<void>;
   /** Initial value of the e-mail field. */
   email?: string;
-  /** True if the form is in a dialog over an open page. Providers then open in another tab, because leaving the page would lose changes. */
+  /**
+   * True if the form is in a dialog over an open page. OpenID providers then open in another tab, because leaving the page would lose
+   * unsaved changes.
+   */
   isOverPage?: boolean;
-  /** Error to show at first, from an earlier attempt. */
+  /** Error of an earlier sign-in that the form shows until the next attempt; null or missing if there is none. */
   fault?: string | null;
   heading: ReactNode;
 }
@@ -57,7 +60,10 @@ export function SignInField({
   );
 }
 
-/** Hook for attempts to sign in: runs one attempt at a time, and provides the error of the last attempt. */
+/**
+ * Hook for attempts to sign in: runs one attempt at a time, and provides the error of the last attempt.
+ * @param before error to show before the first attempt
+ */
 export function useSignInAttempt(errorText: (error: ApiError) => string, before: string | null = null) {
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<string | null>(before);
@@ -80,7 +86,7 @@ function useProviders(): Provider[] {
   useEffect(() => {
     requestAuth<{ providers: Provider[] }>("GET", "providers").then(
       (answer) => setProviders(answer.providers),
-      // If providers cannot be read, the other ways to sign in still work.
+      // If the list of OpenID providers cannot be read, the person can still sign in in another way.
       () => undefined,
     );
   }, []);

@@ -1,4 +1,4 @@
-/** Sentences that describe which pages can run an action by its name. */
+/** Sentences that describe who can run an action by its name from a page of the app. */
 import type { ActionAccess, TriggerType } from "../../../data/action-types.js";
 
 type AccessLevel = "everyone" | "signedIn" | "editors" | "user";

@@ -1,4 +1,4 @@
-/** List of actions with their states. Supports search, and navigation by arrow keys. */
+/** List of the app's actions with their states. Supports search, and moving the focus by arrow keys. */
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ActionSummary, PublishedCopy } from "../shared/model.js";
@@ -99,14 +99,17 @@ interface ActionListProps {
   go: Navigation["go"];
 }
 
-/** Returns the actions that the service finds for the search. Returns null if the page has loaded the complete list and can search it itself. */
+/**
+ * Returns the actions that the service found for the search text. Returns null if the page has loaded the whole list and can search it
+ * itself.
+ */
 function useFoundActions({ find }: Actions, search: string): ActionSummary[] | null {
   const [foundActions, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
   useEffect(() => {
     let over = false;
     const timer = setTimeout(() => {
       const matching = find(search.trim()) ?? Promise.resolve(null);
-      // After a failed search the result is null, so that the page searches its loaded part of the list.
+      // If the search in the service fails, the page searches the part of the list that it has loaded.
       void matching.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
     }, SEARCH_DELAY_MS);
     return () => {
@@ -114,7 +117,7 @@ function useFoundActions({ find }: Actions, search: string): ActionSummary[] | n
       clearTimeout(timer);
     };
   }, [find, search]);
-  // Ignores the results of an earlier search.
+  // The result of an earlier search is not shown for the current search text.
   return foundActions?.of === search ? foundActions.actions : null;
 }
 

@@ -40,8 +40,8 @@ function WelcomeText({ appId, none }: { appId: number; none: boolean }) {
 }
 
 /**
- * Returns a React key for each workspace. The workspace of a new action keeps its key after the first save, so that its run and its panels
- * stay.
+ * Returns a React key for the workspace of the open action. A new action keeps its key at the first save, so that React does not discard
+ * its run and its panels.
  */
 function useWorkspaceKey(place: Place, go: Navigation["go"]) {
   const { item, query } = place;
@@ -63,7 +63,7 @@ interface ChosenProps extends Pick<PageProps, "app" | "place" | "actions" | "go"
   children?: ReactNode;
 }
 
-/** Shows the list beside the chosen action, for people who may not edit. */
+/** Shows the list of actions beside the chosen action, for people who may not edit actions. */
 function ChosenAction({ app, place, actions, go, children }: ChosenProps) {
   return (
     <div className={children ? "actions-view" : "actions-view choosing"}>

@@ -1,12 +1,12 @@
-/** Buttons that allow an origin which an action needs: one changes the saved draft, the other changes the draft in the editor. */
+/** Buttons that allow an action to call an origin: one changes the saved draft, the other changes the unsaved draft in the editor. */
 import { useState } from "react";
 import { GetAction, UpdateAction } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 
-/** Beginning of the service's message for the code POLICY. */
+/** Matches the service's message for the error POLICY: the action called an origin that is not in its list of allowed origins. */
 const REFUSED_ORIGIN_PATTERN = /(https?:\/\/[^\s/]+) is not allowed for this action/;
 
-/** Returns the origin that a failed run was not allowed to call. Returns null if the run failed for another reason. */
+/** Returns the origin that a failed run was not allowed to call. Returns null if the error message has another cause. */
 export const findRefusedOrigin = (message: string): string | null => REFUSED_ORIGIN_PATTERN.exec(message)?.[1] ?? null;
 
 interface AllowOriginProps {
@@ -14,11 +14,11 @@ interface AllowOriginProps {
   appId: number;
   /** ID of the action's draft. */
   actionId: number;
-  /** Message of the run's error. */
+  /** Error message of the failed run. */
   message: string;
 }
 
-/** Button for the page of a run. It changes the saved draft. */
+/** Button on a run's page. It adds the origin that the run was not allowed to call to the saved draft of the action. */
 export function AllowOriginButton({ api, appId, actionId, message }: AllowOriginProps) {
   const origin = findRefusedOrigin(message);
   const [status, setStatus] = useState<string | null>(null);
@@ -47,12 +47,12 @@ export function AllowOriginButton({ api, appId, actionId, message }: AllowOrigin
 
 interface AllowInDraftProps {
   origin: string | null;
-  /** Origins of the draft in the editor. */
+  /** Allowed origins in the unsaved draft in the editor. */
   origins: readonly string[];
   allow: (origin: string) => void;
 }
 
-/** Button for the editor. It changes the draft in the editor, which the next run saves. */
+/** Button in the editor. It adds the origin to the unsaved draft; the next run saves the draft. */
 export function AllowInDraftButton({ origin, origins, allow: allowOrigin }: AllowInDraftProps) {
   if (origin === null) return null;
   if (origins.includes(origin)) return <p className="hint">The draft allows {origin} now. Run it again.</p>;

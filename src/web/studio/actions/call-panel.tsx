@@ -23,7 +23,7 @@ interface CallPanelProps {
   /** IDs of the draft and of the live version. */
   ids: number[];
   payload: string;
-  /** Puts a payload into the Run panel. */
+  /** Fills the Run panel with this payload. */
   takePayload: (text: string) => void;
 }
 
@@ -31,16 +31,19 @@ type Trigger = Action["triggers"][number];
 
 const isHttpTrigger = ({ trigger }: Trigger): boolean => trigger === "http";
 
-/** Reads the URLs and the rejected requests after each save and after each new request. */
+/**
+ * Reads the action's URLs and the requests that the service rejected. Reads them again after each save of the action and after each new
+ * run.
+ */
 function useActionCalls(appId: number, { id, updatedAt }: Action, newest: number | undefined) {
   const client = useQueryClient();
   const { value, fault } = useResource({
     ...queryOf(ReadCalls, { appId, id }, `${updatedAt} ${newest}`),
     placeholderData: keepPreviousData,
-    // The URLs contain secrets, which can be replaced.
+    // The URLs contain secrets, so the cache drops them as soon as no panel shows them.
     gcTime: 0,
   });
-  /** Reads again, and also drops the cached result, because a request may have arrived while the confirmation dialog was open. */
+  /** Reads the URLs and rejected requests again. Cancels a read that is under way, because its response may contain the old secret. */
   const reload = async () => {
     const filter = { queryKey: [ReadCalls, { appId, id }] };
     await client.cancelQueries(filter);
@@ -141,7 +144,7 @@ function RefusedRequests({ refused }: { refused: Calls["refused"] }) {
 
 const CALL_MAX_CHARACTERS = 200;
 
-/** Returns the request of an HTTP trigger, or the payload of a call with a token. Returns null for runs of schedules and log triggers. */
+/** Returns the request of an HTTP trigger, or the payload of a call with a token. Returns null for runs of schedule and log triggers. */
 function describeCall({ mode, payload }: LogEntry): string | null {
   if (mode !== "on-demand") return null;
   const { trigger, request } = (payload ?? {}) as { trigger?: string; request?: { method: string; path: string } };

@@ -1,4 +1,4 @@
-/** Examples of requests to an action that a person copies: for curl and in JavaScript. */
+/** Example requests to an action, for curl and in JavaScript. A person copies them. */
 import type { Endpoint } from "../shared/model.js";
 
 export interface CallExample {
@@ -10,7 +10,7 @@ export interface CallExample {
 
 const quoteForShell = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Headers with placeholders for the credentials that the person must insert. */
+/** Authorization headers of the examples, by the kind of credential. The person replaces the placeholder in the value. */
 const CREDENTIAL_HEADERS: Record<string, [name: string, value: string]> = {
   bearer: ["Authorization", "Bearer $TOKEN"],
   basic: ["Authorization", "Basic $LOGIN"],
@@ -40,7 +40,7 @@ function createExample(
   return { name, curl, javascript: `await fetch(${JSON.stringify(url)}, {\n  ${options},\n});` };
 }
 
-/** Returns examples for the live URL of an HTTP trigger. */
+/** Returns example requests to the live URL of an HTTP trigger. */
 export function createEndpointExample({ method, url }: Endpoint, authType: string, payload: string): CallExample {
   const credentialHeader = CREDENTIAL_HEADERS[authType];
   const usedMethod = method ?? "POST";
@@ -53,7 +53,7 @@ export function createEndpointExample({ method, url }: Endpoint, authType: strin
   );
 }
 
-/** Returns examples for `run` and `runWithResult`, with a token. */
+/** Returns example requests to the routes `run` and `runWithResult`, which need an API token. */
 export function createRunExamples(base: string, appId: number, name: string, payload: string): CallExample[] {
   return ["runWithResult", "run"].map((verb) => {
     const url = `${base}/v3/apps/${appId}/actions/${encodeURIComponent(name)}/${verb}?by=name`;

@@ -1,4 +1,4 @@
-/** Configures Monaco's TypeScript for actions, and reads its diagnostics. Sends no requests. */
+/** Configures Monaco's TypeScript for the code of actions, and reads its type errors. Sends no requests. */
 import "monaco-editor/esm/vs/language/typescript/monaco.contribution.js";
 import { type CompilerDiagnostic, diagnosticText, isCodeError } from "./code-findings.js";
 import { type ActionTypes, COMPILER_OPTIONS } from "./code-types.js";
@@ -7,7 +7,8 @@ import * as monaco from "./editor-features.js";
 const { javascriptDefaults, getJavaScriptWorker } = monaco.languages.typescript;
 
 javascriptDefaults.setCompilerOptions(COMPILER_OPTIONS);
-// Turns off Monaco's own diagnostics, because findFaults reads them. Prettier formats the code. There is no other file to navigate to.
+// Monaco does not show type errors itself, because findTypeErrors reads them. Prettier formats the code. There is no other file to navigate
+// to.
 javascriptDefaults.setModeConfiguration({
   completionItems: true,
   hovers: true,
@@ -17,7 +18,10 @@ javascriptDefaults.setModeConfiguration({
   rename: true,
 });
 
-/** Sets the type declarations with which TypeScript checks the code. @param declarations types of the client library */
+/**
+ * Sets the type declarations with which TypeScript checks the code. @param declarations content of svc.d.ts, the types of the client
+ * library
+ */
 export function setActionTypes(declarations: string, { text, packages }: ActionTypes): void {
   javascriptDefaults.setExtraLibs([
     { content: declarations, filePath: "file:///svc.d.ts" },

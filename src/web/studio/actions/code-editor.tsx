@@ -1,4 +1,4 @@
-/** Monaco editor for code. It marks the place of an error that the service reports. */
+/** Monaco editor for the code of an action. It marks the position of an error that the service reports. */
 import "../../monaco-workers.js";
 import { conf, language } from "monaco-editor/esm/vs/basic-languages/javascript/javascript.js";
 import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
@@ -15,16 +15,17 @@ interface CodeEditorProps {
   code: string;
   onChange: (code: string) => void;
   fault: { message: string; at: { line: number; column: number } | null } | null;
-  /** Errors for which the service would reject a save. The page requests them in pauses of typing. */
+  /** Errors in the code for which the service would reject a save. The page asks the service for them when the person pauses typing. */
   problems: readonly CodeProblem[];
   types: CodeTypes;
-  /** Position to which the cursor moves once. A new object moves the cursor again, even to the same position. */
+  /** Position to which the editor moves the cursor once, or null. A new object moves the cursor again, even to the same position. */
   at: CodePosition | null;
   /** State of the plain text area that this editor replaces; null if there was none. */
   lastState: RefObject<PlainCodeState | null>;
 }
 
-// Registers JavaScript's syntax directly. Monaco's own registration loads it when the first code is shown, which costs a round trip.
+// Registers the JavaScript language directly. Monaco's own registration would request it when the first code is shown, which costs a round
+// trip.
 monaco.languages.register({ id: "javascript", extensions: [".js"], aliases: ["JavaScript"] });
 monaco.languages.setLanguageConfiguration("javascript", conf);
 monaco.languages.setMonarchTokensProvider("javascript", language);
@@ -69,7 +70,7 @@ const EDITOR_OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
   hideCursorInOverviewRuler: true,
   padding: { top: 10, bottom: 10 },
   lineNumbersMinChars: 3,
-  // The theme's dimmed color makes the number of the last line too faint to read.
+  // The theme's dimmed color would make the number of the last line too faint to read.
   renderFinalNewline: "on",
   renderLineHighlight: "line",
   scrollBeyondLastLine: false,
@@ -87,7 +88,7 @@ const CHECK_DELAY_MS = 400;
  */
 const FIRST_CHECK_DELAY_MS = 2_000;
 
-/** Marks the text from a position to the end of its line. */
+/** Returns an error mark from a position to the end of its line. */
 function createMarker(
   model: monaco.editor.ITextModel,
   { line, column }: CodePosition,
@@ -106,7 +107,7 @@ function moveCursorTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line
 
 type EditorRef = RefObject<monaco.editor.IStandaloneCodeEditor | null>;
 
-/** Reads TypeScript's diagnostics after the code and the types have not changed for a while. */
+/** Returns TypeScript's errors for the code. Reads them when the code and the types have not changed for CHECK_DELAY_MS. */
 function useTypeErrors(editor: EditorRef, code: string, types: CodeTypes) {
   const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
   const [isDue, setDue] = useState(false);
@@ -119,7 +120,7 @@ function useTypeErrors(editor: EditorRef, code: string, types: CodeTypes) {
       focused?.dispose();
     };
   }, [editor]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the model contains the code
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect reads the code from the editor's model
   useEffect(() => {
     if (!isDue) return;
     let isOver = false;
@@ -128,7 +129,7 @@ function useTypeErrors(editor: EditorRef, code: string, types: CodeTypes) {
       if (!checkedModel) return;
       findTypeErrors(checkedModel, types).then(
         (markers) => isOver || setFaults(markers),
-        // The editor and its worker may have been disposed.
+        // The request fails if the person has closed the editor meanwhile. Nobody sees its errors then.
         () => undefined,
       );
     }, CHECK_DELAY_MS);
@@ -140,7 +141,7 @@ function useTypeErrors(editor: EditorRef, code: string, types: CodeTypes) {
   return faults;
 }
 
-/** Replaces the part of the editor's text that differs. Undo restores the previous text. */
+/** Replaces only the part of the editor's text that differs from the new code, as one step for Undo. */
 function replaceText(model: monaco.editor.ITextModel, code: string): void {
   const old = model.getValue();
   const shorter = Math.min(old.length, code.length);
@@ -154,7 +155,7 @@ function replaceText(model: monaco.editor.ITextModel, code: string): void {
   model.pushStackElement();
 }
 
-/** Continues at the place in the text at which the person was before Monaco was loaded. */
+/** Restores the selection, the focus and the scroll position that the plain text area had before Monaco was loaded. */
 function restoreState(editor: monaco.editor.IStandaloneCodeEditor, state: PlainCodeState): void {
   const model = editor.getModel();
   if (!model) return;
@@ -166,8 +167,8 @@ function restoreState(editor: monaco.editor.IStandaloneCodeEditor, state: PlainC
 }
 
 /**
- * Creates the editor and keeps its text equal to the code. This happens before the browser handles the next key: a key that was pressed
- * between the removal of the plain text area and the creation of the editor would be lost.
+ * Creates the Monaco editor and keeps its text equal to `code`. Layout effects do this before the browser handles the next key. Otherwise a
+ * key would be lost that is pressed between the removal of the plain text area and the creation of the editor.
  */
 function useEditorText(
   element: RefObject<HTMLDivElement | null>,
@@ -176,7 +177,7 @@ function useEditorText(
 ) {
   const latest = useRef({ code, onChange });
   latest.current = { code, onChange };
-  /** Texts that the editor has reported and that have not returned as its `code` yet. */
+  /** Texts that the editor has passed to `onChange` and that have not come back as the prop `code` yet. */
   const reportedTexts = useRef<string[]>([]);
   useLayoutEffect(() => {
     if (!element.current) return;
@@ -195,8 +196,8 @@ function useEditorText(
   }, [element, editor, lastState]);
   useLayoutEffect(() => {
     const model = editor.current?.getModel();
-    // A text that the editor has reported itself comes back later, perhaps after more typing. Only a loaded or restored text replaces the
-    // editor's text.
+    // A text that the editor itself passed to `onChange` comes back as `code` later, perhaps after more typing. Only a loaded or restored
+    // text replaces the text in the editor.
     const place = reportedTexts.current.indexOf(code);
     if (place >= 0) reportedTexts.current.splice(0, place + 1);
     if (model && place < 0 && model.getValue() !== code) {
@@ -211,7 +212,7 @@ function useEditorText(
 export function CodeEditor({ code, onChange, fault, problems, types, at, lastState }: CodeEditorProps) {
   const editorElement = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
-  // Position and error that the plain text area has already shown. The editor does not move the cursor to them again.
+  // Position and error to which the plain text area has already moved the cursor. Monaco does not move the cursor to them again.
   const shownAt = useRef<unknown>(null);
   const shownFault = useRef<unknown>(null);
   useLayoutEffect(() => {
@@ -241,7 +242,7 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, lastSta
     const model = editor.current?.getModel();
     if (!model) return;
     const serviceMarkers = problems.map((problem) => createMarker(model, problem, problem.message));
-    // If the service reports an error on a line, TypeScript's errors on this line are hidden, because they often repeat it.
+    // If the service reports an error on a line, TypeScript's errors on this line are hidden, because both often describe the same mistake.
     const otherErrors = faults.filter((fault) => !problems.some(({ line }) => line === fault.startLineNumber));
     monaco.editor.setModelMarkers(model, PROBLEM_MARKERS, [...serviceMarkers, ...otherErrors]);
   }, [problems, faults]);

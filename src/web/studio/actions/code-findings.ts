@@ -1,7 +1,7 @@
-/** Filters the compiler's diagnostics: keeps errors in the code, and drops warnings about usual plain JavaScript. */
+/** Filters the TypeScript compiler's diagnostics: keeps real errors, and drops those that usual plain JavaScript causes. */
 import type { ActionTypes } from "./code-types.js";
 
-/** Diagnostic of the compiler, as Monaco's worker returns it. */
+/** Diagnostic of the TypeScript compiler, as Monaco's worker returns it. */
 export interface CompilerDiagnostic {
   code: number;
   category: number;
@@ -11,17 +11,20 @@ export interface CompilerDiagnostic {
 }
 
 const ERROR_CATEGORY = 1;
-/** Codes of diagnostics about unknown names: not found, did you mean another name, needs a library. */
+/** Diagnostic codes for an unknown name: "cannot find name", "did you mean …", "do you need a library". */
 const UNKNOWN_NAME_CODES = new Set([2304, 2552, 2503, 2580, 2581, 2582, 2584, 2591, 2592, 2593]);
-/** Codes of diagnostics about arithmetic. JavaScript code subtracts dates, which TypeScript rejects. */
+/** Diagnostic codes for arithmetic with values that are not numbers. They are dropped, because JavaScript code subtracts dates. */
 const ARITHMETIC_CODES = new Set([2362, 2363]);
-/** Messages about elements whose type the DOM's declarations leave open, such as the result of a selector or the target of an event. */
+/**
+ * Matches messages about a missing property of a general DOM type. They are dropped, because the element that a selector or event returns
+ * usually has the property.
+ */
 const UNKNOWN_ELEMENT_PATTERN = /on type '(Element|HTMLElement|EventTarget|Node|ChildNode|ParentNode)'/;
 
 export const diagnosticText = ({ messageText }: Pick<CompilerDiagnostic, "messageText">): string =>
   typeof messageText === "string" ? messageText : messageText.messageText;
 
-/** True if the diagnostic is also an error in plain JavaScript, as far as TypeScript can tell. */
+/** True if the diagnostic is likely an error in plain JavaScript too, and not only missing type information. */
 export function isCodeError(
   diagnostic: CompilerDiagnostic,
   { hasUnknownNames }: Pick<ActionTypes, "hasUnknownNames">,

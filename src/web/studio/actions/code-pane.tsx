@@ -13,12 +13,12 @@ interface CodePaneProps {
   code: string;
   onChange: (code: string) => void;
   fault: FieldError | null;
-  /** Errors for which the service would reject a save. The page requests them in pauses of typing. */
+  /** Errors in the code for which the service would reject a save. The page asks the service for them when the person pauses typing. */
   problems: readonly CodeProblem[];
   types: CodeTypes;
   /** Adds a package to the draft's dependencies. */
   addDependency: (name: string) => void;
-  /** Position to move the cursor to. */
+  /** Position to which the editor moves the cursor; null to leave the cursor where it is. */
   at: CodePosition | null;
 }
 
@@ -29,7 +29,7 @@ export function CodePane({ code, onChange, fault, problems, types, addDependency
   const format = useCallback(async () => {
     try {
       const formatted = await formatCode(code);
-      // The formatter is loaded when it is first used. The person can type meanwhile.
+      // Loading the formatter at its first use takes a moment, in which the person can type. The newer text is then kept.
       if (latestCode.current !== code) return setRefusal("Not formatted: you have changed the code meanwhile.");
       setRefusal(null);
       if (formatted !== code) onChange(formatted);

@@ -1,24 +1,24 @@
 /**
- * Generates the type declarations that TypeScript uses for an action's code: `context` by the app's settings and past payloads, `Svc` with
- * the listed packages, and the globals of npm packages.
+ * Generates the type declarations with which TypeScript checks an action's code: the type of `context` from the app's settings and past
+ * payloads, the listed packages of `Svc`, and the globals of npm packages.
  */
 
-/** Package of the service and its property name in `Svc`. */
+/** Package of the service, with the property of `Svc` that contains it. */
 export interface ServicePackage {
   name: string;
   namespace: string;
 }
 
-/** Installed version of a dependency, as resolved when the action was saved. */
+/** Dependency in the version that the service resolved when the action was saved. */
 export interface InstalledDependency {
   name: string;
   version?: string | null | undefined;
-  /** Global name of the package in the action's code. */
+  /** Name of the global variable by which the action's code uses the package. */
   global?: string | null | undefined;
   integrity?: string | null | undefined;
 }
 
-/** File with type declarations, with its path. */
+/** Path and content of a file with type declarations. */
 export interface TypesFile {
   path: string;
   text: string;
@@ -31,31 +31,34 @@ interface KnownFacts {
   /** Keys of the app's settings. */
   settings: readonly string[];
   environment: string;
-  /** Payloads of past runs. */
+  /** Payloads of past runs, from which the type of `context.payload` is derived. */
   payloads: readonly unknown[];
-  /** Declaration files of npm packages, by the integrity of their scripts. The files refer to each other by number. */
+  /**
+   * Type declaration files of npm packages, by the integrity hash of the package's script. The files import each other by their index in
+   * the list.
+   */
   declarations?: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface ActionTypes {
-  /** Declarations for the global scope. They import svc.d.ts and files of `packages`. */
+  /** Declarations of the global scope. They import svc.d.ts and the files in `packages`. */
   text: string;
   packages: TypesFile[];
   /**
-   * True if the globals of a dependency are unknown, such as a script from a URL or an unsaved dependency. Unknown names are then no
-   * errors.
+   * True if the globals of a dependency are unknown, as for a script from a URL or an unsaved dependency. Errors about unknown names are
+   * hidden then.
    */
   hasUnknownNames: boolean;
 }
 
-/** Name of the type of the parameter of `execute`. */
+/** Name of the generated type for the parameter of the action's function `execute`. */
 export const CONTEXT_TYPE = "ActionContext";
 
 const MAX_TYPE_LEVELS = 5;
 const MAX_KEYS = 60;
 const MAX_KEY_CHARACTERS = 100;
 const MAX_TYPE_CHARACTERS = 20_000;
-/** Allows keys that no past run had, because future payloads may have them. */
+/** Index signature that allows keys which no past run had, because future payloads may have them. */
 const OTHER_KEYS = "[key: string]: any";
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -77,7 +80,7 @@ function objectTypeOf(values: readonly Record<string, unknown>[], levels: number
   return `{ ${[...members, OTHER_KEYS].join("; ")} }`;
 }
 
-/** Returns the common type of the values, or `any` if they have different types, because the code then checks the type itself. */
+/** Returns the common type of the values. Returns `any` if the types differ, because the code must then check the type itself. */
 function commonTypeOf(values: readonly unknown[], levels: number): string {
   const seenValues = values.filter((value) => value !== null && value !== undefined);
   const [first] = seenValues;
@@ -87,7 +90,7 @@ function commonTypeOf(values: readonly unknown[], levels: number): string {
   return typeof first !== "object" && seenValues.every((value) => typeof value === typeof first) ? typeof first : "any";
 }
 
-/** Returns a type for the payloads. Its depth is reduced until the text is short enough. */
+/** Returns a type for the payloads. Reduces its depth until the text has at most MAX_TYPE_CHARACTERS. */
 function createPayloadType(payloads: readonly unknown[]): string {
   const seenValues = payloads.filter(isRecord);
   for (let levels = MAX_TYPE_LEVELS; ; levels -= 1) {
@@ -116,13 +119,16 @@ function createContextType({ settings, environment, payloads }: KnownFacts): str
 
 const IDENTIFIER_PATTERN = /^[A-Za-z_$][\w$]*$/;
 
-/** Returns the folder of a package's declarations. The base64 of the integrity is made safe for URLs. */
+/**
+ * Returns the folder of a package's declaration files. The base64 characters "+" and "/" of the integrity hash are replaced, because the
+ * folder is part of a URL.
+ */
 const packageFolder = (integrity: string): string => `npm/${integrity.replaceAll("+", "-").replaceAll("/", "_")}`;
 
 type Declarations = NonNullable<KnownFacts["declarations"]>;
 
 function declareGlobals(installed: readonly InstalledDependency[], declarations: Declarations): string[] {
-  // If two packages have the same global name, the code gets the later one.
+  // If two packages have the same global name, the later one defines the global.
   const byName = new Map(installed.map((dependency) => [dependency.global ?? "", dependency]));
   return [...byName]
     .filter(([name]) => IDENTIFIER_PATTERN.test(name))
@@ -139,7 +145,7 @@ function declarationFiles(installed: readonly InstalledDependency[], declaration
   );
 }
 
-/** Interfaces that JavaScript code extends with properties of its own, which TypeScript would reject. */
+/** Declarations that let JavaScript code add properties to these objects, which TypeScript would reject otherwise. */
 const EXTENSIBLE_INTERFACES = ["Window", "Error"].map((name) => `interface ${name} { ${OTHER_KEYS} }`);
 
 export function createActionTypes(known: KnownFacts): ActionTypes {
@@ -170,10 +176,13 @@ export function createActionTypes(known: KnownFacts): ActionTypes {
   };
 }
 
-/** Replaces `unknown` by `any` in svc.d.ts, because action code has no types to narrow a value with. */
+/** Replaces the type `unknown` by `any` in svc.d.ts, because plain JavaScript cannot cast an `unknown` value to the type that it needs. */
 export const replaceUnknownByAny = (declarations: string): string => declarations.replace(/\bunknown\b/g, "any");
 
-/** Compiler options as numbers of TypeScript's enums: newest language and modules, each file a module, JavaScript without strict checks. */
+/**
+ * TypeScript compiler options as numbers of its enums: newest language and module format, each file a module, JavaScript without strict
+ * checks.
+ */
 export const COMPILER_OPTIONS = {
   target: 99,
   module: 99,
@@ -184,7 +193,7 @@ export const COMPILER_OPTIONS = {
   checkJs: true,
   allowNonTsExtensions: true,
   noEmit: true,
-  // The same option as when the service bundles packages.
+  // Must be the same option as the one with which the service bundles npm packages.
   esModuleInterop: true,
   strict: false,
 };

@@ -2,7 +2,7 @@
 import { initialize, TypeScriptWorker } from "monaco-editor/esm/vs/language/typescript/ts.worker.js";
 import { type Compiler, withTypedContext } from "./typed-code.js";
 
-// Monaco stores the compiler in this global for extensions of its worker.
+// Monaco stores the TypeScript compiler in the global `ts`, for subclasses of its worker.
 const { ts } = globalThis as unknown as { ts: Compiler };
 const ActionWorker = withTypedContext(TypeScriptWorker, ts);
 

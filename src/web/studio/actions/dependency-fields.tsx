@@ -1,6 +1,6 @@
 /**
- * Form fields for the packages and script URLs that an action's code needs, with the version that each had at the last save. The service
- * checks whether they exist.
+ * Form fields for the packages and script URLs on which an action's code depends. Each shows the version that the service resolved at the
+ * last save. The service checks whether they exist.
  */
 import { type KeyboardEvent, useState } from "react";
 import packages from "../../../rules/packages.json";
@@ -8,15 +8,15 @@ import { Field } from "../shared/field.js";
 import { formatBytes } from "../shared/format.js";
 import type { FieldsProps } from "./fields-props.js";
 
-/** Packages of the service that have a script. The others are not suggested. */
+/** Packages of the service that are delivered as a script. Only these need a dependency, so only these are suggested. */
 const OFFERED_PACKAGES = packages.filter((entry) => "path" in entry);
 
-/** Popular npm packages to choose from. Any other name can be typed. */
+/** Popular npm packages that the field suggests. The person can type any other name. */
 const POPULAR_PACKAGES =
   "axios bignumber.js crypto-js date-fns dayjs decimal.js diff ejs exceljs fast-xml-parser fuse.js handlebars joi jose js-yaml jspdf " +
   "lodash luxon marked mathjs mustache papaparse pdf-lib qs slugify uuid validator xlsx yaml zod";
 
-/** Returns the text of the line below a dependency, or "" if there is nothing to show. */
+/** Returns the line with version, size and warnings below a dependency, or "" if there is nothing to show. */
 function dependencyStateText({
   version,
   licence,
@@ -45,7 +45,8 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) addDependency(text.trim());
   };
-  // Choosing an option causes an input event like typing. The complete name of a package of the service is added without Enter.
+  // Choosing an option in the list causes the same input event as typing. If the text is the complete name of a package of the service, it
+  // is added without Enter.
   const onText = (value: string) =>
     OFFERED_PACKAGES.some(({ name }) => name === value) ? addDependency(value) : setText(value);
 

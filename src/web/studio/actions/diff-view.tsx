@@ -4,7 +4,7 @@ import type { Diff } from "../shared/model.js";
 
 const LINE_CLASSES: Record<string, string> = { "+": "added", "-": "removed", "@": "hunk", "\\": "note" };
 
-/** Removes the nulls with which GraphQL fills unused fields of a trigger. */
+/** Removes the null values that GraphQL returns for the unused fields of a trigger. */
 function withoutNulls(value: Diff["before"][keyof Diff["before"]]): unknown {
   if (!Array.isArray(value)) return value;
   return value.map((item) => {
@@ -14,18 +14,18 @@ function withoutNulls(value: Diff["before"][keyof Diff["before"]]): unknown {
   });
 }
 
-/** Returns the lines of a unified diff without its two header lines. */
+/** Returns the lines of a unified diff without the two lines of its file header. */
 function hunkLines(patch: string): string[] {
   const lines = patch.replace(/\n$/, "").split("\n");
   return lines.slice(lines.findIndex((line) => line.startsWith("@@")));
 }
 
-/** Lines of a unified diff: added, removed and unchanged lines. */
+/** Shows the lines of a unified diff, with a color for added and for removed lines. */
 export function PatchLines({ patch }: { patch: string }) {
   return (
     <pre>
       {hunkLines(patch).map((line, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the lines of a diff do not move
+        // biome-ignore lint/suspicious/noArrayIndexKey: the lines of a diff never change their order
         <span key={index} className={LINE_CLASSES[line[0] ?? ""] ?? ""}>
           {`${line}\n`}
         </span>
@@ -36,7 +36,10 @@ export function PatchLines({ patch }: { patch: string }) {
 
 type ScriptChange = Diff["scripts"][number];
 
-/** Describes the change of a script. The same version has another script if its registry or the build of the script changed. */
+/**
+ * Describes how the script of a dependency changed. The script can change without a new version, if its registry or the way of building it
+ * changed.
+ */
 function describeScriptChange({ before, after }: ScriptChange): string {
   if (before === null) return `added${after?.version ? `, version ${after.version}` : ""}`;
   if (after === null) return `removed${before.version ? `, was version ${before.version}` : ""}`;

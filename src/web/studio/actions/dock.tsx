@@ -1,6 +1,6 @@
 /**
- * Dock below the code with one open panel: run, test, call, log, publish or versions. It owns the runs, so that they continue while another
- * panel is open.
+ * Dock below the code with one open panel: run, test, call, log, publish or versions. The dock holds the state of the runs, so that a run
+ * continues while another panel is open.
  */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
@@ -23,7 +23,7 @@ import type { WorkspaceProps } from "./workspace-props.js";
 const DOCK_TABS = ["Run", "Test", "Call", "Log", "Publish", "Versions"] as const;
 type DockTab = (typeof DOCK_TABS)[number];
 
-/** Starts a run by Ctrl+Enter, before Monaco inserts a line. */
+/** Starts a run at Ctrl+Enter, before Monaco would insert a line break. */
 function useRunShortcut(start: () => void): void {
   // A layout effect runs before the screen is drawn. The shortcut then always uses the state that the button shows.
   useLayoutEffect(() => {
@@ -38,12 +38,12 @@ function useRunShortcut(start: () => void): void {
   }, [start]);
 }
 
-/** Panels for readers, who cannot run or publish anything. */
+/** Panels for people with the role reader, who cannot run or publish actions. */
 const READER_TABS: readonly DockTab[] = ["Log", "Versions"];
 
 const DOCK_ELEMENT_ID = "dock";
 
-/** Opens a panel of the dock, scrolls it into view and focuses its tab. @param pressesButton true to also click the panel's main button */
+/** Opens a panel of the dock, scrolls to it and focuses its tab. @param pressesButton true to also click the main button of the panel */
 export function openDockPanel(name: DockTab, pressesButton = false): void {
   // Tabs are selected when they receive the focus.
   document.querySelector<HTMLElement>(`#${DOCK_ELEMENT_ID} [data-tab="${name}"]`)?.focus({ preventScroll: true });
@@ -55,7 +55,10 @@ export function openDockPanel(name: DockTab, pressesButton = false): void {
   });
 }
 
-/** Returns the position of a run's error in the action's code as a mark of the editor. Returns null if the stack does not contain one. */
+/**
+ * Returns the position in the action's code at which a run failed, with the error message. Returns null if the stack does not contain a
+ * line of this code.
+ */
 function errorPosition(error: Run["error"], name: string | undefined): CodeProblem | null {
   if (!error || !("stack" in error) || name === undefined) return null;
   const stackPosition = error.stack.split(`${name}.js:`)[1];
@@ -66,7 +69,10 @@ function errorPosition(error: Run["error"], name: string | undefined): CodeProbl
 interface DockProps extends WorkspaceProps {
   editor: ActionEditor;
   draft: Draft;
-  /** Receives the position where the shown run failed, or null if it did not fail or the code has changed since. */
+  /**
+   * Receives the position in the code at which the shown run failed. Receives null if the run did not fail or if the code has changed
+   * since.
+   */
   onFailure: (mark: CodeProblem | null) => void;
 }
 
@@ -78,7 +84,7 @@ export function Dock(props: DockProps) {
   const tab = tabs.includes(chosen) ? chosen : tabs[0]!;
   const [payload, setPayload] = useState("{}");
   const [payloadFault, setPayloadFault] = useState<string | null>(null);
-  // Code and payload of the shown run, to detect later changes.
+  // Code and payload of the shown run. The panel compares them with the current ones and marks an outdated result.
   const [ran, setRan] = useState<string | null>(null);
   const runner = useRun(api, appId);
   const running = runner.run?.state === "running";

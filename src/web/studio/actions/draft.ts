@@ -1,6 +1,6 @@
 /**
- * Draft of an action as the form's texts, and its conversion to the service's input. Invalid texts are sent unchanged, so that only the
- * service validates them.
+ * Draft of an action as the texts of its form, and the conversion to the service's input. Invalid texts are sent unchanged, so that only
+ * the service validates them.
  */
 import type {
   ActionAccess,
@@ -13,7 +13,9 @@ import type { CreateActionInput, TriggerInput } from "../documents.js";
 import type { Action } from "../shared/model.js";
 import { createHttpDraft, type HttpDraft, httpTriggerInput, type TriggerWhere } from "./http-draft.js";
 
-/** Row of a trigger. `data` is a JSON text and `dataSourceId` digits; both are empty if unused. */
+/**
+ * Trigger as one row of the form. `data` is JSON text and `dataSourceId` consists of digits; each is empty if the trigger does not use it.
+ */
 export interface TriggerDraft {
   /** React key of the row while it is edited. */
   key: number;
@@ -34,16 +36,16 @@ export interface Draft {
   dependencies: string[];
   frequency: string;
   timezone: string;
-  /** `user` is a JSON text with tests of the app user's columns. */
+  /** `user` is JSON text with conditions on the columns of the app user; used only if `who` is "user". */
   access: { who: "everyone" | "signedIn" | "editors" | "user"; user: string };
-  /** Concurrency limit; an empty `policy` means no limit. Numbers are stored as typed text. */
+  /** Concurrency limit; an empty `policy` means no limit. `limit` is the text that the person typed. */
   concurrency: { policy: ConcurrencyPolicy | ""; limit: string; key: string };
-  /** Debounce; an empty `delayMs` means no debounce. Numbers are stored as typed text. */
+  /** Debounce; an empty `delayMs` means no debounce. The times in milliseconds are the texts that the person typed. */
   debounce: { delayMs: string; maxWaitMs: string; manual: boolean };
   timeoutMs: string;
   jitterSeconds: string;
   integrationOrigins: string[];
-  /** Source files from which the code is built; null if the person edits the code itself. */
+  /** Source files from which the service builds the code; null if the person edits the code itself. */
   source: SourceFiles | null;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Imports the features of Monaco that Studio uses. `edcore.main.js` imports all of them and is a third larger. Features without a provider
- * for JavaScript (colors, code lenses, inlay hints, inline completions, definitions, references, formatting) would do nothing.
+ * Imports the features of Monaco that Studio uses. `edcore.main.js` would import all features, which is a third more code. Features that
+ * need a provider for JavaScript (colors, code lenses, inlay hints, inline completions, definitions, references, formatting) would do
+ * nothing.
  */
 import "monaco-editor/esm/vs/editor/browser/coreCommands.js";
 import "monaco-editor/esm/vs/editor/browser/widget/codeEditor/codeEditorWidget.js";

@@ -1,4 +1,7 @@
-/** Promise that resolves when an editor has loaded. Files that only the editor needs are requested after that. */
+/**
+ * Promise that resolves when the code editor has loaded. Studio requests files that only the editor needs after that, so that they do not
+ * delay the editor.
+ */
 const readySignal = Promise.withResolvers<void>();
 
 export const whenEditorReady = readySignal.promise;

@@ -1,15 +1,15 @@
-/** Finds the form field that a rejected save is about, by the status of the error. */
+/** Finds the form field that caused the rejection of a save, by the status or the message of the error. */
 import type { ApiError } from "../shared/api.js";
 import type { Draft } from "./draft.js";
 
 export type DraftField = keyof Draft;
 
 export interface FieldError {
-  /** The field; null if the error is not about a single field. */
+  /** The form field with the error; null if the error does not concern a single field. */
   field: DraftField | null;
   status: string;
   message: string;
-  /** Position in the code, with line and column counted from 1. */
+  /** Position of the error in the code, with line and column counted from 1; null if the error has none. */
   at: { line: number; column: number } | null;
 }
 
@@ -26,7 +26,7 @@ const FIELD_BY_STATUS_PREFIX: [prefix: string, field: DraftField][] = [
   ["ACCESS_", "access"],
 ];
 
-/** Fields whose errors have no status of their own. The error message begins with the name of the field. */
+/** Fields without an error status of their own. The error message begins with the name of the field. */
 const FIELDS_IN_MESSAGES: readonly DraftField[] = ["concurrency", "debounce", "timeoutMs", "jitterSeconds"];
 
 export function toFieldError({ status, message }: ApiError): FieldError {

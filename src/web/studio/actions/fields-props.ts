@@ -1,4 +1,4 @@
-/** Props that all groups of an action's fields receive. */
+/** Props of each group of form fields of an action. */
 import type { Api } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
 import type { Draft } from "./draft.js";
@@ -8,7 +8,7 @@ export interface FieldsProps {
   api: Api;
   appId: number;
   draft: Draft;
-  /** Resolved dependencies of the saved action. */
+  /** Dependencies of the saved action, with the version and the script that the service resolved. */
   assets: Action["assets"];
   fault: FieldError | null;
   change: (change: Partial<Draft>) => void;

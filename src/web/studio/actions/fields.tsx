@@ -1,4 +1,4 @@
-/** Form fields of an action beside its code. The form validates nothing itself: it shows the service's errors at their fields. */
+/** Form fields of an action except its code. The form validates nothing itself: it shows the service's errors at the fields. */
 import { useEffect } from "react";
 import type { Environment } from "../../../data/action-types.js";
 import { Field } from "../shared/field.js";
@@ -21,7 +21,7 @@ const SETTINGS_HINTS: Record<string, string> = {
   server: "Sees _private and __protected settings in context.settings.",
 };
 
-/** Scrolls to the field for which the service has rejected a save. */
+/** Scrolls to the form field whose value caused the rejection of a save. */
 function useScrollToError(fault: FieldError | null): void {
   useEffect(() => {
     if (fault === null || fault.field === null) return;

@@ -1,4 +1,7 @@
-/** Splits JavaScript into the parts that an editor colors. Used for the text area that is shown until Monaco is loaded. */
+/**
+ * Splits JavaScript code into keywords, strings, comments and other parts that an editor colors. Used by the plain text area that is shown
+ * until Monaco is loaded.
+ */
 
 export type CodePartKind = "comment" | "string" | "number" | "keyword" | "type" | "plain";
 
@@ -13,7 +16,7 @@ const KEYWORDS = new Set(
     /\s/,
   ),
 );
-/** A slash after one of these characters begins a regular expression. After another one it divides. */
+/** A slash after one of these characters begins a regular expression. After any other character, a slash is a division. */
 const BEFORE_REGULAR_EXPRESSION = "(,=:[!&|?{};+-*%<>~^\n";
 
 const isBetween = (character: string, first: string, last: string) => character >= first && character <= last;
@@ -26,13 +29,18 @@ const isWordStart = (character: string) =>
   character > "\u007f";
 const isWordPart = (character: string) => isWordStart(character) || isDigit(character);
 
-/** Returns the position after the first `end` at or after `from`; the end of the code if there is none. */
+/**
+ * Returns the position behind the first occurrence of the text `end` at or after the position `from`. Returns the end of the code if there
+ * is none.
+ */
 function positionAfter(code: string, end: string, from: number): number {
   const found = code.indexOf(end, from);
   return found < 0 ? code.length : found + end.length;
 }
 
-/** Returns the position after a string or a regular expression that begins at `start`. Only templates contain line breaks. */
+/**
+ * Returns the position behind the string or regular expression that begins at `start`. A line break ends it, except in a template literal.
+ */
 function endOfQuoted(code: string, start: number): number {
   const quote = code[start]!;
   let isInClass = false;
@@ -58,7 +66,10 @@ function kindOfWord(word: string): CodePartKind {
   return isBetween(word[0]!, "A", "Z") ? "type" : "plain";
 }
 
-/** Returns the colored part that begins at a position; null if the character there has no color. @param before last character before it except spaces */
+/**
+ * Returns the colored part that begins at the position `at`, or null if the character there has no color.
+ * @param before last character before this position that is not a space; "" at the beginning
+ */
 function partAt(code: string, at: number, before: string): CodePart | null {
   const character = code[at]!;
   const part = (kind: CodePartKind, end: number): CodePart => ({ kind, text: code.slice(at, end) });
@@ -76,7 +87,7 @@ function partAt(code: string, at: number, before: string): CodePart | null {
   return part(kindOfWord(code.slice(at, end)), end);
 }
 
-/** Splits the code into parts. Joined, the parts are the whole code. */
+/** Splits the code into parts. The texts of all parts together are the whole code. */
 export function highlightCode(code: string): CodePart[] {
   const parts: CodePart[] = [];
   let before = "";

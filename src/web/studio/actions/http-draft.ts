@@ -1,12 +1,12 @@
 /**
- * Draft of an HTTP trigger as the form's texts, and its conversion to the service's input. Invalid texts are sent unchanged, so that the
- * service validates them.
+ * Draft of an HTTP trigger as the texts of its form, and the conversion to the service's input. Invalid texts are sent unchanged, so that
+ * only the service validates them.
  */
 import type { HttpAuth } from "../../../data/action-types.js";
 import type { TriggerWhereInput } from "../documents.js";
 import type { Action } from "../shared/model.js";
 
-/** Form values of an HTTP trigger. Numbers and lists are stored as typed. */
+/** Form values of an HTTP trigger. Numbers and lists are the texts that the person typed. */
 export interface HttpDraft {
   method: string;
   path: string;
@@ -19,13 +19,13 @@ export interface HttpDraft {
   encoding: string;
   prefix: string;
   timestampHeader: string;
-  /** Origins, separated by spaces or commas. */
+  /** Allowed origins, separated by spaces or commas. */
   origins: string;
   respond: string;
   idempotencyHeader: string;
 }
 
-/** Filter of a trigger as the service returns it, or a part of it. */
+/** Settings of a trigger (`where`) as the service returns them. In a template, some fields are missing. */
 export type TriggerWhere = Partial<NonNullable<Action["triggers"][number]["where"]>> | null;
 
 export function createHttpDraft(where?: TriggerWhere): HttpDraft {

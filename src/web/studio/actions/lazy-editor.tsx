@@ -10,7 +10,7 @@ const LazyEditor = lazy(async () => {
   return { default: modules.CodeEditor };
 });
 
-/** Error boundary around Monaco. Without it, an error would remove the whole page and its unsaved draft. */
+/** React error boundary around Monaco. Without it, an error in Monaco would remove the whole page and its unsaved draft. */
 class EditorBoundary extends Component<{ plain: ReactNode; children: ReactNode }, { fault: unknown }> {
   override state: { fault: unknown } = { fault: null };
 

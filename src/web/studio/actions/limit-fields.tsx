@@ -125,7 +125,10 @@ function DebounceField({ draft: { debounce }, fault, change }: FieldsProps) {
   );
 }
 
-/** Fields that are shown for server actions, and for other actions if a value is set that the service will reject. */
+/**
+ * Form fields for the limits of an action. Hidden for an action that runs only in browsers and has no limit. If it has one, the person must
+ * be able to remove it, because the service rejects it.
+ */
 export function LimitFields(props: FieldsProps) {
   const { draft, fault, change } = props;
   const { environment, concurrency, debounce, timeoutMs } = draft;

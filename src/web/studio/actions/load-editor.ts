@@ -1,11 +1,11 @@
-/** Loads Monaco on demand: its code and style sheet are four times as large as the rest of Studio. */
+/** Loads Monaco when a page first needs it, because its code and style sheet are four times as large as the rest of Studio. */
 import { serviceAddress } from "../../service-address.js";
 import { withLoadError } from "../shell/load-error.js";
 import { preloadPart } from "../shell/parts.js";
 import type * as editors from "./code-editor.js";
 import { markEditorReady } from "./editor-ready.js";
 
-/** Hashed name of the style sheet, which the build inserts. */
+/** File name of Monaco's style sheet, with a hash. The build inserts it. */
 declare const MONACO_STYLE: string;
 
 function loadMonacoStyle(): Promise<void> {

@@ -1,5 +1,6 @@
 /**
- * View of an action for operators: its state, and a run with a payload, without code and fields. It runs the live version if there is one.
+ * View of an action for people with the role operator: its state and a way to run it with a payload, but no code and no fields. Runs the
+ * live version if there is one, otherwise the draft.
  */
 import { useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";

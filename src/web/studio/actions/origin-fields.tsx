@@ -1,4 +1,7 @@
-/** Form field for the origins that an action may call, with the secret bindings of each. The service validates the origins. */
+/**
+ * Form field for the origins that an action may call, with the secret bindings that apply to each origin. The service validates the
+ * origins.
+ */
 import { type KeyboardEvent, useState } from "react";
 import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
 import { Field } from "../shared/field.js";
@@ -12,14 +15,17 @@ import { findRequestedOrigins } from "./requested-origins.js";
 
 type SecretBindings = ReadBindingKeysQuery["connections"]["bindings"];
 
-/** Reads the app's secret bindings. Returns none while no origin is listed, and for readers, who may not see them. */
+/** Reads the app's secret bindings. Returns an empty list if no origin is listed, and for readers, who may not see bindings. */
 function useBindings(appId: number, isNeeded: boolean): SecretBindings {
   const isEditor = mayEdit(useRole());
   const { value } = useResource({ ...queryOf(ReadBindingKeys, { appId }), enabled: isNeeded && isEditor });
   return value?.connections.bindings ?? [];
 }
 
-/** Field that is shown for server actions, and for other actions if an origin is set that the service will reject. */
+/**
+ * Form field for the allowed origins. It is shown for server actions. It is also shown for other actions with origins, because the service
+ * rejects these until they are removed.
+ */
 export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
   const { environment, integrationOrigins, code } = draft;
   const [text, setText] = useState("");

@@ -1,4 +1,4 @@
-/** Form for the origins of the app's pages on other sites, one origin per line. */
+/** Form for the origins of other sites whose pages may use the app. The text contains one origin per line. */
 import type { FormEvent } from "react";
 import { ReadOrigins, type ReadOriginsQuery, SetOrigins } from "../documents.js";
 import type { Api } from "../shared/api.js";

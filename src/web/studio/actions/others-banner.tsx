@@ -1,4 +1,7 @@
-/** Banner that shows another person's version of an action beside the version in this page, and lets the person choose one. */
+/**
+ * Banner for an action that another person has saved meanwhile. It shows the other version beside the version in this page, and lets the
+ * person choose one.
+ */
 import { useCallback, useState } from "react";
 import { formatJson } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
@@ -7,7 +10,7 @@ import { actionToDraft, type Draft, dataOf } from "./draft.js";
 import type { ActionEditor } from "./use-editor.js";
 import type { OtherChange } from "./use-others.js";
 
-/** Compares the fields in which the versions differ, except for the code. */
+/** Shows the form fields that differ between the other person's draft and the draft in this page. The code is compared elsewhere. */
 function FieldComparison({ theirs, mine }: { theirs: Draft; mine: Draft }) {
   const [before, after] = [dataOf(theirs), dataOf(mine)] as Record<string, unknown>[];
   const fields = Object.keys(after!).filter((field) => formatJson(before![field]) !== formatJson(after![field]));

@@ -1,4 +1,4 @@
-/** Buttons that load a payload from a preset or from a past run, and save the current payload as a preset. */
+/** Buttons that fill the payload from a preset or from a past run, and save the current payload as a preset. */
 import { type FormEvent, useRef, useState } from "react";
 import { DeletePreset, FindRuns, ReadRun, SavePreset } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -34,7 +34,7 @@ function SavePresetForm({ save, close }: { save: (name: string) => Promise<boole
   return (
     <form className="row" onSubmit={(event) => void submit(event)}>
       <input
-        // biome-ignore lint/a11y/noAutofocus: the person has opened this field in order to type
+        // biome-ignore lint/a11y/noAutofocus: the person has opened this field to type in it
         autoFocus
         aria-label="Name of this payload"
         placeholder="a name for it"
@@ -59,19 +59,19 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const presets = stored ?? [];
   const [past, setPast] = useState<RunRow[]>([]);
   const [chosen, setChosen] = useState("");
-  /** Preset from which the payload was filled, as it was then. Another person may change the stored preset later. */
+  /** Preset from which the payload was filled, with the time of its last change then. Another person may change the stored preset later. */
   const [loaded, setLoaded] = useState<Pick<Preset, "name" | "updatedAt"> | null>(null);
   const [isNaming, setNaming] = useState(false);
   const shownPayload = useRef(payload);
   shownPayload.current = payload;
-  /** Number of the last choice. A payload that arrives for an earlier choice is ignored. */
+  /** Number of choices so far. If a past run's payload arrives after a newer choice, the panel ignores it. */
   const latestChoice = useRef(0);
 
   const readPastRuns = () =>
     api.request(FindRuns, { appId, actionId, limit: PAST_RUNS_SHOWN }).then(
       ({ found: page }) =>
         setPast(page.runs.filter(({ finishedAt, state }) => finishedAt !== null && state !== "skipped")),
-      // If past runs cannot be read, presets can still be chosen.
+      // If the past runs cannot be read, the person can still choose a preset.
       () => undefined,
     );
   const loadPayload = async (value: string) => {
@@ -94,7 +94,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
       setFault(asApiError(error).message);
     }
   };
-  /** State of the preset that the person has seen; null if there was none of this name. */
+  /** Time of the last change of the preset that the person has seen; null if the person saw no preset of this name. */
   const shownVersion = (name: string): string | null =>
     (loaded?.name === name ? loaded : presets.find((preset) => preset.name === name))?.updatedAt ?? null;
   const save = async (name: string) => {

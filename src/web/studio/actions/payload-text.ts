@@ -1,4 +1,4 @@
-/** Parses a payload that a person has typed, and describes what is wrong with it. */
+/** Parses the payload that a person has typed. Returns the payload, or an error message for the person. */
 export function parsePayload(text: string): { payload: unknown } | { fault: string } {
   try {
     return { payload: text.trim() === "" ? {} : JSON.parse(text) };

@@ -1,5 +1,6 @@
 /**
- * Text area for code with colored keywords, strings and comments. Shown until Monaco is loaded, or if Monaco cannot be loaded.
+ * Text area for code with colored keywords, strings and comments. Studio shows it until Monaco is loaded, and keeps it if Monaco cannot be
+ * loaded.
  */
 import {
   type KeyboardEvent,
@@ -17,29 +18,31 @@ import { highlightCode } from "./highlight-code.js";
 import { breakLine, indent, removeIndent, type TextEdit } from "./plain-keys.js";
 import type { CodePosition } from "./use-place-in-code.js";
 
-/** State of the text area when it is removed. The editor that replaces it continues with this state. */
+/** State of the text area when it is removed. The Monaco editor that replaces the text area continues with this state. */
 export interface PlainCodeState {
-  /** Offsets in the code; null if the text area did not have the focus. */
+  /** Start and end of the selection as offsets in the code; null if the text area did not have the focus. */
   selection: { start: number; end: number } | null;
   scrollTop: number;
   scrollLeft: number;
-  /** Text before the person changed it in this text area. Undo in the editor returns to it. */
+  /** Text before the person changed it in this text area. Monaco starts with this text, so that Undo can return to it. */
   original: string;
 }
 
 interface PlainCodeProps {
   code: string;
   onChange: (code: string) => void;
-  /** Receives the state when this text area is removed. */
+  /** Receives the state of this text area when React removes it. */
   lastState: RefObject<PlainCodeState | null>;
-  /** Position to move the cursor to. */
+  /** Position to which the text area moves the cursor; null to leave the cursor where it is. */
   at: CodePosition | null;
 }
 
-/** Longer code is shown without colors, because each key press renders all parts again. */
+/**
+ * Maximum length of code that is shown with colors. Each key press renders all colored parts again, which would be slow for longer code.
+ */
 const COLORED_MAX_CHARACTERS = 20_000;
 
-/** The colored text. It lies below the text area, whose own text is transparent. */
+/** Colored copy of the code. It lies below the text area, whose own text is transparent. */
 const ColoredCode = memo(function ColoredCode({
   code,
   element,
@@ -47,7 +50,7 @@ const ColoredCode = memo(function ColoredCode({
   code: string;
   element: RefObject<HTMLElement | null>;
 }) {
-  // The position of a part is its React key, because parts have no IDs.
+  // Parts have no IDs, so the index of a part is its React key.
   const parts = useMemo(() => highlightCode(code).map((part, at) => ({ ...part, key: at })), [code]);
   return (
     <pre ref={element as RefObject<HTMLPreElement | null>} className="plain-code-colors" aria-hidden="true">
@@ -64,7 +67,7 @@ const ColoredCode = memo(function ColoredCode({
   );
 });
 
-/** Line numbers, at the position at which Monaco shows them. */
+/** Line numbers, at the same place at which Monaco shows them. */
 const LineNumbers = memo(function LineNumbers({
   count,
   element,
@@ -82,7 +85,7 @@ const LineNumbers = memo(function LineNumbers({
 
 const LINE_HEIGHT_PX = 20;
 
-/** Moves the cursor to a position and scrolls there, as Monaco does for a link to a position in the code. */
+/** Moves the cursor to a position in the code and scrolls there, like Monaco. */
 function showPosition(text: HTMLTextAreaElement, { line, column }: CodePosition): void {
   const before = text.value.split("\n").slice(0, line - 1);
   const offset = Math.min(text.value.length, before.reduce((sum, { length }) => sum + length + 1, 0) + column - 1);
@@ -96,12 +99,15 @@ const setComposing = (value: boolean) => {
   isComposing = value;
 };
 
-/** Resolves when no input method composes text, which would be lost if the text area was removed. */
+/**
+ * Resolves when the person is not in the middle of a character composed by an input method (IME). Removing the text area would lose that
+ * character.
+ */
 export async function whenComposed(): Promise<void> {
   if (isComposing) await new Promise((resolve) => addEventListener("compositionend", resolve, { once: true }));
 }
 
-/** Stores the state of the text area when it is removed, and restores the state of an earlier one. */
+/** Stores the state of the text area when React removes it, and restores the state of the text area that was removed before. */
 function useLastState(
   textArea: RefObject<HTMLTextAreaElement | null>,
   lastState: RefObject<PlainCodeState | null>,
@@ -132,7 +138,7 @@ function useLastState(
   }, [textArea, lastState, original]);
 }
 
-/** Applies an edit as a step that the browser's undo takes back, and sends an input event as for typed text. */
+/** Applies an edit as one step of the browser's undo history, with the same input event as typing. */
 function applyEdit(element: HTMLTextAreaElement, { start, end, text, selection }: TextEdit): void {
   if (element.value.slice(start, end) !== text) {
     element.setSelectionRange(start, end);
@@ -141,7 +147,7 @@ function applyEdit(element: HTMLTextAreaElement, { start, end, text, selection }
   element.setSelectionRange(selection.start, selection.end);
 }
 
-/** Returns the edit of a key; null if the browser handles the key. */
+/** Returns the edit that a key causes, or null if the browser should handle the key. */
 function editOfKey(
   event: KeyboardEvent,
   { value, selectionStart, selectionEnd }: HTMLTextAreaElement,
@@ -161,14 +167,14 @@ export function PlainCode({ code, onChange, lastState, at }: PlainCodeProps) {
     if (colors.current) colors.current.style.transform = `translate(${-scrollLeft}px, ${-scrollTop}px)`;
     if (numbers.current) numbers.current.style.transform = `translateY(${-scrollTop}px)`;
   }, []);
-  // The text area can be scrolled already when the colors appear.
+  // The person may have scrolled the text area before the colors appear, so their scroll position is set again.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the colors appear and disappear with this value
   useLayoutEffect(followScroll, [isColored]);
   const readOnly = !mayEdit(useRole());
   const original = useRef(code);
   const typed = useRef(code);
   useEffect(() => {
-    // Text that was not typed in this text area was loaded or restored, so undo returns to it.
+    // Text that the person did not type in this text area was loaded or restored, so Undo returns to this text.
     if (code !== typed.current) original.current = code;
     typed.current = code;
   }, [code]);

@@ -1,9 +1,9 @@
 /**
- * Keys of the plain text area for code. They do the same as in Monaco: Tab indents, Shift+Tab removes indentation, Enter keeps the
+ * Key handling of the plain text area for code, the same as in Monaco: Tab indents, Shift+Tab removes indentation, Enter keeps the
  * indentation of the line.
  */
 
-/** Replacement of a part of the text, and the selection after it. */
+/** Replacement of the text from `start` to `end`, and the selection after the replacement. */
 export interface TextEdit {
   start: number;
   end: number;
@@ -17,10 +17,10 @@ const CLOSING_BRACKETS = "})]";
 
 const lineStartOf = (code: string, at: number): number => code.lastIndexOf("\n", at - 1) + 1;
 
-/** Changes each line of a selection. The selection then covers these lines. */
+/** Applies `changeLine` to each line that the selection touches. Afterwards the selection covers these lines. */
 function editLines(code: string, start: number, end: number, changeLine: (line: string) => string): TextEdit {
   const from = lineStartOf(code, start);
-  // A selection that ends at the start of a line does not include this line.
+  // A selection that ends at the start of a line does not include that line.
   const last = end > start && code[end - 1] === "\n" ? end - 1 : end;
   const lineEnd = code.indexOf("\n", last);
   const to = lineEnd < 0 ? code.length : lineEnd;
@@ -41,7 +41,7 @@ export function removeIndent(code: string, start: number, end: number): TextEdit
   return { ...edit, selection: { start: caret, end: caret } };
 }
 
-/** Starts a line with the indentation of the current one. After an opening bracket, the line is indented by one step more. */
+/** Inserts a line break and the indentation of the current line. After an opening bracket, adds one more step of indentation. */
 export function breakLine(code: string, start: number, end: number): TextEdit {
   const [indentation] = /^[ \t]*/.exec(code.slice(lineStartOf(code, start), start))!;
   const before = code[start - 1];

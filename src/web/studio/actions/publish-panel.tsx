@@ -1,4 +1,4 @@
-/** Panel that publishes an action: shows the changes, and has the buttons to publish and unpublish. */
+/** Panel that publishes an action: it shows what would change, and has the buttons "Publish" and "Unpublish". */
 import { useCallback, useState } from "react";
 import { CompareCopies, PublishAction, PublishApp, UnpublishAction } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
@@ -22,9 +22,11 @@ interface PublishPanelProps {
   onAppPublished: () => Promise<void>;
 }
 
-/** Reads the changes that publishing would make. Returns null while they are unknown or if there is no live version to compare with. */
+/**
+ * Reads the changes that publishing would make. Returns null while they are not loaded, and if there is no live version to compare with.
+ */
 function usePublicationDiff({ appId, saved: { id, updatedAt }, copy }: PublishPanelProps): Diff | null {
-  // Each save and each publication makes another difference.
+  // Saving and publishing change the difference, so a new time of change causes a new request.
   const query = queryOf(CompareCopies, { appId, id }, `${updatedAt} ${copy?.updatedAt}`);
   return useResource({ ...query, enabled: copy !== undefined }).value?.diff ?? null;
 }

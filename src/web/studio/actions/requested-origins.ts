@@ -1,10 +1,13 @@
-/** Finds origins to which an action's code seems to send requests. Studio only suggests them, so a wrong guess has no effect. */
+/**
+ * Finds origins to which an action's code seems to send requests. Studio only suggests them as allowed origins, so a wrong guess does no
+ * harm.
+ */
 
 const URL_PATTERN = /https:\/\/[a-z0-9.:-]+/gi;
 const REQUEST_CALL = ".request(";
 const MAX_SUGGESTED_ORIGINS = 3;
 
-/** Returns at most three origins in the order of the code, and none if the code sends no requests. */
+/** Returns at most MAX_SUGGESTED_ORIGINS origins in the order of the code. Returns none if the code sends no requests. */
 export function findRequestedOrigins(code: string): string[] {
   if (!code.includes(REQUEST_CALL)) return [];
   const origins = (code.match(URL_PATTERN) ?? []).map((address) => URL.parse(address)?.origin ?? null);

@@ -12,7 +12,7 @@ import type { Draft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
 import type { ActionRunner, Run } from "./use-run.js";
 
-/** Returns why the service would reject a run on demand, or null. */
+/** Returns the reason why the service would reject a manual run of the draft, or null if it would accept the run. */
 export function runObstacle({ active, environment, triggers }: Draft): string | null {
   if (environment === "client") return "A client action runs in the user's browser only, not from here.";
   if (!active) return "The action is inactive: switch it on to run it.";
@@ -24,7 +24,7 @@ const STATE_LABELS = { running: "Running…", completed: "Completed", failed: "F
 
 interface RunLocation {
   appId: number;
-  /** The saved action; null if it was never saved. */
+  /** The saved action; null for a new action that was never saved. */
   saved: Action | null;
 }
 
@@ -51,7 +51,7 @@ function RunFailure({ error, appId, saved }: RunLocation & { error: NonNullable<
 interface OutcomeProps extends RunLocation {
   run: Run;
   isOld: boolean;
-  /** Content below an error, such as a button that fixes its cause. */
+  /** Content below the error message, such as a button that removes the cause of the error. */
   children?: ReactNode;
 }
 
@@ -84,9 +84,12 @@ interface RunPanelProps extends RunLocation {
   payloadFault: string | null;
   setPayload: (text: string) => void;
   start: () => void;
-  /** True if another person has saved a newer version. The person must choose a version before anything is saved or run. */
+  /**
+   * True if another person has saved a newer version. The person must choose one of the versions before the page can save or run the
+   * action.
+   */
   blocked: boolean;
-  /** True if code or payload have changed since the shown run. */
+  /** True if the code or the payload has changed since the shown run. */
   isOld: boolean;
   /** Adds an origin to the draft's list of allowed origins. */
   allowOrigin: (origin: string) => void;

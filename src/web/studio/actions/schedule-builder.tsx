@@ -1,4 +1,4 @@
-/** Form that builds a schedule, such as "every weekday at 9:00", and writes the cron expression. */
+/** Form that composes a schedule, such as "every weekday at 9:00", and converts it to a cron expression. */
 import {
   cronToPlan,
   DEFAULT_PLAN,
@@ -27,7 +27,7 @@ function TimeInput({ plan: { hour, minute }, put: changePlan }: PartProps) {
         aria-label="Time of day"
         value={`${padToTwoDigits(hour)}:${padToTwoDigits(minute)}`}
         onChange={({ target: { value } }) => {
-          // The field can be empty while the person types.
+          // The browser reports an empty time while the person types; the plan keeps the last valid time then.
           if (value !== "") changePlan({ hour: Number(value.slice(0, 2)), minute: Number(value.slice(3, 5)) });
         }}
       />
@@ -37,7 +37,7 @@ function TimeInput({ plan: { hour, minute }, put: changePlan }: PartProps) {
 
 interface NumberChoiceProps extends PartProps {
   label: string;
-  /** Field of the plan that this number changes. */
+  /** Name of the field of the schedule plan that this number input changes. */
   of: "every" | "minute" | "dayOfMonth";
   options: readonly number[];
   before: string;
@@ -66,7 +66,7 @@ const DAY_OPTIONS = Array.from({ length: 31 }, (_, day) => day + 1);
 function WeekdayInput({ plan: { weekdays }, put: changePlan }: PartProps) {
   const toggleDay = (day: number, isOn: boolean) => {
     const next = isOn ? [...weekdays, day] : weekdays.filter((weekday) => weekday !== day);
-    // The last selected day cannot be removed.
+    // A weekly schedule needs at least one day, so the last selected day cannot be deselected.
     if (next.length > 0) changePlan({ weekdays: next });
   };
   return (

@@ -1,6 +1,6 @@
 /**
- * Form fields of a schedule: the builder, the cron expression with its next runs, and the time zone. They are shown if the action has a
- * schedule.
+ * Form fields of a schedule: the schedule builder, the cron expression with its next run times, and the time zone. Studio shows them if the
+ * action has a schedule trigger.
  */
 import { useEffect, useState } from "react";
 import { PreviewSchedule, type PreviewScheduleQuery } from "../documents.js";
@@ -12,12 +12,12 @@ import type { FieldsProps } from "./fields-props.js";
 import { ScheduleBuilder } from "./schedule-builder.js";
 
 const TIME_ZONES = Intl.supportedValuesOf("timeZone");
-/** Delay after the last key press before the preview is read. */
+/** Delay after the last key press before Studio requests the next run times. */
 const PREVIEW_DELAY_MS = 300;
 
 type SchedulePreview = PreviewScheduleQuery["preview"];
 
-/** Reads the next five times of the typed schedule from the service, or the service's error. */
+/** Reads the next five run times of the typed schedule from the service, or the service's error message. */
 function useSchedulePreview(api: Api, appId: number, frequency: string, timezone: string) {
   const [preview, setPreview] = useState<SchedulePreview | null>(null);
   const [fault, setFault] = useState<FieldError | null>(null);

@@ -1,4 +1,4 @@
-/** Converts common schedules between cron expressions and the plans of the schedule builder. Pure functions. */
+/** Converts cron expressions of common schedules to plans of the schedule builder, and back. Pure functions. */
 
 export const REPEAT_OPTIONS = [
   ["minutes", "Every few minutes"],
@@ -13,9 +13,9 @@ export type Repeat = (typeof REPEAT_OPTIONS)[number][0];
 
 export interface SchedulePlan {
   repeat: Repeat;
-  /** Interval between two runs in minutes, for the kind "minutes". */
+  /** Minutes between two runs. Used only if `repeat` is "minutes". */
   every: number;
-  /** Minute of the hour at which the run starts. */
+  /** Minute of the hour at which a run starts. */
   minute: number;
   hour: number;
   /** Days of the week; 0 is Sunday. */
@@ -23,7 +23,10 @@ export interface SchedulePlan {
   dayOfMonth: number;
 }
 
-/** Selectable intervals in minutes. They divide an hour, so that runs are evenly spread. The service rejects a run every minute. */
+/**
+ * Selectable numbers of minutes between two runs. They divide an hour, so that runs are evenly spread. The service rejects a run every
+ * minute.
+ */
 export const MINUTE_STEPS = [2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
 
 export const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
@@ -54,7 +57,7 @@ function parseWeekdays(text: string): number[] | null {
   return days.every((day) => day !== null) ? days : null;
 }
 
-/** Returns the plan for a cron expression, or null if the builder cannot show it. */
+/** Returns the plan for a cron expression, or null if the schedule builder cannot show this expression. */
 export function cronToPlan(cron: string): SchedulePlan | null {
   const [minutes = "", hours = "", days = "", months = "", weekdays = "", ...otherParts] = cron.trim().split(/\s+/);
   if (otherParts.length > 0 || months !== "*") return null;

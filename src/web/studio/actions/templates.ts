@@ -1,4 +1,4 @@
-/** Templates for new actions. Each can be saved and run unchanged. */
+/** Templates for new actions. A person can save and run each template unchanged. */
 import { createDraft, createTriggerDraft, type Draft } from "./draft.js";
 
 export interface ActionTemplate {
@@ -40,7 +40,7 @@ async function execute({ payload }) {
 }
 `;
 
-/** Access for templates that visitors should not be able to start. */
+/** Access for templates that visitors of the app should not be able to run. */
 const EDITORS_ACCESS: Draft["access"] = { who: "editors", user: "" };
 
 export const TEMPLATES: Record<string, ActionTemplate> = {
@@ -78,7 +78,7 @@ export const TEMPLATES: Record<string, ActionTemplate> = {
   },
 };
 
-/** Returns a draft with the code of the template, or the default draft if there is no such template. */
+/** Returns a draft with the code of the template, or the default draft if no template has this name. */
 export function createDraftFromTemplate(template: string | undefined): Draft {
   const knownTemplate = template !== undefined && Object.hasOwn(TEMPLATES, template) ? TEMPLATES[template]!.draft : {};
   return { ...createDraft(), ...knownTemplate };

@@ -1,4 +1,4 @@
-/** Panel that runs the draft with each of its presets, and says how to run tests that are files. */
+/** Panel that runs the draft with each of its payload presets, and shows how to run test files from the command line. */
 import { serviceAddress } from "../../service-address.js";
 import type { Api } from "../shared/api.js";
 import { formatCount, formatDuration } from "../shared/format.js";
@@ -18,11 +18,14 @@ interface TestPanelProps {
   draft: Draft;
   dirty: boolean;
   runner: PayloadTests;
-  /** Saves the draft if it has changed, and runs it with the presets. */
+  /** Saves the draft if it has changed, and runs the draft with these presets. */
   start: (presets: readonly Preset[]) => void;
-  /** True if another person has saved a newer version. The person must choose a version before anything is saved or run. */
+  /**
+   * True if another person has saved a newer version. The person must choose one of the versions before the page can save or run the
+   * action.
+   */
   blocked: boolean;
-  /** Opens the Run panel, in which the person writes payloads. */
+  /** Opens the Run panel, where the person can write a payload and save it as a preset. */
   writePayload: () => void;
 }
 

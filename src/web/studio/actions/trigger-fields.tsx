@@ -1,4 +1,4 @@
-/** Form fields for the triggers of an action: one row per trigger, with the filter that its kind needs. */
+/** Form fields for the triggers of an action: one row per trigger, with the filter fields of its kind. */
 import { useEffect, useRef } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../../rules/trigger-match.js";
@@ -10,18 +10,18 @@ import { HttpFields } from "./http-fields.js";
 
 type TriggerKind = [trigger: TriggerType, label: string];
 
-/** Trigger kinds of the original specification. */
+/** Trigger kinds that the original specification of the service defines. */
 const SPECIFIED_TRIGGER_KINDS: readonly TriggerKind[] = [
   ["manual", "On demand"],
   ["schedule", "On schedule"],
   ["log", "On a log event"],
   ["analytics", "On an analytics event"],
 ];
-/** Trigger kinds that this service adds. */
+/** Trigger kinds that this service adds to the original specification. */
 const ADDED_TRIGGER_KINDS: readonly TriggerKind[] = [["http", "On an HTTP request"]];
 const TRIGGER_KINDS = [...SPECIFIED_TRIGGER_KINDS, ...ADDED_TRIGGER_KINDS];
 
-/** Kinds of which an action can have several triggers. */
+/** Trigger kinds that one action can have several times. */
 const REPEATABLE_TRIGGERS: readonly TriggerType[] = ["log", "analytics", "http"];
 
 const renderOption = ([kind, label]: TriggerKind) => (
@@ -89,7 +89,7 @@ function AnalyticsFilter({ row, change }: WhereProps) {
   );
 }
 
-/** Scrolls to a trigger that was added, unless it is a schedule, which has a field of its own. */
+/** Scrolls to the row of a new trigger. Schedules are excluded, because they have a form field of their own. */
 function useScrollToAdded(triggers: readonly TriggerDraft[]) {
   const rows = useRef<HTMLDivElement>(null);
   const count = useRef(triggers.length);
@@ -107,7 +107,7 @@ function useScrollToAdded(triggers: readonly TriggerDraft[]) {
   return rows;
 }
 
-/** Time zone of the browser. A new schedule starts with this time zone. */
+/** Time zone of the browser, which a new schedule gets as its time zone. */
 const BROWSER_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export function TriggerFields({ draft: { triggers, access, frequency, timezone }, fault, change }: FieldsProps) {

@@ -1,6 +1,6 @@
 /**
- * Lets TypeScript check an action's code with a type for the parameter of `execute`. It inserts a type comment into the compiler's copy of
- * the code, and corrects all positions by the comment's length.
+ * Makes TypeScript check an action's code with a type for the parameter of `execute`. A type comment is inserted into the compiler's copy
+ * of the code, so this module corrects all positions by the length of that comment.
  */
 import { CONTEXT_TYPE } from "./code-types.js";
 
@@ -15,7 +15,7 @@ interface SyntaxNode {
   getStart(): number;
 }
 
-/** The parts of the compiler that this module uses. */
+/** The parts of the TypeScript compiler that this module uses. */
 export interface Compiler {
   createSourceFile(
     name: string,
@@ -30,13 +30,16 @@ export interface Compiler {
   ScriptKind: { JS: number };
 }
 
-/** The parts of Monaco's worker that this module uses. */
+/** The parts of Monaco's TypeScript worker that this module uses. */
 interface TypeScriptWorker {
   _getScriptText(file: string): string | undefined;
   _getModel(file: string): { version: number; getValue(): string } | null;
 }
 
-/** Returns the position of the parameter of `execute`. Returns null if there is none, or if the author has typed it. */
+/**
+ * Returns the position of the parameter of the function `execute`. Returns null if there is no parameter, or if the author has given it a
+ * type.
+ */
 function findParameter(ts: Compiler, code: string): number | null {
   const { statements } = ts.createSourceFile("code.js", code, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS);
   const functions = statements.flatMap((statement) => [
@@ -48,13 +51,16 @@ function findParameter(ts: Compiler, code: string): number | null {
   const parameter = functions.find((syntaxFunction) => ts.isFunctionLike(syntaxFunction))?.parameters?.[0];
   if (!parameter || ts.getJSDocType(parameter)) return null;
   const start = parameter.getStart();
-  // A type comment is only valid after a parenthesis.
+  // TypeScript reads a type comment only directly after the opening parenthesis of the parameters.
   return /\(\s*$/.test(code.slice(0, start)) ? start : null;
 }
 
 type MapPosition = (offset: number) => number;
 
-/** Returns a result of the compiler with its positions corrected for the author's code. Positions in other files do not change. */
+/**
+ * Returns a result of the compiler whose positions are corrected for the author's code, which lacks the inserted comment. Positions in
+ * other files stay.
+ */
 function mapPositions(answer: unknown, file: string, move: MapPosition): unknown {
   if (Array.isArray(answer)) return answer.map((part) => mapPositions(part, file, move));
   if (typeof answer !== "object" || answer === null) return answer;
@@ -78,7 +84,7 @@ function mapPositions(answer: unknown, file: string, move: MapPosition): unknown
   return { ...mappedFields, start: move(start), length: move(start + length) - move(start) };
 }
 
-/** Methods of the worker that receive a file name and perhaps a position. */
+/** Methods of Monaco's worker whose positions this module corrects. Their first argument is a file name, the second may be a position. */
 const CORRECTED_METHODS = [
   "getSyntacticDiagnostics",
   "getSemanticDiagnostics",
@@ -94,7 +100,7 @@ const CORRECTED_METHODS = [
 
 type WorkerMethod = (file: string, ...rest: unknown[]) => Promise<unknown>;
 
-/** Returns Monaco's worker class with the corrected methods. @param Base Monaco's class, which has all methods of this list */
+/** Returns a subclass of Monaco's worker class that corrects positions. @param Base Monaco's class, which has all of CORRECTED_METHODS */
 export function withTypedContext<Base extends new (...constructorArguments: never[]) => object>(
   Base: Base,
   ts: Compiler,

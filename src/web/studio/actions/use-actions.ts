@@ -1,6 +1,6 @@
 /**
- * Hooks that load the app's list of actions and follow its execution log, which contains the last run of each action. They do not load
- * code.
+ * Hooks that load the app's list of actions and follow its execution log, which contains the last run of each action. They do not load the
+ * code of actions.
  */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -17,20 +17,20 @@ import type { Api } from "../shared/api.js";
 import type { ActionChange, ActionList, ActionSummary, LogEntry, PublishedCopy } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 
-/** Subscription to the app's execution log, shared by the whole page. */
+/** Subscription to the app's execution log. All parts of the page share it. */
 export interface Tail {
   live: boolean;
-  /** @returns function that removes the listener */
+  /** Calls `listener` with each new log entry. Returns a function that removes the listener. */
   onEntry(listener: (entry: LogEntry) => void): () => void;
 }
 
-/** Subscription to changes of the app's actions by any person. */
+/** Subscription to the changes that this or another person makes to actions of the app. */
 export interface ActionChanges {
-  /** @returns function that removes the listener */
+  /** Calls `listener` at each change of an action. Returns a function that removes the listener. */
   onChange(listener: (change: ActionChange) => void): () => void;
 }
 
-/** The draft to which a draft or live version belongs. */
+/** Action to which a run belongs. `id` is the ID of its draft; `live` is true if the live version ran. */
 export interface Owner {
   id: number;
   name: string;
@@ -38,22 +38,25 @@ export interface Owner {
 }
 
 export interface Actions {
-  /** The list; null while it is loaded for the first time. */
+  /** Actions of the app; null until they are loaded for the first time. */
   list: ActionList | null;
   fault: string | null;
   reload(): Promise<void>;
-  /** Searches actions by words in the service if the page has loaded only a part of the list; otherwise returns null. @throws ApiError */
+  /**
+   * Returns the actions that the service finds by the words. Returns null if the page has loaded the whole list and can search it itself.
+   * @throws ApiError
+   */
   find(search: string): Promise<ActionSummary[]> | null;
   copyOf(masterId: number): PublishedCopy | undefined;
-  /** True if the last run of the action's live version has failed. */
+  /** True if the last run of the action's live version failed. */
   hasFailed(masterId: number): boolean;
-  /** Returns the action of a log entry's `taskId`, which is the ID of a draft or of a live version. */
+  /** Returns the action to which a log entry belongs. @param taskId ID of a draft or of a live version, as the log entry contains it */
   whose(taskId: number): Owner | null;
   tail: Tail;
   changes: ActionChanges;
 }
 
-/** Delay before the list is read after a change, so that many changes at once cause one read. */
+/** Delay between a change of an action and the next read of the list. Many changes within this time cause only one read. */
 const RELOAD_MS = 300;
 
 function useChanges(api: Api, appId: number | null, reload: () => Promise<void>): ActionChanges {
@@ -85,7 +88,7 @@ function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => voi
 
   useEffect(() => {
     if (appId === null) return;
-    // The client sends this object again when it reconnects, so that the service resumes after the last entry.
+    // Studio's client sends this object again after a reconnect. `after` then makes the service resume after the last received entry.
     const variables: { appId: number; after: number | null } = { appId, after: null };
     const next = ({ entry }: { entry: LogEntry }) => {
       variables.after = entry.id;
@@ -104,9 +107,12 @@ function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => voi
   return useMemo(() => ({ live, onEntry }), [live, onEntry]);
 }
 
-/** Returns the IDs of live versions whose last run has failed, from the newest failures of the app. A finished run updates them. */
+/**
+ * Returns the IDs of live versions whose last run failed. Reads the app's latest failures once, and then updates them at the end of each
+ * run.
+ */
 function useLiveFailures(appId: number | null, list: ActionList | null) {
-  // Read after the list, because the page waits for the list.
+  // Waits for the list of actions, so that this request does not delay the list.
   const query = queryOf(ListLiveFailures, { appId: appId ?? 0 });
   const { value } = useResource({ ...query, enabled: list !== null, refetchOnWindowFocus: false });
   const client = useQueryClient();
@@ -123,7 +129,7 @@ function useLiveFailures(appId: number | null, list: ActionList | null) {
   );
   const failing = useMemo(() => {
     const copies = list?.published ?? [];
-    // The runs are sorted newest first, so the newest run of each action is set last.
+    // The service returns the newest run first. The reversed order sets the newest run of each action last, so it overwrites older runs.
     const runs = value?.failures.runs.toReversed() ?? [];
     const failures = new Map(runs.map(({ actionId, finishedAt }) => [actionId, finishedAt ?? ""]));
     const isFailing = ({ id, lastRunAt }: PublishedCopy) =>
@@ -136,7 +142,7 @@ function useLiveFailures(appId: number | null, list: ActionList | null) {
 export function useActions(api: Api, appId: number | null): Actions {
   const client = useQueryClient();
   const query = queryOf(ListActions, { appId: appId ?? 0 });
-  // Subscriptions keep the list up to date.
+  // Subscriptions keep the list up to date, so it is not read again when the window gets the focus.
   const { value, fault, reload } = useResource({ ...query, enabled: appId !== null, refetchOnWindowFocus: false });
   const list = useMemo((): ActionList | null => {
     if (!value) return null;

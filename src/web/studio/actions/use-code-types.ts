@@ -1,4 +1,7 @@
-/** Hook that loads the types for an action's code: keys of the app's settings, payloads of past runs, and declarations of packages. */
+/**
+ * Hook that loads the facts for type-checking an action's code: keys of the app's settings, payloads of past runs, and type declarations of
+ * npm packages.
+ */
 import { useEffect, useMemo, useState } from "react";
 import packages from "../../../rules/packages.json";
 import { serviceAddress } from "../../service-address.js";
@@ -12,7 +15,7 @@ const PAYLOADS_READ = 10;
 
 let libraryTypes: Promise<string> | undefined;
 
-/** Reads the declarations of the client library, once, after the editor is loaded. Returns "" if that fails. */
+/** Reads the type declarations of the client library once, after the editor has loaded. Returns "" if they cannot be read. */
 function readTypes(): Promise<string> {
   libraryTypes ??= whenEditorReady
     .then(() => fetch(serviceAddress("/client/svc.d.ts")))
@@ -23,7 +26,9 @@ function readTypes(): Promise<string> {
 
 type Declarations = ReadonlyMap<string, readonly string[]>;
 
-/** Cache of declarations by app and integrity. The declarations of a script never change. */
+/**
+ * Cached type declarations of packages, by app ID and integrity hash. They never change, because the hash identifies the package's script.
+ */
 const declarationCache = new Map<string, Promise<readonly string[] | null>>();
 
 function readDeclarations(api: Api, appId: number, integrity: string): Promise<readonly string[] | null> {
@@ -33,7 +38,7 @@ function readDeclarations(api: Api, appId: number, integrity: string): Promise<r
   const reading = api.request(ReadDeclarations, { appId, integrity }).then(
     ({ files }) => files ?? null,
     () => {
-      // A failed read is removed from the cache, so that it is repeated later.
+      // A failed read is removed from the cache, so that the next call reads again.
       declarationCache.delete(key);
       return null;
     },
@@ -42,7 +47,7 @@ function readDeclarations(api: Api, appId: number, integrity: string): Promise<r
   return reading;
 }
 
-/** Reads the type declarations of the installed npm packages that have some. */
+/** Reads the type declarations of those installed npm packages that contain some, by the integrity hash of their script. */
 function useDeclarations(api: Api, appId: number, installed: readonly InstalledDependency[]): Declarations {
   const [declarations, setDeclarations] = useState<Declarations>(new Map());
   const wantedIntegrities = JSON.stringify(
@@ -70,14 +75,15 @@ interface LearnedFacts {
 
 const NOTHING_LEARNED: LearnedFacts = { types: "", settings: [], payloads: [] };
 
-/** Types for the editor: those of the client library, and those of the action. */
+/** Type declarations for the editor: `library` contains those of the client library, the other fields those of the action. */
 export interface CodeTypes extends ActionTypes {
   library: string;
 }
 
 /**
- * @param ids IDs of the draft and the live version; none for a new action
- * @param installed dependencies as resolved when the action was saved
+ * Hook that returns the types with which the editor checks an action's code.
+ * @param ids IDs of the draft and of the live version, whose past payloads are read; empty for a new action
+ * @param installed dependencies with the versions that the service resolved at the last save
  */
 export function useCodeTypes(
   api: Api,
@@ -105,7 +111,7 @@ export function useCodeTypes(
         payloads: pages.flatMap(({ page }) => page.logs.map(({ payload }) => payload)),
       };
     };
-    // Without these types, the editor works as for any JavaScript.
+    // If these facts cannot be read, the editor checks the code without them.
     void readFacts().then(
       (reads) => isOver || setLearned(reads),
       () => undefined,

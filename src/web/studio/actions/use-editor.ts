@@ -11,9 +11,9 @@ import type { ActionChanges } from "./use-actions.js";
 import { type OtherChanges, useOthers } from "./use-others.js";
 
 export interface ActionEditor {
-  /** The edited draft; null while the action is loaded. */
+  /** Draft with the person's changes; null while the action is loaded. */
   draft: Draft | null;
-  /** The draft as the service has stored it; null for a new action. */
+  /** Action as the service has stored it; null for a new action. */
   saved: Action | null;
   dirty: boolean;
   busy: boolean;
@@ -21,14 +21,17 @@ export interface ActionEditor {
   change(change: Partial<Draft>): void;
   /** Saves the draft. @returns the saved action, or null if the service has rejected it */
   save(): Promise<Action | null>;
-  /** Reads the action again. If the person has typed since the draft was as in `shown`, the typed text stays as an unsaved change. */
+  /**
+   * Reads the action from the service again. If the draft is no longer the same object as `shown`, the person has typed meanwhile, and the
+   * typed text stays as an unsaved change.
+   */
   reload(shown: Draft | null): Promise<void>;
   others: OtherChanges;
-  /** Replaces the draft by another person's version. */
+  /** Replaces the draft by the version that another person has saved. */
   takeTheirs(): void;
-  /** Keeps the draft. The next save overwrites another person's version. */
+  /** Keeps the draft, so that the next save overwrites the version that another person has saved. */
   keepMine(): void;
-  /** Called if the action was deleted: the next save creates a new action from the draft. */
+  /** Called after another person has deleted the action: the next save creates a new action from the draft. */
   detach(): void;
 }
 
@@ -36,7 +39,7 @@ interface Options {
   api: Api;
   appId: number;
   id: number | "new";
-  /** For a new action: the template or the existing action from which its draft starts. */
+  /** For a new action: name of the template, or ID of the existing action, from which the draft is made. */
   beginning: { template?: string; copyOf?: string };
   changes: ActionChanges;
   onSaved: (action: Action, isNew: boolean) => void;
@@ -56,9 +59,9 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
   const [draft, setDrawn] = useState<Draft | null>(() =>
     id === "new" && copyOf === null ? createDraftFromTemplate(template) : null,
   );
-  // A new action is compared with this draft to find unsaved changes.
+  // First draft of a new action. A draft that differs from it has unsaved changes.
   const [begun, setBegun] = useState(draft);
-  // The draft with the last typed text, for a save right after a key press. React's state can be older.
+  // Draft with the last typed text. A save right after a key press needs it, because React's state can be older.
   const latestDraft = useRef(draft);
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<FieldError | null>(null);
@@ -102,7 +105,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
   const savedDraft = useMemo(() => (saved ? actionToDraft(saved) : begun), [saved, begun]);
   const dirty = useMemo(() => isEdited(draft, savedDraft), [draft, savedDraft]);
 
-  // Compares the typed text, which can be newer than the rendered state.
+  // State for `useOthers`. `isDirty` compares the last typed text, because the rendered state can be older.
   const knownState = useRef({ saved, isDirty: (): boolean => false });
   knownState.current = { saved, isDirty: () => isEdited(latestDraft.current, savedDraft) };
   const saving = useRef<Promise<unknown>>(Promise.resolve());
@@ -115,7 +118,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
       const savedAction = saved
         ? await api.request(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
         : await api.request(CreateAction, { appId, data });
-      // Text that was typed during the save stays as an unsaved change.
+      // Text that the person typed while the save was sent stays as an unsaved change.
       if (latestDraft.current === current) applySaved(savedAction.saved);
       else setSaved(savedAction.saved);
       const sentDraft = actionToDraft(savedAction.saved);
@@ -131,7 +134,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
     if (saved && savedDraft && same(current, savedDraft)) return saved;
     setBusy(true);
     const sending = sendSave(current);
-    // The caller that awaits `sending` shows the error.
+    // `useOthers` only waits for the end of the save; the `try` block below handles its error.
     saving.current = sending.catch(() => undefined);
     try {
       const action = await sending;

@@ -1,6 +1,6 @@
 /**
- * Hook that receives other people's changes of the open action. Applies a change immediately if the page has no unsaved changes; otherwise
- * the person must choose.
+ * Hook that receives other people's changes of the open action. Without unsaved changes, the page applies them immediately; otherwise the
+ * person must choose a version.
  */
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { GetAction } from "../documents.js";
@@ -8,20 +8,20 @@ import type { Api } from "../shared/api.js";
 import type { Action, ActionChange } from "../shared/model.js";
 import type { ActionChanges } from "./use-actions.js";
 
-/** Change by another person that conflicts with the draft in this page. */
+/** Saved change of another person that conflicts with unsaved changes in this page. */
 export interface OtherChange {
-  /** The changed action; null if it was deleted. */
+  /** Action as the other person has saved it; null if the other person has deleted it. */
   action: Action | null;
   /** Name of the other person, or "Another person". */
   who: string;
 }
 
 export interface OtherChanges {
-  /** The conflicting change; null if there is none. */
+  /** Conflicting change of another person; null if there is none. */
   theirs: OtherChange | null;
-  /** Sentence about a change that was applied automatically; null if there is none. */
+  /** Sentence that describes a change by another person which the page has applied; null if there is none. */
   news: string | null;
-  /** Called after a save was rejected because another person had saved in between. */
+  /** Called after the service rejected a save because another person had saved the action before. */
   refused(): Promise<void>;
   settle(): void;
 }
@@ -30,9 +30,14 @@ interface Options {
   api: Api;
   appId: number;
   changes: ActionChanges;
-  /** The saved action in this page, and whether the draft has unsaved changes. Read when a change arrives. */
+  /**
+   * The saved action as this page knows it. `isDirty` returns true if the draft has unsaved changes. Both are read when a change arrives.
+   */
   known: RefObject<{ saved: Action | null; isDirty: () => boolean }>;
-  /** Promise of the current save. Changes are handled after it, because the page also receives its own changes. */
+  /**
+   * Promise of the current save. The hook waits for it before it handles a change, because the page also receives the changes that it makes
+   * itself.
+   */
   saving: RefObject<Promise<unknown>>;
   adoptAction(action: Action): void;
 }
@@ -58,7 +63,7 @@ export function useOthers({ api, appId, changes, known, saving, adoptAction }: O
       if (change?.removed) return setTheirs({ action: null, who: personName(change) });
       if (change?.updatedAt === saved.updatedAt) return;
       const { action } = await api.request(GetAction, { appId, id: saved.id });
-      // `known` is read again, because the person may have typed or saved during the request.
+      // Reads `known` again, because the person may have typed or saved while the request was sent.
       const current = known.current;
       if (current.saved?.id !== action.id || current.saved.updatedAt >= action.updatedAt) return;
       const describedChange = change?.reset ? null : change;
@@ -74,14 +79,15 @@ export function useOthers({ api, appId, changes, known, saving, adoptAction }: O
     () =>
       changes.onChange((change) => {
         if (change.id === known.current.saved?.id) latestChange.current = change;
-        // A failed read is repeated at the next change or the next save.
+        // A failed read needs no message: the hook reads again at the next change, and when the service rejects a save.
         checkChange(change).catch(() => undefined);
       }),
     [changes, known, checkChange],
   );
 
   const refused = useCallback(async () => {
-    // The subscription has usually named the other person already. The name is only used if it belongs to the stored version.
+    // The last received change usually contains the other person's name. It is not used if it is the change that this page has saved
+    // itself.
     const lastChange = latestChange.current;
     await checkChange(lastChange && lastChange.updatedAt !== known.current.saved?.updatedAt ? lastChange : null);
   }, [known, checkChange]);

@@ -1,4 +1,4 @@
-/** Hook that runs an action's draft with its presets, one after the other, and stores the last result of each. */
+/** Hook that runs an action's draft with each of its payload presets, one after the other, and stores the last result of each. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, RunAction } from "../documents.js";
 import { retryAfterRateLimit } from "../shared/after-rate-limit.js";
@@ -9,30 +9,30 @@ import { waitForRunEnd } from "./use-run.js";
 
 export interface PayloadTest {
   state: "running" | "completed" | "failed" | "cancelled";
-  /** ID of the run; null until the service has accepted it. */
+  /** ID of the run; null until the service has accepted the request. */
   runId: number | null;
-  /** Beginning of the result or of the error; "" until the run has ended. */
+  /** First characters of the result or of the error message; "" until the run has ended. */
   text: string;
-  /** Duration of the run in milliseconds. */
+  /** Duration of the run in milliseconds; null until the run has ended. */
   took: number | null;
-  /** True if the previous test with this payload ended with another result or error. */
+  /** True if the result or error differs from the previous test with the same preset. */
   isChanged: boolean;
-  /** Code and payload of the run, to detect later changes. */
+  /** Code and payload of the run. The panel compares them with the current ones and marks an outdated result. */
   input: string;
 }
 
 export interface PayloadTests {
-  /** Tests by the name of the preset. */
+  /** Last test of each preset, by the preset's name. */
   tests: ReadonlyMap<string, PayloadTest>;
   isBusy: boolean;
-  /** Message about a failed request; null if there is none. The remaining presets are not run then. */
+  /** Error message of a request that failed; null if none failed. After a failed request, the remaining presets are not run. */
   fault: string | null;
   start(action: Action, presets: readonly Preset[]): Promise<void>;
-  /** Cancels the current run and starts no more runs. */
+  /** Cancels the current run and does not run the remaining presets. */
   stop(): void;
 }
 
-/** Number of characters of a result that are compared and stored. */
+/** Maximum number of characters of a result that the page stores and compares. */
 const TEXT_MAX_CHARACTERS = 20_000;
 
 export const testInput = (code: string, { payload }: Preset): string => `${code}\n${JSON.stringify(payload)}`;
@@ -48,7 +48,7 @@ async function waitForOutcome(api: Api, appId: number, runId: number, signal: Ab
 
 const RUNNING_TEST = { state: "running", runId: null, text: "", took: null, isChanged: false } as const;
 
-/** Resolves after the time, or when `signal` is aborted. */
+/** Resolves after this number of seconds, or immediately when `signal` is aborted. */
 const waitSeconds = (seconds: number, signal: AbortSignal) =>
   new Promise<void>((resolve) => {
     setTimeout(resolve, seconds * 1_000);
@@ -76,7 +76,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
       const before = stored.current.get(name);
       let test: PayloadTest = { ...RUNNING_TEST, input: testInput(code, preset) };
       storeTest(name, test);
-      // After a stop, another test of this preset may have started. The result of the stopped test is then dropped.
+      // The person may have stopped this test and started another one with the same preset. The result of the stopped test is then ignored.
       const write = (next: PayloadTest) => {
         if (stored.current.get(name) !== test) return;
         test = next;
@@ -100,7 +100,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
         endTest(await waitForOutcome(api, appId, runId, signal));
         signal.removeEventListener("abort", cancel);
       } catch (error) {
-        // The error is not the action's error, so the test has no result.
+        // A request failed, not the action. So the test has no result, and the caller shows the error.
         endTest({ state: "cancelled", text: "", took: null });
         if (!signal.aborted) throw error;
       }

@@ -1,6 +1,6 @@
 /**
- * Hook that returns the code position in the URL, such as one from a stack trace. It removes the position from the URL, so that the editor
- * jumps to it once.
+ * Hook that reads a code position from the URL, such as the link of a stack trace contains. It removes the position from the URL, so that
+ * the editor jumps there only once.
  */
 import { useEffect, useState } from "react";
 import type { Navigation, Place } from "../shell/place.js";

@@ -1,4 +1,7 @@
-/** Hook that asks the service, in pauses of typing, for which errors it would reject a save of the code. */
+/**
+ * Hook that returns the errors for which the service would reject a save of the code. It asks the service each time the person pauses
+ * typing.
+ */
 import { useEffect, useState } from "react";
 import { FindProblems } from "../documents.js";
 import type { Api } from "../shared/api.js";
@@ -6,7 +9,10 @@ import type { CodeProblem } from "../shared/model.js";
 import type { Draft } from "./draft.js";
 
 const CHECK_DELAY_MS = 600;
-/** Maximum length of the code that is checked while typing. Longer code is checked by the save. */
+/**
+ * Maximum length of code that Studio sends for a check while the person types. The service checks longer code only when the person saves
+ * it.
+ */
 const MAX_CHECKED_CHARACTERS = 200_000;
 
 export function useProblems(api: Api, appId: number, draft: Draft | null): CodeProblem[] {
@@ -23,7 +29,7 @@ export function useProblems(api: Api, appId: number, draft: Draft | null): CodeP
       const dependencies = JSON.parse(packages) as string[];
       api.request(FindProblems, { appId, code, dependencies }).then(
         (answer) => isOver || setProblems(answer.problems),
-        // If the check fails, no errors are shown. The save reports them.
+        // If the check itself fails, no errors are shown; the next save reports them.
         () => isOver || setProblems([]),
       );
     }, CHECK_DELAY_MS);

@@ -1,4 +1,4 @@
-/** Hook for the runs of an action: starts a run, receives its console lines while it runs, then its result or error. */
+/** Hook for the runs of an action: starts a run, receives its console lines, and then its result or error. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, GetRun, RunAction } from "../documents.js";
 import { followConsole } from "../runs/follow-console.js";
@@ -7,30 +7,33 @@ import type { ConsoleLine, ScriptError } from "../shared/model.js";
 
 export interface Run {
   state: "running" | "completed" | "failed" | "cancelled";
-  /** ID of the run; null until the service has accepted it. */
+  /** ID of the run; null until the service has accepted the request. */
   runId: number | null;
   lines: ConsoleLine[];
   result?: unknown;
-  /** Error of the service with its status, or error of the code with its name and stack. */
+  /** Either an error of the service with its status, or an error of the action's code with its name and stack. */
   error?: { status: string; message: string } | ScriptError;
-  /** Duration of the run in milliseconds. */
+  /** Duration of the run in milliseconds; missing until the run has ended. */
   took?: number;
 }
 
 export interface ActionRunner {
   run: Run | null;
-  /** @param copy version to run; the draft by default */
+  /** Runs an action. @param copy version to run: "master" is the draft, which is the default; "production" is the live version */
   start(id: number, payload: unknown, copy?: "master" | "production"): Promise<void>;
   cancel(): Promise<void>;
 }
 
-/** Interval of the requests that wait for the end of a run. */
+/** Interval between the requests that ask whether a run has ended. */
 const POLL_INTERVAL_MS = 1_000;
 
-/** Maximum number of consecutive requests without a response. */
+/** Maximum number of consecutive requests without a response before the page shows an error. */
 const MAX_LOST_REQUESTS = 5;
 
-/** Waits for the end of a run and returns the run. Returns null if `signal` is aborted first. @throws ApiError */
+/**
+ * Repeats a request until the run has ended, and returns the result of the run. Returns null if `signal` is aborted before. @throws
+ * ApiError
+ */
 export async function waitForRunEnd(
   api: Api,
   appId: number,
@@ -75,7 +78,7 @@ export function useRun(api: Api, appId: number): ActionRunner {
         const { runId } = (await api.request(RunAction, { appId, id, payload, copy })).run;
         if (signal.aborted) return;
         change({ runId });
-        // The end of the run also ends its console.
+        // Waits for the end of the console, which is also the end of the run.
         await new Promise<void>((resolve) => {
           const endRun = () => resolve();
           const stopFollowing = followConsole(api, { appId, runId }, { add, endConsole: endRun });
@@ -96,7 +99,7 @@ export function useRun(api: Api, appId: number): ActionRunner {
 
   const runId = run?.runId ?? null;
   const cancel = useCallback(async () => {
-    // A run that has ended meanwhile cannot be cancelled; the page shows its result.
+    // The service rejects this if the run has ended meanwhile. The page then shows the result, so the error is ignored.
     if (runId !== null) await api.request(CancelRun, { appId, runId }).catch(() => undefined);
   }, [api, appId, runId]);
 

@@ -1,4 +1,4 @@
-/** Panel with the version history of an action. Compares each version with the draft, and restores a version. */
+/** Panel with the version history of an action. A person can compare each version with the draft, and restore it. */
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { CompareVersion, ListVersions, RestoreVersion } from "../documents.js";
@@ -25,7 +25,7 @@ interface VersionPanelProps {
   onRestored: () => Promise<void>;
 }
 
-/** Hook for the version history. Each save adds a version, so the history is read again after it. */
+/** Hook that reads the version history. Each save adds a version, so a new `updatedAt` causes a new read. */
 function useHistory({ api, appId, saved: { id, updatedAt } }: VersionPanelProps) {
   return useInfiniteQuery({
     queryKey: [ListVersions, appId, id, updatedAt],
@@ -45,7 +45,7 @@ export function VersionPanel(props: VersionPanelProps) {
   const history = useHistory(props);
   const versions = history.data?.pages.flatMap((page) => page.versions);
   const fault = refusal ?? (history.error && asApiError(history.error));
-  // The version is compared with the draft, so the difference is read again after each save.
+  // The difference between the chosen version and the draft. Each save changes the draft, so it is read again after each save.
   const diff = useResource({
     ...queryOf(CompareVersion, { appId, id: saved.id, versionId: selected ?? 0 }, saved.updatedAt),
     enabled: selected !== null,

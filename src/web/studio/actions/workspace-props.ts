@@ -1,4 +1,4 @@
-/** Props of an action's workspace, which it passes on to its dock. */
+/** Props of an action's workspace and of its dock. */
 import type { PageProps } from "../shell/page-props.js";
 
 export interface WorkspaceProps extends PageProps {

@@ -18,7 +18,7 @@ import { useProblems } from "./use-problems.js";
 import { WorkspaceHead } from "./workspace-head.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
-/** Saves by Ctrl+S wherever the focus is. Overrides the meaning of this shortcut in Monaco and in the browser. */
+/** Saves at Ctrl+S, wherever the focus is. Replaces what this shortcut does in Monaco and in the browser. */
 function useSaveShortcut(save: () => void): void {
   // A layout effect runs before the screen is drawn. The shortcut then always uses the state that the button shows.
   useLayoutEffect(() => {
@@ -33,7 +33,7 @@ function useSaveShortcut(save: () => void): void {
   }, [save]);
 }
 
-/** Message for an action that does not exist or was deleted, with a link back to the list for phones. */
+/** Shown if the action does not exist or was deleted. On phones it has a link back to the list of actions. */
 function ActionMissing({ text, back }: { text: string; back: () => void }) {
   return (
     <>
@@ -61,7 +61,7 @@ export function Workspace(props: WorkspaceProps) {
   const editor = useEditor({ api, appId, id, beginning: place.query, changes: actions.changes, onSaved });
   const { draft, saved, dirty, fault, change, save } = editor;
   const isEditor = mayEdit(useRole());
-  // The service checks code only for people who may edit it.
+  // The service checks code only for people who may edit it, so nothing is requested for others.
   const problems = useProblems(api, appId, isEditor ? draft : null);
   const copy = saved && actions.copyOf(saved.id);
   const types = useCodeTypes(

@@ -1,4 +1,4 @@
-/** Draft of an alert with a text for each field, and its conversion to the service's input. Pure functions. */
+/** Draft of an alert as the texts of its form, and the conversion to the service's input. Pure functions. */
 import type { Alert, AlertInput } from "../shared/model.js";
 
 export type AlertCondition = Alert["condition"];
@@ -7,13 +7,13 @@ export type AlertChannel = Alert["channel"];
 export interface AlertDraft {
   name: string;
   condition: AlertCondition;
-  /** ID of the action, or "" to watch the whole app. */
+  /** ID of the action to watch, or "" to watch all actions of the app. */
   actionId: string;
   failures: string;
   of: string;
   minutes: string;
   channel: AlertChannel;
-  /** Recipients' addresses, separated by commas. */
+  /** E-mail addresses of the recipients, separated by commas. */
   to: string;
   setting: string;
   enabled: boolean;
@@ -56,7 +56,7 @@ export function alertDraftToInput(draft: AlertDraft): AlertInput {
   return { name, condition, channel, enabled, actionId, ...numbers, ...where };
 }
 
-/** Returns the condition of the alert as a sentence. */
+/** Describes the condition of the alert in one sentence. */
 export function alertSummary({ condition, failures, of, minutes }: Alert): string {
   switch (condition) {
     case "failed":

@@ -1,4 +1,4 @@
-/** Editor of one alert: its condition, its recipients, its current state, and the messages that it has sent. */
+/** Editor of one alert: its condition, its recipients, its current state, and the messages that the service has sent for it. */
 import { type ReactNode, useId, useLayoutEffect, useState } from "react";
 import { ReadAlertDeliveries } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -11,7 +11,7 @@ import { useFieldDraft } from "../shared/use-field-draft.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { ALERT_CHANNELS, ALERT_CONDITIONS, type AlertDraft, alertDraftToInput, alertToDraft } from "./alert-draft.js";
 
-/** Attributes that connect a field with its error message. */
+/** HTML attributes that connect an input with its error message for screen readers. */
 interface TiedField {
   id: string;
   "aria-invalid": boolean;
@@ -39,11 +39,11 @@ function LabelledField({ label, hint, fault = null, children }: LabelledProps) {
   );
 }
 
-/** Fields that an error of the service may name. */
+/** Form fields whose name an error message of the service can begin with. */
 const FIELDS = ["name", "failures", "of", "minutes", "to", "setting"] as const;
 type FieldName = (typeof FIELDS)[number];
 
-/** Returns the field that the error message begins with, or null. */
+/** Returns the name of the form field with which the error message begins, or null if it begins with none. */
 const findFieldName = (message: string | null): FieldName | null =>
   FIELDS.find((name) => message !== null && (message.startsWith(`${name} `) || message.startsWith(`${name}[`))) ?? null;
 
@@ -97,7 +97,7 @@ function ConditionFields({ draft, change, faultOf, actions }: PartProps & { acti
     ["", "Every action of the app"],
     ...actions.map(({ id, name }): [string, string] => [String(id), name]),
   ];
-  // The list of actions can arrive later than the alert.
+  // The alert can be loaded before the list of actions. Its action is then listed by its ID.
   if (!named.some(([id]) => id === actionId)) named.push([actionId, `Action ${actionId}`]);
   return (
     <>
@@ -216,9 +216,9 @@ function AlertStatus({ appId, alert }: { appId: number; alert: Alert }) {
 
 interface EditorProps {
   appId: number;
-  /** The stored alert; null for a new one. */
+  /** Alert as the service has stored it; null for a new alert. */
   alert: Alert | null;
-  /** True if another person has deleted the alert. */
+  /** True if another person has deleted this alert while it was open. */
   isDeleted: boolean;
   actions: ActionSummary[];
   confirm: Confirm;
@@ -238,7 +238,7 @@ export function AlertEditor(props: EditorProps) {
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const change = (part: Partial<AlertDraft>) => {
-    // The error message is about the rejected value, so it disappears when the value changes.
+    // The error message describes the rejected value, so it disappears when the person changes the form.
     setFault(null);
     setDraft((old) => ({ ...old, ...part }));
   };

@@ -1,4 +1,4 @@
-/** Page of the app's alerts: the list with their states, and the editor of the open alert. */
+/** Page of the app's alerts: the list of alerts with their states, and the editor of the open alert. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
@@ -17,7 +17,10 @@ function useAlerts(api: Api, appId: number) {
   const query = { ...queryOf(ListAlerts, { appId }), refetchInterval: LOOK_AGAIN_MS };
   const { value, fault, reload } = useResource(query);
 
-  /** Throws the error of a rejected change with a message for the person. Reads the list again if another person has changed the alert. */
+  /**
+   * Replaces the error of a rejected change by a message for the person. If another person has changed the alert, also reads the list
+   * again.
+   */
   const refused = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await refusalText(error, reload));
   };
@@ -57,10 +60,13 @@ export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: 
   const { alerts, fault, save, remove, test } = useAlerts(api, appId);
   const open = place.item === "new" ? "new" : idOf(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
-  /** Marks the page as having no unsaved changes after a save or a deletion, unless the person has opened another item. */
+  /**
+   * Opens an alert after a save, or the list after a deletion, without a question about unsaved changes. Does nothing if the person has
+   * opened another page meanwhile.
+   */
   const openItem = (item: number | null) =>
     go({ item: item === null ? null : String(item) }, { force: true, from: place });
-  // An alert that another person has deleted stays on the screen with the unsaved text.
+  // The last open alert. If another person deletes it, it stays on the screen with the unsaved changes.
   const [lastShown, setLastShown] = useState<Alert | null>(null);
   const listed = alerts?.find(({ id }) => id === open);
   const openAlert = listed ?? (lastShown?.id === open ? lastShown : null);

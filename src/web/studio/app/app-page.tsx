@@ -1,4 +1,4 @@
-/** Page of the app itself. The URL selects one of its parts, such as `#/1/app/tokens`. */
+/** Page of one app. The URL selects one of its parts: `#/1/app/tokens` shows the tokens of the app with the ID 1. */
 import { type ComponentType, type FormEvent, useState } from "react";
 import { APP_ACCESS_SENTENCE } from "../actions/access-text.js";
 import { OriginsForm } from "../actions/origins-form.js";

@@ -1,4 +1,4 @@
-/** Page of the app's versions: snapshots of the app's own fields and settings. A person can create, compare and restore them. */
+/** Page of the app's versions: snapshots of the app's name, settings and other fields. A person can create, compare and restore them. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { Apps, CreateAppVersion, ListAppVersions, ReadAppVersion, RestoreAppVersion } from "../documents.js";
@@ -47,7 +47,7 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
 
   const restore = async ({ id, createdAt }: AppVersion) => {
     const text = `The app's fields and its public and private settings become what they were on ${formatExactTime(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;
-    // This page does not load the app, so the restore reads the app's current state before it asks for confirmation.
+    // The restore needs the app's current `updatedAt`, and this page has not loaded it.
     const { apps } = await api.request(Apps, {});
     const ifUpdatedAt = apps.find((app) => app.id === appId)!.updatedAt;
     if (!(await confirm({ title: "Restore this version of the app?", text, yes: "Restore" }))) return;

@@ -1,4 +1,4 @@
-/** Page of all apps that the person may edit, with their states. Administrators can create an app here. */
+/** Page of all apps that the person may edit, with their states. Administrators can create an app on this page. */
 import { type FormEvent, useState } from "react";
 import { CreateOrganization } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -8,7 +8,7 @@ import { hrefOf } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
 import { NewApp } from "./new-app.js";
 
-/** Organizations of the person, with links to the pages of their people. */
+/** Organizations to which the person belongs, with links to the pages of their members. */
 function OrganizationList(props: PageProps & { isLeaving: boolean }) {
   const { api, appId, organizations, isAdmin, reloadRoles, isLeaving } = props;
   const { values: name, setValues: setName, clear } = useNewValues("");
@@ -77,7 +77,7 @@ function OrganizationList(props: PageProps & { isLeaving: boolean }) {
 }
 
 export function AppsPage(props: PageProps) {
-  /** True while an app is created, which then opens its own page. */
+  /** True while the service creates an app. Studio then opens the page of the new app. */
   const [isLeaving, setLeaving] = useState(false);
   const { api, apps, appId, place, go, reloadApps, isAdmin, organizations } = props;
   return (

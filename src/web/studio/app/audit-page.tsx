@@ -1,4 +1,4 @@
-/** Audit log of the app, newest first: who changed what, and when. It contains no values. */
+/** Audit log of the app, newest entry first: who changed what, and when. The log contains no values. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { ReadAudit } from "../documents.js";
 import { useNames } from "../people/people.js";
@@ -9,13 +9,15 @@ import type { PageProps } from "../shell/page-props.js";
 
 const PAGE = 100;
 
-/** Hook for the pages of the audit log. Entries that are written after the first page was read move the others, so pages may overlap. */
+/**
+ * Hook that loads the audit log page by page. New entries shift the later ones, so two pages may contain the same entry; it is shown once.
+ */
 function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
   const client = useQueryClient();
   const queryKey = [ReadAudit, appId];
   const { data, error, fetchNextPage, hasNextPage } = useInfiniteQuery({
     queryKey,
-    // Each read again would read all loaded pages.
+    // A read at each window focus would read all loaded pages again.
     refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: offset }) => (await api.request(ReadAudit, { appId, limit: PAGE, offset })).audit,
     initialPageParam: 0,

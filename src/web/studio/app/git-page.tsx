@@ -1,4 +1,6 @@
-/** Git repository of the app: the connection, its webhook, and pulls of the branch after a review. */
+/**
+ * Git repository of the app: the connection, its webhook, and a pull of the branch. The person reviews a pull before it changes the app.
+ */
 import { type FormEvent, useLayoutEffect, useState } from "react";
 import { ConnectGit, DisconnectGit, PullGit, ReadGit } from "../documents.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
@@ -30,13 +32,13 @@ interface ConnectionFields {
   url: string;
   branch: string;
   folder: string;
-  /** Pattern of tags that publish actions; empty if tags do not publish. */
+  /** Pattern of the Git tags that publish actions; empty if a tag publishes nothing. */
   tagPattern: string;
   prune: boolean;
   username: string;
-  /** New token; empty to keep the stored token. */
+  /** New access token for the repository; empty to keep the stored token. */
   token: string;
-  /** True to remove the stored token. */
+  /** True if the save should remove the stored access token. */
   hasNoToken: boolean;
 }
 
@@ -150,7 +152,7 @@ function LastPull({ pull }: { pull: NonNullable<GitConnection["lastPull"]> }) {
 
 interface WebhookProps {
   url: string;
-  /** Secret of the webhook, shown once after it was created; null otherwise. */
+  /** Secret of the webhook right after the service has created it; null later, because the service shows it only once. */
   secret: string | null;
   busy: boolean;
   renew: () => void;
@@ -178,7 +180,7 @@ function Webhook({ url, secret, busy, renew }: WebhookProps) {
   );
 }
 
-/** Hook for the page's data, with the function that changes the connection. */
+/** Hook with the data of the Git page, and with the functions that change the connection. */
 function useGit({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const { value, fault, busy, change } = useResource(queryOf(ReadGit, { appId }));
   const [secret, setSecret] = useState<string | null>(null);

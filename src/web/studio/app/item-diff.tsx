@@ -1,4 +1,4 @@
-/** Lines in which a part of an app's manifest differs from the same part of another manifest. */
+/** Shows how one part of an app, such as an action, differs between the manifests of two apps. */
 import { createTwoFilesPatch } from "diff";
 import { DiffView } from "../actions/diff-view.js";
 import { ReadManifest } from "../documents.js";
@@ -25,7 +25,7 @@ function partOf(manifest: Part, { kind, name }: PlanItem): unknown {
   return parts.find((part) => nameOf(part, kind) === name);
 }
 
-/** Returns the fields as JSON, followed by each text of several lines without escaping. */
+/** Returns a part of a manifest as text for the diff: its fields as JSON, followed by its source files as plain text. */
 function textOf(part: unknown): string {
   if (part === undefined) return "";
   if (typeof part !== "object" || part === null) return `${JSON.stringify(part)}\n`;

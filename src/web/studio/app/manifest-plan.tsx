@@ -1,11 +1,14 @@
-/** Plan of a manifest or a promotion: the parts that it creates, changes and removes, and the values that it needs. */
+/**
+ * Plan of an import or a promotion: the parts of the app that it would create, change and remove, and the values that a person must still
+ * set.
+ */
 import type { ReactNode } from "react";
 import type { ManifestPlan } from "../shared/model.js";
 
 const PLAN_VERBS = ["created", "changed", "removed"] as const;
 export type PlanVerb = (typeof PLAN_VERBS)[number];
 
-/** Names of the kinds of parts, as shown to people. */
+/** Names of the kinds of parts of an app, as the page shows them. */
 const PART_KIND_NAMES: Record<string, string> = {
   app: "app",
   setting: "setting",
@@ -20,7 +23,7 @@ export type PlanItem = ManifestPlan["created"][number];
 interface PlanListProps {
   plan: ManifestPlan;
   label: string;
-  /** Content at the end of an item. */
+  /** Renders additional content at the end of a list item, such as a diff. */
   more?: (item: PlanItem, verb: PlanVerb) => ReactNode;
 }
 

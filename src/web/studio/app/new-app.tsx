@@ -1,4 +1,4 @@
-/** Form with which administrators create an app. */
+/** Form for administrators that creates an app. */
 import { type FormEvent, useState } from "react";
 import { CreateApp } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -10,7 +10,7 @@ export interface NewAppProps {
   place: Navigation["place"];
   go: Navigation["go"];
   reloadApps: PageProps["reloadApps"];
-  /** Receives true while the app is created. */
+  /** Called with true before the app is created, and with false afterwards, also if the creation failed. */
   onBusy?: (isBusy: boolean) => void;
 }
 

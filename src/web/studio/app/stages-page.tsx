@@ -1,4 +1,4 @@
-/** Page of the app's stages: lists the apps of its group, promotes a stage to this app after a review, and rolls a promotion back. */
+/** Page of the app's stages: lists the apps of its group, promotes another stage to this app after a review, and rolls promotions back. */
 import { type FormEvent, lazy, Suspense, useState } from "react";
 import { CreateStage, ListStages, PlanPromotion, Promote, RemoveStage, RollbackPromotion } from "../documents.js";
 import { useNames } from "../people/people.js";
@@ -13,7 +13,7 @@ import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
 const ItemDiff = lazy(async () => ({ default: (await import("./item-diff.js")).ItemDiff }));
 
-/** Hours after which a new stage is deleted; 0 if it is permanent. */
+/** Selectable lifetimes of a new stage in hours. The service then deletes the stage; 0 means never. */
 const STAGE_LIFETIMES: readonly [hours: number, label: string][] = [
   [0, "Permanent"],
   [24, "Preview, deleted after a day"],
@@ -64,11 +64,11 @@ function NewStage({ busy, create }: NewStageProps) {
   );
 }
 
-/** Promotion whose plan the person reviews. */
+/** Promotion that the person reviews before it is sent, with the changes that it would make. */
 interface PromotionReview {
   from: Stage;
   plan: ManifestPlan;
-  /** Version tag of the definitions for which the plan was made. */
+  /** Version tag of the app's definitions when the plan was made. The service rejects the promotion if they have changed since. */
   tag: string;
 }
 
@@ -197,11 +197,11 @@ function PromotionHistory({ promotions, stages, busy, nameOf, rollBack }: Histor
   );
 }
 
-/** Data of the page, with the functions that change it. */
+/** Hook with the data of the stages page, and with the functions that change it. */
 function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const { value, fault, busy, change } = useResource(queryOf(ListStages, { appId }));
   const [review, setReview] = useState<PromotionReview | null>(null);
-  /** Reason why the last promotion was not sent. */
+  /** Reason why the page did not send the last promotion; null if there is none. */
   const [notice, setNotice] = useState<string | null>(null);
 
   const create = async (name: string, expiresInHours: number | null) => {
@@ -214,7 +214,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
     if (!(await confirm({ title: `Delete ${labelOf(stage)}?`, text, yes: "Delete", danger: true }))) return;
     if (await change(() => api.request(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
   };
-  /** Reads the plan of a promotion. Returns true if there is a plan to review. */
+  /** Reads the changes that a promotion would make, for the review. Returns true if they could be read. */
   const planPromotion = async (from: Stage): Promise<boolean> => {
     setReview(null);
     setNotice(null);

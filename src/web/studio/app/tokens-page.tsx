@@ -1,4 +1,4 @@
-/** Tokens of the app: lists, creates and revokes them. The secret of a new token is shown once. */
+/** Page that lists, creates and revokes the tokens of the app. It shows the secret of a new token only once. */
 import { type FormEvent, useState } from "react";
 import { CreateToken, type CreateTokenInput, ListTokens, RevokeToken } from "../documents.js";
 import { useNames } from "../people/people.js";
@@ -25,10 +25,10 @@ const SCOPE_TEXTS: Readonly<Record<TokenScope, string>> = {
 };
 
 const DAY_MS = 86_400_000;
-/** Days until a token expires; 0 if it never does. */
+/** Selectable numbers of days until a new token expires; 0 means that it never expires. */
 const EXPIRY_DAYS = [30, 90, 365, 0];
 
-/** Tokens that expire within these days are marked. */
+/** The page marks tokens that expire within this number of days. */
 const WARN_DAYS = 7;
 const expiresSoon = (expiresAt: string | null): boolean =>
   expiresAt !== null && Date.parse(expiresAt) - Date.now() < WARN_DAYS * DAY_MS;

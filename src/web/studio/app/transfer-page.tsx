@@ -1,4 +1,7 @@
-/** Export and import of the app as one manifest, the document that `svc pull` and `svc push` use. An import is reviewed first. */
+/**
+ * Page that exports and imports the app as one manifest, the same document that `svc pull` and `svc push` use. The person reviews an import
+ * first.
+ */
 import { useRef, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import { fetchSignedIn } from "../accounts/renewal.js";
@@ -12,7 +15,10 @@ interface ManifestFault {
   error: string;
 }
 
-/** Document that a person wants to import, its plan, and the state of the app for which the plan was made. */
+/**
+ * Manifest that a person wants to import, and the changes that it would make. `tag` is the version of the app for which the service has
+ * computed them.
+ */
 interface ChosenManifest {
   text: string;
   plan: ManifestPlan;
@@ -22,7 +28,9 @@ interface ChosenManifest {
 
 const MAX_FAULTS_SHOWN = 50;
 
-/** Sends the document by REST, because GraphQL requests are limited to 1 MB. @throws ApiError whose message lists the faults */
+/**
+ * Sends the manifest by REST, because GraphQL requests are limited to 1 MB. @throws ApiError whose message lists all faults of the manifest
+ */
 async function sendManifest(
   appId: number,
   text: string,
@@ -50,7 +58,7 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
   const [fault, setFault] = useState<string | null>(null);
 
   const [isBusy, setBusy] = useState(false);
-  /** Number of the last file or import. A plan that arrives for an earlier file is ignored. */
+  /** Number of files and imports that the person has started. A plan that arrives after a newer one was started is ignored. */
   const latestChoice = useRef(0);
 
   const runChoice = async (work: () => Promise<ChosenManifest>) => {

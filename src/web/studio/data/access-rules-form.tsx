@@ -1,4 +1,7 @@
-/** Form for access rules: one card per rule, and templates for common cases. definition-field.tsx also shows the value as JSON. */
+/**
+ * Form for the access rules of a data source: one card per rule, and templates for common cases. definition-field.tsx can show the same
+ * rules as JSON.
+ */
 import {
   ACCESS_VERBS,
   findOwnerColumn,
@@ -19,7 +22,7 @@ interface PartProps {
   put: (part: Partial<RuleDraft>) => void;
 }
 
-/** Returns the rule with some fields changed. Removes fields that are set to undefined. */
+/** Returns the rule with the fields of `part` replaced. Removes fields that `part` sets to undefined. */
 const mergeRule = (rule: RuleDraft, part: Partial<RuleDraft>): RuleDraft =>
   Object.fromEntries(
     Object.entries({ ...rule, ...part }).filter(([, value]) => value !== undefined),
@@ -154,7 +157,7 @@ export function AccessRulesForm(form: RulesFormProps) {
         <p className="hint">No rules: pages can neither read nor write. Editors and server actions always can.</p>
       )}
       {value.map((_, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: rules are identified by their position, which affects their meaning
+        // biome-ignore lint/suspicious/noArrayIndexKey: the position of a rule identifies it, because the order of the rules matters
         <RuleCard key={index} {...form} index={index} />
       ))}
       <label className="field">

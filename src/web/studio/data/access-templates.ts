@@ -1,4 +1,4 @@
-/** Templates of access rules, and the description of a rule in words. Pure functions. */
+/** Templates of access rules, and the description of a rule as a sentence. Pure functions. */
 import type { ColumnTests } from "../../../rules/caller-rules.js";
 import { isScalarValue, type ScalarValue, type TypedValue, toScalar, toTypedValue } from "../shared/typed-value.js";
 
@@ -9,7 +9,7 @@ export const ACCESS_VERBS = [
   ["delete", "Delete"],
 ] as const;
 
-/** Rule as the form edits it. It keeps fields that the form does not show. */
+/** Access rule as the form edits it. The form keeps fields that it does not show. */
 export interface RuleDraft {
   type: string[];
   allow: "all" | "loggedIn" | { user: ColumnTests };
@@ -21,11 +21,11 @@ export interface RuleDraft {
 
 export interface RuleTemplate {
   label: string;
-  /** @param column column that contains the owner of an entry */
+  /** Returns the rules of the template. @param column name of the column that contains the owner of an entry */
   make(column: string): RuleDraft[];
 }
 
-/** Placeholder in a value for a column of the signed-in user. */
+/** Returns a placeholder for a value in a rule. The service replaces it by the signed-in user's value of this column. */
 export const userPlaceholder = (column: string): string =>
   `{{user.${/^[\w-]+$/.test(column) ? column : `[${column}]`}}}`;
 
@@ -55,11 +55,11 @@ export const RULE_TEMPLATES: readonly RuleTemplate[] = [
 
 const COMMON_OWNER_COLUMNS = ["Email", "email", "UserId", "userId", "Owner", "owner"];
 
-/** Guesses the column that contains the owner of an entry, by common names of columns. */
+/** Returns the column that probably contains the owner of an entry, by common names such as "Email" or "userId". */
 export const findOwnerColumn = (columns: readonly string[]): string =>
   COMMON_OWNER_COLUMNS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
 
-/** Test of a column, as a row of the form. */
+/** Condition on one column, as a row of the form. */
 export interface TestRow extends TypedValue {
   column: string;
   test: "equals" | "notequals" | "contains";
@@ -117,7 +117,7 @@ function requirementsText({ require = [] }: RuleDraft): string {
   return parts.filter(Boolean).join(", ");
 }
 
-/** Returns the rule as a sentence. */
+/** Describes the access rule in one sentence. */
 export function ruleText(rule: RuleDraft): string {
   const verbs = ACCESS_VERBS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) => label.toLowerCase());
   const verbsText = verbs.length === ACCESS_VERBS.length ? "do everything" : verbs.join(", ") || "do nothing";
@@ -134,7 +134,7 @@ const isColumnTests = (value: unknown): boolean =>
 const isNameList = (value: unknown): boolean =>
   value === undefined || (Array.isArray(value) && value.every((element) => typeof element === "string"));
 
-/** True if the form can show the value without losing parts of it. */
+/** True if the form can show these access rules without losing parts of them. */
 export function isRuleList(value: unknown): value is RuleDraft[] {
   if (!Array.isArray(value)) return false;
   return value.every((rule: Partial<RuleDraft> | null) => {

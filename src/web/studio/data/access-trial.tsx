@@ -1,4 +1,7 @@
-/** Tries access rules as an app user or as an anonymous visitor. Shows what this user could see; stores nothing and grants nothing. */
+/**
+ * Tries access rules as an app user or as an anonymous visitor. Shows which entries this user could read; stores no rules and grants no
+ * access.
+ */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "../documents.js";
@@ -12,7 +15,7 @@ interface AccessTrialProps {
   api: Api;
   appId: number;
   source: DataSource;
-  /** The unsaved rules of the form, as JSON. */
+  /** Unsaved access rules of the form, as JSON. */
   rules: string;
 }
 
@@ -30,7 +33,7 @@ const userTitle = ({ id, data }: User): string =>
     .join(", ")
     .slice(0, 80)}`;
 
-/** Entries of the chosen data source that contain the words. A list that cannot be read is shown as empty. */
+/** Returns the entries of the users' data source that contain the typed words. Returns none if they cannot be read. */
 function useUsers({ appId }: AccessTrialProps, users: DataSource | undefined, text: string): User[] {
   const words = useTyped(text);
   const where = { $or: users?.columns.map((column) => ({ [pathOf(column)]: { $iLike: words } })) };
@@ -102,7 +105,7 @@ export function AccessTrial(props: AccessTrialProps) {
   const sources = value?.dataSources ?? [];
   const [usersId, setUsersId] = useState("");
   const [words, setWords] = useState("");
-  /** The chosen user, who stays chosen if a later search does not find this user. */
+  /** App user for whom the rules are tried. This user stays chosen even if a later search does not return the user's entry. */
   const [user, setUser] = useState<User | null>(null);
   const [trial, setTrial] = useState<AccessTrialResult | null>(null);
   const [fault, setFault] = useState<string | null>(null);
@@ -124,7 +127,7 @@ export function AccessTrial(props: AccessTrialProps) {
         ...{ appId, id: source.id },
         trial: { user: asUser, accessRules },
       });
-      // The person may have tried other rules meanwhile.
+      // The result belongs to earlier rules if the person has started another trial meanwhile.
       if (attemptNumber !== latestAttempt.current) return;
       setTrial(result);
       setFault(null);

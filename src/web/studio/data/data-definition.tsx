@@ -1,4 +1,4 @@
-/** Rules tab of a data source: access rules, hooks, indexes, the mark of the app's users, and snapshots. */
+/** Rules tab of a data source: access rules, hooks, indexes, the check box for a data source of app users, and snapshots of all entries. */
 import { type ReactNode, useCallback, useState } from "react";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "../documents.js";
 import { type Api, asApiError, isChanged } from "../shared/api.js";
@@ -16,7 +16,7 @@ interface DefinitionProps {
   appId: number;
   source: DataSource;
   onChanged: (source: DataSource) => void;
-  /** Called with true when a field has unsaved changes, and with false when they are saved or discarded. */
+  /** Called with true when a field gets unsaved changes, and with false when they are saved or discarded. */
   onDirty: (field: string, isDirty: boolean) => void;
 }
 
@@ -64,7 +64,7 @@ export function DataDefinition(props: DefinitionProps) {
   const change = useChange(props);
   const below: Partial<Record<PartName, (text: string) => ReactNode>> = {
     accessRules: (rules) => <AccessTrial {...props} rules={rules} />,
-    // A suggested index is added to the stored indexes, not to the unsaved draft.
+    // A suggested index is added to the stored indexes. The unsaved changes of the form stay as they are.
     indexes: () => (
       <RecentQueries
         {...props}

@@ -1,4 +1,7 @@
-/** Form that imports a file into a data source. It shows the first rows, the delimiter and the column types before the file is sent. */
+/**
+ * Form that imports a file into a data source. Before the person sends the file, it shows the first rows, the delimiter and the column
+ * types.
+ */
 import { useRef, useState } from "react";
 import type { CellType } from "../../../rules/csv-types.js";
 import { serviceAddress } from "../../service-address.js";
@@ -16,13 +19,13 @@ const DELIMITER_NAMES: readonly (readonly [string, string])[] = [
 export const delimiterName = (delimiter: string): string =>
   DELIMITER_NAMES.find(([character]) => character === delimiter)?.[1] ?? `"${delimiter}"`;
 
-/** File to import, with the person's choices for it. */
+/** File to import, with the options that the person has chosen. */
 export interface ChosenFile {
   file: File;
   append: boolean;
-  /** Delimiter of a CSV; null if the service detects it. */
+  /** Delimiter of a CSV file; null if the service should detect it. */
   delimiter: string | null;
-  /** Types of the columns of a CSV. */
+  /** Types of the columns of a CSV file. */
   types: ColumnTypes;
 }
 
@@ -32,13 +35,13 @@ export interface ImportedFile {
   delimiter: string | null;
 }
 
-/** @throws Error with the service's message */
+/** Sends the file to the service. @throws Error with the service's message if the service rejects the file */
 export async function importFile(appId: number, id: number, chosen: ChosenFile): Promise<ImportedFile> {
   const form = new FormData();
   form.append("file", chosen.file);
   const query = new URLSearchParams({ append: String(chosen.append) });
   if (chosen.delimiter !== null) query.set("delimiter", chosen.delimiter);
-  // A column without a chosen type is text.
+  // Columns without a chosen type are text for the service, so the type "text" is not sent.
   const types = Object.entries(chosen.types).filter(([, type]) => type !== "text");
   if (types.length > 0) query.set("types", JSON.stringify(Object.fromEntries(types)));
   const path = `/v1/apps/${appId}/data-sources/${id}/import?${query}`;
@@ -77,7 +80,7 @@ interface SuggestionProps {
   apply: (types: ColumnTypes) => void;
 }
 
-/** Suggests types for the columns. Nothing is converted unless the person applies them. */
+/** Suggests a type for each column. The service converts a column only if the person accepts the suggested type. */
 function SuggestedTypes({ types, suggested, apply }: SuggestionProps) {
   const otherTypes = Object.entries(suggested).filter(([column, type]) => types[column] !== type);
   if (otherTypes.length === 0) return null;
@@ -94,13 +97,13 @@ function SuggestedTypes({ types, suggested, apply }: SuggestionProps) {
 }
 
 interface DataImportProps {
-  /** Label of the button. */
+  /** Label of the button that sends the file. */
   action: string;
-  /** True if the import can keep existing entries. */
+  /** True if the data source exists already, so that the person can choose to keep its entries. */
   mayAppend: boolean;
-  /** Reads the types of the existing columns. */
+  /** Returns the types of the columns that the data source already has. */
   readTypes?: () => Promise<ColumnTypes>;
-  /** Sends the file. Resolves to a message that is shown afterwards. */
+  /** Sends the file. The promise resolves to the message that the form then shows. */
   importFile: (chosen: ChosenFile) => Promise<string>;
 }
 
@@ -114,7 +117,7 @@ export function DataImport({ action, mayAppend, readTypes, importFile }: DataImp
   const [outcome, setOutcome] = useState<{ text: string; failed: boolean } | null>(null);
   const [busy, setBusy] = useState(false);
   const [isReading, setReading] = useState(false);
-  /** Number of the last chosen file. Results for an earlier file are ignored. */
+  /** Number of files that the person has chosen so far. The preview of an earlier file is ignored if it arrives late. */
   const latestChoice = useRef(0);
 
   const willAppend = mayAppend && append;
@@ -134,9 +137,9 @@ export function DataImport({ action, mayAppend, readTypes, importFile }: DataImp
     setDelimiter(separator);
     setOutcome(null);
     setChanged({});
-    // If the existing entries cannot be read, only the file determines the suggested types.
+    // If the existing entries cannot be read, the suggested types depend only on the file.
     const knownTypes = (chosen && (await readTypes?.().catch(() => null))) ?? {};
-    // If the file cannot be previewed, no preview is shown. The service reports the error when the file is sent.
+    // If the file cannot be parsed, the form shows no preview. The service reports the error when the person sends the file.
     const nextPreview = chosen && (await readPreview(chosen, separator).catch(() => null));
     if (choiceNumber !== latestChoice.current) return;
     setExisting(knownTypes);

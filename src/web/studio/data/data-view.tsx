@@ -1,4 +1,4 @@
-/** Page of the app's data sources: the list, and for the open one its entries, file import, rules and history. */
+/** Page of the app's data sources: the list, and the open data source with its entries, file import, rules and snapshots. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useLayoutEffect, useRef, useState } from "react";
 import {
@@ -22,7 +22,7 @@ import { type ChosenFile, DataImport, delimiterName, importFile } from "./data-i
 import { type DataQuery, EntriesPanel, type PanelProps } from "./entries-panel.js";
 import { detectEntryTypes } from "./import-preview.js";
 
-/** Number of existing entries that are read to detect the types of their columns. */
+/** Number of existing entries from which Studio detects the types of their columns. */
 const ENTRIES_FOR_TYPES = 50;
 const REFRESH_MS = 3_000;
 const DATA_VIEW_TABS = ["Entries", "Import", "Rules", "Versions"] as const;
@@ -36,7 +36,7 @@ interface SourceProps extends Omit<PanelProps, "reload"> {
   setDirty: (isDirty: boolean) => void;
 }
 
-/** Heading of the open data source. Receives the focus if the focused button of the list is hidden, as on a phone. */
+/** Heading of the open data source. On a phone, opening it hides the button that had the focus, so the heading receives the focus. */
 function SourceHeading({ name }: { name: string }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useLayoutEffect(() => {
@@ -196,12 +196,12 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
   const isEditor = mayEdit(useRole());
   const query: DataQuery = place.query;
   const changeQuery = useCallback(
-    // Replaces the history entry, so that Back leaves the data source and asks about unsaved rules.
+    // Replaces the entry in the browser's history. The button Back then leaves the data source, and Studio asks about unsaved rules.
     (change: DataQuery) => go({ query: changedQuery(query, change) }, { replace: true }),
     [go, query],
   );
   const replaceSource = async (changed: DataSource) => {
-    // A read that started before the change would replace its result.
+    // Cancels a read that started before the change. Its older result would overwrite the changed data source.
     await client.cancelQueries({ queryKey: list.queryKey });
     client.setQueryData<ListDataSourcesQuery>(
       list.queryKey,
@@ -213,7 +213,10 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
   };
   const chosen = sources?.find(({ id }) => id === sourceId);
   const open = (id: number | null) => go({ item: id === null ? null : String(id) });
-  /** Opens a data source after a change, unless the person has opened another one meanwhile. */
+  /**
+   * Opens a data source after it was created, or the list after one was deleted. Does nothing if the person has opened another page
+   * meanwhile.
+   */
   const openChanged = async (id: number | null) => {
     await reload();
     go({ item: id === null ? null : String(id) }, { from: place });

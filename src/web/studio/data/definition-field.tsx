@@ -1,4 +1,7 @@
-/** Editor for one part of a data source's definition, as a form or as JSON. Both edit the same value, which one button saves. */
+/**
+ * Editor for one part of a data source's definition, as a form or as JSON text. Form and text change the same value, and one button saves
+ * it.
+ */
 import { type ReactNode, useCallback, useEffect, useId, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
@@ -12,7 +15,7 @@ import { FaultyListsContext } from "./use-rows.js";
 interface DefinitionPart {
   label: string;
   hint: string;
-  /** Renders the form. Returns null if the form cannot show the value without losing parts of it. */
+  /** Renders the form for a value. Returns null if the form would lose parts of the value; the editor then shows it as JSON. */
   form(
     value: unknown,
     formProps: Omit<ListFormProps<never>, "value" | "change"> & { change(value: unknown[]): void },
@@ -47,7 +50,7 @@ function parseOrUndefined(text: string): unknown {
   }
 }
 
-/** Returns the index of the first item that an error message names, or null. */
+/** Returns the index of the item that an error message names, such as 2 for "hooks[2]…". Returns null if the message names no item. */
 function itemIndexIn(field: PartName, message: string | null): number | null {
   const start = `${field}[`;
   if (!message?.startsWith(start)) return null;
@@ -108,7 +111,7 @@ interface DefinitionFieldProps {
   field: PartName;
   stored: unknown;
   columns: readonly string[];
-  /** @returns the service's error message, or null if the value was saved */
+  /** Saves the value. Returns the service's error message, or null if the service has saved the value. */
   save: (value: unknown) => Promise<string | null>;
   onDirty: (field: string, isDirty: boolean) => void;
   below?: ((text: string) => ReactNode) | undefined;
@@ -120,12 +123,12 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
   const [isJson, setJson] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
-  // Number of lists that contain an invalid row. Invalid rows are not part of the draft, so the save button is disabled while there are some.
+  // Number of lists with an invalid row. The draft does not contain invalid rows, so the person cannot save while there are some.
   const [faultyLists, setFaultyLists] = useState(0);
   const countFaults = useCallback((change: 1 | -1) => setFaultyLists((count) => count + change), []);
   const isUnsaved = isDirty || faultyLists > 0;
   useEffect(() => onDirty(field, isUnsaved), [onDirty, field, isUnsaved]);
-  // Removes the error message, because it describes the previous value.
+  // Removes the error message too, because it describes the previous text.
   const setText = (next: string) => {
     setFault(null);
     fieldDraft.setDraft(next);

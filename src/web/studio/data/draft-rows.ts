@@ -1,9 +1,11 @@
-/** Checks rows of forms whose value is an object with one field per row. Pure functions. */
+/** Checks the rows of forms that edit an object with one field per row. Pure functions. */
 
-/** Operations on one column, as the form for hooks lists them. */
+/** Hook operations on one column, as one row of the form for hooks. */
 export type OperationsRow = [column: string, operations: string[]];
 
-/** Returns the first key that two rows share, or null. Two such rows would become one field of the object. */
+/**
+ * Returns the first key that occurs twice, or null. Two rows with the same key would become one field of the object, and one would be lost.
+ */
 export function findDuplicate(keys: readonly string[]): string | null {
   return keys.find((key, at) => keys.indexOf(key) !== at) ?? null;
 }

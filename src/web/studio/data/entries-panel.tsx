@@ -10,16 +10,16 @@ import { NewColumn } from "./new-column.js";
 import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
 import { useTyped } from "./use-typed.js";
 
-/** Props of each tab of a data source. */
+/** Props of each tab on the page of a data source. */
 export interface PanelProps extends Pick<PageProps, "api" | "appId" | "confirm"> {
   source: DataSource;
   reload: () => void;
-  /** Tab, search and order, as in the URL. */
+  /** Open tab, search text and sort order, as in the URL. */
   query: DataQuery;
   changeQuery: (change: DataQuery) => void;
 }
 
-/** Keys of the URL's query on the page of a data source. */
+/** Query parameters in the URL of the page of a data source. */
 export interface DataQuery {
   tab?: string | undefined;
   search?: string | undefined;
@@ -40,7 +40,7 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
   useEffect(() => {
     if (searchTerm !== (query.search ?? "")) changeQuery({ search: searchTerm });
   }, [searchTerm, query.search, changeQuery]);
-  /** New columns that no entry contains yet. */
+  /** Columns that the person has added in this page and that no entry contains yet. */
   const [newColumns, setNewColumns] = useState<string[]>([]);
   const columns = useMemo(() => [...new Set([...source.columns, ...newColumns])], [source.columns, newColumns]);
   const where = useMemo(
@@ -58,7 +58,7 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
     },
     [confirm, remove],
   );
-  /** Number of entries that the person has added in this page. The grid scrolls to its end when the number grows. */
+  /** Number of entries that the person has added in this page. When it grows, the grid scrolls to the new entry at its end. */
   const [insertedCount, setInsertedCount] = useState(0);
   const addEntry = async () => {
     const insertFault = await insert();
@@ -66,7 +66,7 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
     if (insertFault === null) setInsertedCount((old) => old + 1);
     reload();
   };
-  // A spreadsheet would evaluate cells that begin with =, so the export marks them as text.
+  // A spreadsheet program would evaluate a cell that begins with "=" as a formula, so the export marks these cells as text.
   const exportUrl = (format: string) => {
     const query = `format=${format}${format === "csv" ? "&spreadsheet=true" : ""}`;
     return serviceAddress(`/v1/apps/${appId}/data-sources/${source.id}/export?${query}`).href;

@@ -1,4 +1,7 @@
-/** Grid of entries. Of up to a hundred thousand rows, it renders only the visible ones and the row that is edited. */
+/**
+ * Grid of the entries of a data source. It may have a hundred thousand rows, so it renders only the visible rows and the row that is
+ * edited.
+ */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
 import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
@@ -19,7 +22,7 @@ interface EntryGridProps {
   order: EntryOrder | null;
   setOrder: (order: EntryOrder | null) => void;
   remove: (entry: Entry) => Promise<void>;
-  /** Number of entries that the person has added since the grid was opened. */
+  /** Number of entries that the person has added since the grid was opened. When it grows, the grid scrolls to its end. */
   insertedCount: number;
 }
 
@@ -58,14 +61,14 @@ function GridHead({ columns, order, setOrder, width, tracks }: HeadProps) {
   );
 }
 
-/** Message that another person has changed the edited cell; null if nobody has. */
+/** Returns a message if another person has changed the cell that this person edits; otherwise null. */
 function changedElsewhereText({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
   const [before, now] = [cellText(entry.data[column]), cellText(data[column])];
   if (isSaving || updatedAt === entry.updatedAt || now === before) return null;
   return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
 }
 
-/** Scrolls to the end after an entry was added in this page, even if the total arrives later. */
+/** Scrolls to the end of the grid after the person has added an entry. `total` may grow only later, with the next read of the entries. */
 function useScrollToEnd(
   insertedCount: number,
   total: number,
@@ -79,7 +82,7 @@ function useScrollToEnd(
     if (total > lastSeen.current.total) lastSeen.current = { inserted: insertedCount, total };
   }, [insertedCount, total, virtualizer]);
   useEffect(() => {
-    // Entries that other people add do not move the grid.
+    // Entries that other people add must not scroll the grid.
     if (insertedCount === lastSeen.current.inserted) lastSeen.current.total = total;
   }, [insertedCount, total]);
 }
@@ -92,14 +95,14 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
   const rangeExtractor = useCallback(
     (range: Range) => {
       const indexes = defaultRangeExtractor(range);
-      // The typed text is kept while the cell is scrolled out of sight.
+      // The row of the edited cell stays rendered when it is scrolled out of sight. Otherwise the typed text would be lost.
       if (editedIndex === null || editedIndex >= range.count || indexes.includes(editedIndex)) return indexes;
       return [...indexes, editedIndex].sort((a, b) => a - b);
     },
     [editedIndex],
   );
   const virtualizer = useVirtualizer({
-    // The edited cell keeps its row when other people delete entries.
+    // If other people delete entries, the list still contains enough rows for the edited cell.
     count: Math.max(entries.total ?? 0, editedIndex === null ? 0 : editedIndex + 1),
     getScrollElement: () => scrollBox.current,
     estimateSize: () => ROW_PIXELS,

@@ -1,6 +1,4 @@
-/**
- * Row of the grid of entries, whose cells can be edited in place. It keeps no state, because rows are unmounted when the person scrolls.
- */
+/** Row of the grid of entries. A person can edit its cells in place. The row has no React state, because scrolling unmounts rows. */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
 import { type KeyboardEvent, memo } from "react";
@@ -9,7 +7,7 @@ import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
 import { type CellEdit, type CellFault, type CellFunctions, cellText } from "./use-cell-edit.js";
 
-/** Row number of the first entry for assistive technology; the header is row 1. */
+/** Row number of the first entry for screen readers. The header is row 1. */
 const FIRST_ENTRY_ROW = 2;
 
 interface CellProps {
@@ -17,7 +15,7 @@ interface CellProps {
   text: string;
   isTyped: boolean;
   fault: string | null;
-  /** Functions that edit a cell; null for people who may only read. */
+  /** Starts to edit this cell; null for people who may only read. */
   beginEdit: (() => void) | null;
   acts: CellFunctions;
 }
@@ -30,13 +28,13 @@ function EntryCell({ column, text, isTyped, fault, beginEdit, acts }: CellProps)
     const box = input.parentElement!;
     if (event.key === "Enter") acts.finish();
     else acts.leaveCell();
-    // The button that replaces the input receives the focus.
+    // The input is replaced by a button, which receives the focus.
     (box.firstElementChild as HTMLElement).focus();
   };
   if (isTyped) {
     return (
       <input
-        // biome-ignore lint/a11y/noAutofocus: the person has opened the cell in order to type
+        // biome-ignore lint/a11y/noAutofocus: the person has opened the cell to type in it
         autoFocus
         className="cell mono"
         aria-label={column}
@@ -62,22 +60,22 @@ function EntryCell({ column, text, isTyped, fault, beginEdit, acts }: CellProps)
 }
 
 interface RowProps {
-  /** The entry; undefined while it is loaded. */
+  /** Entry of this row; undefined until it is loaded. */
   entry: Entry | undefined;
   index: number;
   columns: readonly string[];
   start: number;
   width: number;
-  /** CSS grid tracks of the row's columns. */
+  /** Widths of the columns, as a value of the CSS property `grid-template-columns`. */
   tracks: string;
-  /** The edited cell; null if it is in another row. */
+  /** State of the cell that the person edits; null if no cell of this row is edited. */
   edit: CellEdit | null;
   fault: CellFault | null;
   acts: CellFunctions;
   remove: (entry: Entry) => Promise<void>;
 }
 
-/** Memoized: a row renders only when its own props change. */
+/** Memoized, so that React renders a row only when the row's own props change. */
 export const EntryRow = memo(function EntryRow(props: RowProps) {
   const { entry, index, columns, start, width, tracks, edit, fault, acts, remove } = props;
   const isEditor = mayEdit(useRole());

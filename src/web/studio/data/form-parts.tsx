@@ -1,4 +1,4 @@
-/** Parts that the forms of a data source share: cards for items, column inputs, and rows with tests of columns. */
+/** Parts that the forms of a data source share: cards for list items, inputs for column names, and rows with conditions on columns. */
 import ArrowDown from "lucide-react/icons/arrow-down";
 import ArrowUp from "lucide-react/icons/arrow-up";
 import Plus from "lucide-react/icons/plus";
@@ -11,22 +11,22 @@ import { useFormRows } from "./use-rows.js";
 
 const ICON_PIXELS = 14;
 
-/** Props of a form whose value can also be edited as JSON. */
+/** Props of a form for a list of items. The same list can also be edited as JSON. */
 export interface ListFormProps<Item> {
   value: Item[];
   change: (value: Item[]) => void;
   columns: readonly string[];
-  /** Returns the error message of the item at this index, or null. */
+  /** Returns the service's error message for the item at this index, or null if it has none. */
   faultAt: (index: number) => string | null;
 }
 
 interface CardProps<Item> extends ListFormProps<Item> {
   index: number;
-  /** Name of one item, such as "Rule". */
+  /** Name of the kind of item, such as "Rule". */
   noun: string;
   summary: string;
   isOff?: boolean;
-  /** True if the order of the items matters. */
+  /** True if the order of the items matters, so that the person can move them. */
   isOrdered?: boolean;
   children: ReactNode;
 }
@@ -88,7 +88,7 @@ interface ChecksProps {
   choose: (chosen: string[]) => void;
 }
 
-/** Check boxes for a set of words. A chosen word that is not an option gets a check box too. */
+/** Check boxes for a set of words. A chosen word that is not in `options` gets a check box too, so that it is not lost. */
 export function CheckBoxes({ label, options, chosen, choose }: ChecksProps) {
   const knownValues = options.map(([value]) => value);
   const otherOptions = chosen.filter((value) => !knownValues.includes(value)).map((value) => [value, value] as const);
@@ -124,7 +124,7 @@ interface ColumnInputProps {
   change: (value: string) => void;
 }
 
-/** Text field for a column. It suggests existing columns and accepts other names. */
+/** Text field for the name of a column. It suggests existing columns and accepts other names. */
 export function ColumnInput({ label, value, columns, change }: ColumnInputProps) {
   const id = useId();
   return (
@@ -148,7 +148,7 @@ export function ColumnInput({ label, value, columns, change }: ColumnInputProps)
 
 interface TestFieldsProps {
   row: TestRow;
-  /** Number of the row, counted from 1. */
+  /** Number of the row in labels, counted from 1. */
   number: number;
   columns: readonly string[];
   put: (part: Partial<TestRow>) => void;
@@ -189,9 +189,9 @@ interface TestRowsProps {
   label: string;
   rows: TestRow[];
   columns: readonly string[];
-  /** Row that the button "Add" appends. */
+  /** Row that the button "Add a condition" appends. */
   fresh: TestRow;
-  /** True if the value is an object with one field for each column and comparison. */
+  /** True if the conditions are stored as one object. Two rows with the same column and comparison are then an error. */
   isObject?: boolean;
   change: (rows: TestRow[]) => void;
 }
@@ -215,7 +215,7 @@ export function TestRows({ label, rows: stored, columns, fresh, isObject = false
       <legend>{label}</legend>
       {rows.map((row, at) => (
         <TestFields
-          // biome-ignore lint/suspicious/noArrayIndexKey: a row is named by its position while its column is typed
+          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other identity while the person types its column
           key={at}
           row={row}
           number={at + 1}

@@ -1,4 +1,4 @@
-/** Form for the hooks of a data source: changes of values, e-mails and text messages. definition-field.tsx also shows the value as JSON. */
+/** Form for the hooks of a data source: changed values, e-mails and text messages. definition-field.tsx can show the same hooks as JSON. */
 import { useId } from "react";
 import { isHookValue, type OperationsRow } from "./draft-rows.js";
 import { CheckBoxes, ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
@@ -6,7 +6,7 @@ import { useFormRows } from "./use-rows.js";
 
 type OperationsByColumn = Record<string, string[]>;
 
-/** Hook as the form edits it. It keeps fields that the form does not show. */
+/** Hook as the form edits it. The form keeps fields that it does not show. */
 export interface HookDraft {
   type: "operations" | "email" | "sms";
   runOn: string[];
@@ -39,7 +39,7 @@ const HOOK_KIND_LABELS: Readonly<Record<HookDraft["type"], string>> = {
   sms: "Send a text message",
 };
 
-/** True if the form can show the value without losing parts of it. */
+/** True if the form can show these hooks without losing parts of them. */
 export const isHookList = (value: unknown): value is HookDraft[] => isHookValue(value);
 
 function OperationsFields({ hook, columns, put: changeHook }: PartProps) {
@@ -53,7 +53,7 @@ function OperationsFields({ hook, columns, put: changeHook }: PartProps) {
   return (
     <>
       {rows.map(([column, operations], at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a row is named by its position while its column is typed
+        // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other identity while the person types its column
         <div key={at} className="row wrap">
           <ColumnInput
             label={`Column ${at + 1}`}
@@ -176,7 +176,7 @@ export function HooksForm(form: HooksFormProps) {
     <div className="item-cards">
       {value.length === 0 && <p className="hint">No hooks: values are stored as they are written.</p>}
       {value.map((_, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: hooks are identified by their position
+        // biome-ignore lint/suspicious/noArrayIndexKey: the position of a hook identifies it
         <HookCard key={index} {...form} index={index} />
       ))}
       <label className="field">

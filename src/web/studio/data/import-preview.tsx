@@ -1,8 +1,11 @@
-/** Preview of a CSV: its first rows as the service would read them, with a type for each column that the person can change. */
+/** Preview of a CSV file: its first rows as the service would read them, and a type for each column, which the person can change. */
 import { CsvParser, detectDelimiter, SAMPLE_CHARACTERS } from "../../../rules/csv.js";
 import { CELL_FORMS, CELL_TYPES, type CellType, cellValue, detectType } from "../../../rules/csv-types.js";
 
-/** Number of bytes that contain the characters from which the service detects the delimiter. */
+/**
+ * Number of bytes at the start of the file that are read. They contain at least SAMPLE_CHARACTERS characters, from which the service
+ * detects the delimiter.
+ */
 const PREVIEW_BYTES = 4 * SAMPLE_CHARACTERS;
 const PREVIEW_ROWS = 5;
 
@@ -19,11 +22,11 @@ export interface CsvPreview {
   columns: string[];
   rows: string[][];
   delimiter: string;
-  /** Suggested type by column, detected from the first rows. */
+  /** Suggested type of each column, detected from the first rows of the file. */
   detected: ColumnTypes;
 }
 
-/** Reads the first rows of a CSV. Returns null for other files. */
+/** Reads the first rows of a CSV file. Returns null for a file of another format. @param delimiter null to detect the delimiter */
 export async function readPreview(file: File, delimiter: string | null): Promise<CsvPreview | null> {
   if (!/\.csv$/i.test(file.name) && file.type !== "text/csv") return null;
   const text = (await file.slice(0, PREVIEW_BYTES).text()).slice(0, SAMPLE_CHARACTERS);
@@ -43,7 +46,7 @@ export async function readPreview(file: File, delimiter: string | null): Promise
       detected: Object.fromEntries(detected),
     };
   } catch {
-    // The CSV has an invalid row, which the service reports when the file is sent. The preview is empty.
+    // The file contains an invalid row. The preview stays empty, and the service reports the row when the person sends the file.
     return { columns: [], rows: [], delimiter: usedDelimiter, detected: {} };
   }
 }
@@ -70,7 +73,7 @@ export function PreviewTable({ preview: { columns, rows }, types, choose }: Prev
         <thead>
           <tr>
             {columns.map((column, at) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: names can repeat until the service rejects them
+              // biome-ignore lint/suspicious/noArrayIndexKey: names of columns can repeat until the service rejects the file
               <th key={at} scope="col">
                 {column}
                 <select
@@ -90,10 +93,10 @@ export function PreviewTable({ preview: { columns, rows }, types, choose }: Prev
         </thead>
         <tbody>
           {rows.map((row, at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the rows of a preview do not move
+            // biome-ignore lint/suspicious/noArrayIndexKey: the rows of a preview never change their order
             <tr key={at}>
               {columns.map((column, cell) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: the cells of a row do not move
+                // biome-ignore lint/suspicious/noArrayIndexKey: the cells of a row never change their order
                 <PreviewCell key={cell} cell={row[cell] ?? ""} type={types[column]!} />
               ))}
             </tr>
@@ -104,7 +107,7 @@ export function PreviewTable({ preview: { columns, rows }, types, choose }: Prev
   );
 }
 
-/** Returns the types of the columns that the entries contain. Columns without a text, a number or a boolean are left out. */
+/** Detects the types of columns from the values of entries. Leaves out columns without a text, a number or a boolean. */
 export function detectEntryTypes(entries: readonly { data: unknown }[]): ColumnTypes {
   const types: Record<string, CellType> = {};
   for (const { data } of entries) {

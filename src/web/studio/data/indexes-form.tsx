@@ -1,4 +1,4 @@
-/** Form for the indexes of a data source. definition-field.tsx also shows the value as JSON. */
+/** Form for the indexes of a data source. definition-field.tsx can show the same indexes as JSON. */
 import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
 import { ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
@@ -8,13 +8,13 @@ interface FullIndex {
   unique?: boolean;
 }
 
-/** Index as the service accepts it: one column, several columns, or columns with options. */
+/** Index in each notation that the service accepts: one column, a list of columns, or an object with columns and options. */
 export type IndexDraft = string | string[] | FullIndex;
 
 const isNameList = (value: unknown): boolean =>
   Array.isArray(value) && value.every((element) => typeof element === "string");
 
-/** True if the form can show the value without losing parts of it. */
+/** True if the form can show these indexes without losing parts of them. */
 export function isIndexList(value: unknown): value is IndexDraft[] {
   if (!Array.isArray(value)) return false;
   return value.every((element: unknown) => {
@@ -28,7 +28,7 @@ function toFullIndex(index: IndexDraft): FullIndex {
   return Array.isArray(index) ? { columns: index } : index;
 }
 
-/** Returns the shortest form of an index, which is the form that the service stores. */
+/** Returns the shortest notation of an index. The service stores indexes in this notation too. */
 function toShortestIndex(index: FullIndex): IndexDraft {
   if (index.unique) return index;
   return index.columns.length === 1 ? index.columns[0]! : index.columns;
@@ -47,7 +47,7 @@ function IndexCard({ index, ...form }: IndexesFormProps & { index: number }) {
     <ItemCard noun="Index" summary={summary} {...form} index={index}>
       <div className="row wrap">
         {columns.map((column, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the columns of an index are identified by their position
+          // biome-ignore lint/suspicious/noArrayIndexKey: the position of a column in an index identifies it
           <span key={at} className="row">
             <ColumnInput
               label={`Column ${at + 1}`}
@@ -85,7 +85,7 @@ export function IndexesForm(form: IndexesFormProps) {
     <div className="item-cards">
       {value.length === 0 && <p className="hint">No indexes: a query reads all entries.</p>}
       {value.map((_, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: indexes are identified by their position
+        // biome-ignore lint/suspicious/noArrayIndexKey: the position of an index identifies it
         <IndexCard key={index} {...form} index={index} />
       ))}
       <p>

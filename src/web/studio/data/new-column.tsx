@@ -1,4 +1,4 @@
-/** Form that adds a column to the grid of entries. The service stores the column when a person writes a cell of it. */
+/** Form that adds an empty column to the grid of entries. The service stores the column only when the person writes a value into it. */
 import { type FormEvent, useState } from "react";
 
 interface NewColumnProps {
@@ -24,7 +24,7 @@ export function NewColumn({ columns, add }: NewColumnProps) {
   return (
     <form className="row" onSubmit={submit} onKeyDown={(event) => event.key === "Escape" && setName(null)}>
       <input
-        // biome-ignore lint/a11y/noAutofocus: this field replaces the button that the person has pressed
+        // biome-ignore lint/a11y/noAutofocus: this field replaces the button that the person has just pressed
         autoFocus
         aria-label="Name of the new column"
         aria-invalid={isNameTaken}

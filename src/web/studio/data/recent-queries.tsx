@@ -1,5 +1,5 @@
 /**
- * List of recent kinds of queries of a data source, with the index that each uses or could use. Shows columns and operators, never values.
+ * List of recent queries of a data source, with the index that each query uses or could use. Shows columns and operators, but no values.
  */
 import { keepPreviousData } from "@tanstack/react-query";
 import { ListRecentQueries, type ListRecentQueriesQuery } from "../documents.js";
@@ -12,7 +12,7 @@ type RecentQuery = ListRecentQueriesQuery["queries"][number];
 interface RecentQueriesProps {
   appId: number;
   source: DataSource;
-  /** Adds an index of these columns to the stored indexes. */
+  /** Adds an index of these columns to the stored indexes of the data source. */
   onAdd: (columns: string[]) => void;
 }
 
@@ -42,7 +42,7 @@ function Row({ query, onAdd }: { query: RecentQuery } & Pick<RecentQueriesProps,
 }
 
 export function RecentQueries({ appId, source: { id, updatedAt }, onAdd }: RecentQueriesProps) {
-  // Read again after a change of the indexes, because queries may then use another index.
+  // Read again when the data source changes, because a new index may speed up these queries.
   const { value, fault, reload } = useResource({
     ...queryOf(ListRecentQueries, { appId, id }, updatedAt),
     placeholderData: keepPreviousData,

@@ -1,6 +1,6 @@
 /**
- * Hook for the cell that is edited in the grid of entries, and for the last change that the service has rejected. Converts the cell's text
- * to a value.
+ * Hook for the cell that the person edits in the grid of entries, and for the last change that the service rejected. Converts the typed
+ * text to a value.
  */
 import { useCallback, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
@@ -8,7 +8,7 @@ import type { Entry } from "../shared/model.js";
 import type { Entries } from "./use-entries.js";
 
 export interface CellEdit {
-  /** Entry as it was when the person began to edit. The service rejects the change if the entry has changed since then. */
+  /** Entry as it was when the person began to edit. The service rejects the save if the entry has changed since. */
   entry: Entry;
   index: number;
   column: string;
@@ -25,7 +25,10 @@ export interface CellFault {
 export const cellText = (value: unknown): string =>
   value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
 
-/** Converts typed text to a value. If the cell contained a string, the text is stored unchanged; otherwise it is parsed as JSON if possible. */
+/**
+ * Converts typed text to a value. If the cell contained a string, the text is the value. Otherwise the text is parsed as JSON, or is the
+ * value if it is not JSON.
+ */
 function parseCellText(text: string, before: unknown): unknown {
   if (typeof before === "string") return text;
   try {
@@ -35,11 +38,11 @@ function parseCellText(text: string, before: unknown): unknown {
   }
 }
 
-/** Functions that cells call. The object stays the same while the grid is mounted. */
+/** Functions that the cells of the grid call. The object stays the same while the grid is mounted, so that it causes no renders. */
 export interface CellFunctions {
   beginEdit(entry: Entry, index: number, column: string): void;
   type(text: string): void;
-  /** Saves the typed text. */
+  /** Saves the typed text and ends the editing of the cell. */
   finish(): void;
   leaveCell(): void;
 }
@@ -51,7 +54,7 @@ export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) 
 
   const change = useCallback((next: CellEdit | null) => {
     current.current = next;
-    // The cell must be in the document again before it can receive the focus.
+    // React must render the cell at once, because only an element in the document can receive the focus.
     flushSync(() => setEdit(next));
   }, []);
   const save = useCallback(
@@ -60,12 +63,12 @@ export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) 
       if (text === cellText(before)) return change(null);
       const saving = { entry, index, column, text, isSaving: true };
       change(saving);
-      // Uses the loaded state of the entry, so that the save succeeds although another cell of the entry was changed meanwhile.
+      // Sends the entry's latest loaded time of change. So the save succeeds even if another cell of this entry was changed meanwhile.
       const now = find(entry.id)?.entry ?? entry;
       const base = cellText(now.data[column]) === cellText(before) ? now : entry;
       const message = await update(base, { [column]: parseCellText(text, before) });
       setFault(message === null ? null : { entryId: entry.id, column, message });
-      // The person may edit another cell by now.
+      // The person may have begun to edit another cell while the save was sent.
       if (current.current === saving) change(null);
     },
     [change, update, find],

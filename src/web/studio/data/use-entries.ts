@@ -1,4 +1,4 @@
-/** Hook for the entries of a data source in a grid: their total number, and the visible entries, which are loaded in pages. */
+/** Hook for the entries of a data source in a grid: their total number, and the visible entries, which it loads page by page. */
 import { useCallback, useMemo, useRef, useState } from "react";
 import { DeleteEntry, FindEntries, FollowEntries, InsertEntry, UpdateEntry } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
@@ -8,11 +8,11 @@ import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
 const PAGE_SIZE = 200;
-/** Maximum number of concurrent page requests. Pages that the person only scrolls past are not requested. */
+/** Maximum number of concurrent page requests. The pages of rows that a person only scrolls past are then not requested. */
 const MAX_CONCURRENT_PAGES = 2;
-/** Maximum number of loaded pages. Above it, the page that was loaded first is removed. */
+/** Maximum number of loaded pages. If there are more, the page that was loaded first is removed. */
 const MAX_LOADED_PAGES = 50;
-/** Changes that arrive within this time cause one read. */
+/** Time in which several changes by other people cause only one read. */
 const COLLECT_CHANGES_MS = 500;
 
 export interface EntryOrder {
@@ -26,16 +26,16 @@ export interface LoadedEntry {
 }
 
 export interface Entries {
-  /** Number of entries; null while they are counted for the first time. */
+  /** Number of entries that match; null until they are counted for the first time. */
   total: number | null;
-  /** Returns the entry at this position; undefined while its page is loaded. */
+  /** Returns the entry at this position in the grid, or undefined if its page is not loaded. */
   at(index: number): Entry | undefined;
-  /** Returns the last loaded state of the entry, if its page is loaded. */
+  /** Returns the entry with this ID as it was last loaded, or undefined if its page is not loaded. */
   find(id: number): LoadedEntry | undefined;
-  /** Loads the entries of this range that are not loaded yet. */
+  /** Tells the hook which rows are visible, by their first and last index. The hook loads the missing ones. */
   show(from: number, to: number): void;
   fault: ApiError | null;
-  /** Inserts an empty entry. @returns the error message, or null if it was inserted */
+  /** Inserts an empty entry. Returns the error message, or null if the service has inserted the entry. */
   insert(): Promise<string | null>;
   update(entry: Entry, data: Record<string, unknown>): Promise<string | null>;
   remove(entry: Entry): Promise<string | null>;
@@ -49,7 +49,7 @@ interface Options {
   order: EntryOrder | null;
 }
 
-/** Returns the path of a column. A dot in the column's name does not separate two steps of the path. */
+/** Returns the path of a column in queries. A dot in the column's name is escaped, because dots separate the steps of a path. */
 export const pathOf = (column: string): string => `data.${column.replaceAll(".", "\\.")}`;
 
 interface FoundEntries {
@@ -59,15 +59,19 @@ interface FoundEntries {
 
 type Pages = ReturnType<typeof createPages>;
 
-/** Loaded and pending pages of one list. `onRead` receives each page or its error. */
+/**
+ * Creates a cache of the pages of one list of entries.
+ * @param read requests a page by its number
+ * @param onRead receives each page that was read, or the error of the read
+ */
 function createPages(
   read: (page: number) => Promise<FoundEntries>,
   onRead: (outcome: FoundEntries | ApiError) => void,
 ) {
   const loadedPages = new Map<number, Entry[]>();
-  /** Pages requested since the last change. Other loaded pages may be outdated; they are shown until they are read again. */
+  /** Pages requested since the last change of an entry. Other loaded pages may be outdated; they are shown until they are read again. */
   const requestedPages = new Set<number>();
-  /** Pages whose request failed. They are requested again when the person scrolls to them. */
+  /** Pages whose request failed. They are requested again when the visible rows change. */
   const refused = new Set<number>();
   const pendingLoads = new Set<Promise<void>>();
   let turn = 0;
@@ -92,7 +96,7 @@ function createPages(
     onRead(outcome);
   }
 
-  /** Starts the reads of visible pages that are missing. A read that ends starts the next one. */
+  /** Requests the visible pages that are not loaded, at most MAX_CONCURRENT_PAGES at a time. The end of a request starts the next one. */
   function loadVisiblePages(): void {
     for (
       let page = Math.floor(visibleRange.from / PAGE_SIZE);
@@ -128,7 +132,7 @@ function createPages(
       requestedPages.clear();
       refused.clear();
       loadVisiblePages();
-      // Waits for all reads, because reads that started before the change can delay the new reads.
+      // Waits for all pending requests, because earlier requests can delay the new ones.
       while (pendingLoads.size > 0) await Promise.all(pendingLoads);
     }),
   };
@@ -163,7 +167,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
   }, [api, appId, shape]);
   shownPages.current = pages;
 
-  // This query stores no entries. It only determines when the pages are read again.
+  // This query stores no entries. It only uses the query cache to determine when the visible pages are read again.
   const { reload } = useResource({
     queryKey: ["entries", appId, id],
     async queryFn() {
@@ -188,7 +192,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
       } catch (error) {
         const { status, message } = asApiError(error);
         if (status !== "ENTRY_CHANGED") return message;
-        // The stored entry is shown, and the message asks the person to enter the value again.
+        // Loads the entry as it is stored now. The message asks the person to enter the value again.
         await pages.reload();
         return "Not saved: someone else changed this entry. The table now shows the current value.";
       }
@@ -200,7 +204,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
     () => ({
       insert: () => write(api.request(InsertEntry, { appId, id, data: {} })),
       update: ({ id: entryId, updatedAt: ifUpdatedAt }, data) =>
-        // The entry is wrapped in `data`, so that a column with the name "data" is not taken for the wrapper.
+        // The fields are wrapped in "data", so that a column with the name "data" is not mistaken for the wrapper.
         write(api.request(UpdateEntry, { appId, id, entryId, data: { data }, ifUpdatedAt })),
       remove: ({ id: entryId, updatedAt: ifUpdatedAt }) =>
         write(api.request(DeleteEntry, { appId, id, entryId, ifUpdatedAt })),

@@ -1,18 +1,27 @@
-/** Hook for rows of a form. Rows with a fault, such as two equal keys, are shown with a message and are not part of the form's value. */
+/**
+ * Hook for the rows of a form. Rows with an error, such as two rows with the same key, are shown with a message but are not part of the
+ * form's value.
+ */
 import { createContext, useContext, useEffect, useState } from "react";
 import { findDuplicate } from "./draft-rows.js";
 
-/** Changes the number of row lists that contain a fault. The form saves only when it is 0. */
+/**
+ * Counts the lists of rows that contain an error: call it with 1 for a new error and with -1 when it is gone. The form can be saved only if
+ * there is none.
+ */
 export const FaultyListsContext = createContext<(change: 1 | -1) => void>(() => undefined);
 
 interface RowsOptions<Row> {
-  /** Rows that the value contains. */
+  /** Rows of the form's current value. */
   rows: Row[];
-  /** Returns the key of a row in the value; null if rows may be equal. */
+  /** Returns the key under which a row is stored. Null if rows may have equal keys. */
   keyOf: ((row: Row) => string) | null;
-  /** Returns a message about rows that cannot be written, or null. */
+  /** Returns an error message if the rows cannot be stored, otherwise null. */
   check?: (rows: Row[]) => string | null;
-  /** Returns the rows as they are after they were written to the value and read back, to detect changes from elsewhere. */
+  /**
+   * Returns the rows as they are after they were stored and read again. The hook compares them with later values, to detect changes from
+   * elsewhere.
+   */
   read: (rows: Row[]) => Row[];
   write: (rows: Row[]) => void;
 }

@@ -1,4 +1,4 @@
-/** Text of a field after the person has stopped typing. */
+/** Hook that returns the text of a field when the person has stopped typing for TYPED_MS. */
 import { useEffect, useState } from "react";
 
 const TYPED_MS = 250;

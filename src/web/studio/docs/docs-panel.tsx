@@ -1,4 +1,6 @@
-/** Side panel with pages of the documentation, beside the page that they explain. It is loaded when a person first opens it. */
+/**
+ * Side panel with pages of the documentation, beside the page of Studio that they explain. Its code is loaded when a person first opens it.
+ */
 import * as Dialog from "@radix-ui/react-dialog";
 import ExternalLink from "lucide-react/icons/external-link";
 import X from "lucide-react/icons/x";
@@ -11,7 +13,7 @@ const ICON_PIXELS = 16;
 
 interface ContentProps {
   page: DocsPage;
-  /** Section to show; empty for the top of the page. */
+  /** Section to scroll to, as the fragment of a URL with "#"; empty for the top of the page. */
   hash: string;
   open: (path: string) => void;
 }
@@ -21,7 +23,7 @@ function DocsContent({ page, hash, open }: ContentProps) {
   useEffect(() => {
     contentBox.current?.replaceChildren(...page.nodes);
   }, [page]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each page scrolls to its section
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new page scrolls to its section even if the section has the same name
   useEffect(() => {
     const section = hash === "" ? null : contentBox.current?.querySelector(`[id="${CSS.escape(hash.slice(1))}"]`);
     if (section) section.scrollIntoView();
@@ -37,7 +39,7 @@ function DocsContent({ page, hash, open }: ContentProps) {
     else open(path);
   };
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the links in it take the keys
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the links in this element handle the keys
     // biome-ignore lint/a11y/noStaticElementInteractions: the links in it take the keys
     <div ref={contentBox} className="docs-text" onClick={onClick} />
   );
@@ -79,14 +81,14 @@ function useDocsPage(path: string, appId: number) {
 }
 
 interface DocsPanelProps {
-  /** Path of a page, with its section as the fragment. */
+  /** Path of a documentation page, with a section as its fragment. */
   address: string;
   appId: number;
   open: (address: string) => void;
   close: () => void;
 }
 
-/** Returns the focus to the element that opened the panel, because the dialog library does this for modal dialogs only. */
+/** Returns the focus to the element that opened the panel. The dialog library does this only for modal dialogs. */
 function useFocusReturn(): void {
   const [before] = useState(() => document.activeElement);
   useEffect(() => {
@@ -103,7 +105,7 @@ export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
   const { page, fault } = useDocsPage(path, appId);
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState<DocsHit[] | null>(null);
-  /** Number of the last search or opened page. Results of an earlier search are ignored. */
+  /** Number of searches and page changes so far. The result of a search is ignored if a newer step has begun. */
   const latestStep = useRef(0);
   const openPage = (next: string) => {
     latestStep.current += 1;
@@ -127,7 +129,7 @@ export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
             event.preventDefault();
             (event.currentTarget as HTMLElement).querySelector<HTMLElement>(".docs-body")?.focus();
           }}
-          // The person can use the page beside the panel.
+          // A click outside must not close the panel, because the person can use the page beside it.
           onInteractOutside={(event) => event.preventDefault()}
         >
           <div className="docs-head">

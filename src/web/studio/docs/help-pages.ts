@@ -1,4 +1,4 @@
-/** Documentation page that the "?" button opens on each page of Studio. Add a row for a new page. */
+/** Table of the documentation page that the button "?" opens for each page of Studio. Add a row for a new page. */
 import { type AppPart, isAppPart, type View } from "../shell/views.js";
 
 const VIEW_HELP_PATHS: Readonly<Record<Exclude<View, "app">, string>> = {
@@ -31,7 +31,7 @@ const APP_PART_HELP_PATHS: Readonly<Record<AppPart, string>> = {
   transfer: "reference/manifest",
 };
 
-/** Returns the path of the documentation page for an open page of Studio. */
+/** Returns the path of the documentation page that explains a page of Studio. */
 export function findHelpPath(view: View, item: string | null): string {
   if (view !== "app") return `/docs/${VIEW_HELP_PATHS[view]}`;
   return `/docs/${APP_PART_HELP_PATHS[isAppPart(item) ? item : "general"]}`;

@@ -1,9 +1,9 @@
-/** Reads pages and search results of the documentation that this service serves. */
+/** Reads pages and search results of the documentation, which the service itself serves. */
 import { addCopyButtons } from "../../docs/copy-button.js";
 import { serviceAddress } from "../../service-address.js";
 import { ApiError } from "../shared/api.js";
 
-/** A documentation page, ready to be shown. */
+/** Content of a documentation page that the panel can insert into the document. */
 export interface DocsPage {
   title: string;
   nodes: Node[];
@@ -17,24 +17,24 @@ async function readMainElement(path: string): Promise<HTMLElement> {
   return main;
 }
 
-/** Inserts the reader's app ID into examples. The service has already inserted its own URL. */
+/** Replaces the placeholder of the app ID in the examples by the ID of the open app. The service has already inserted its own URL. */
 function insertAppId(main: HTMLElement, appId: number): void {
   for (const code of main.querySelectorAll("pre code")) {
     const text = code.textContent ?? "";
     const filledText = text
       .replaceAll(/\bSVC_APP=1\b/g, `SVC_APP=${appId}`)
       .replaceAll(/\/apps\/1\b/g, `/apps/${appId}`);
-    // Examples without changes keep the elements of their syntax highlighting.
+    // An example without placeholders keeps its elements for syntax highlighting.
     if (filledText !== text) code.textContent = filledText;
   }
 }
 
-/** Reads a page of the documentation. @throws ApiError */
+/** Reads a page of the documentation and prepares it for the panel. @throws ApiError if there is no such page */
 export async function readDocsPage(path: string, appId: number): Promise<DocsPage> {
   const main = await readMainElement(path);
   insertAppId(main, appId);
   const content = document.importNode(main, true);
-  // Removes the links in headings that lead to the headings themselves.
+  // Removes the links in headings that lead to the heading itself.
   for (const link of content.querySelectorAll(":is(h1, h2, h3, h4) > a[href^='#']")) link.remove();
   addCopyButtons(content);
   const heading = content.querySelector("h1");
@@ -45,11 +45,11 @@ export async function readDocsPage(path: string, appId: number): Promise<DocsPag
 
 export interface DocsHit {
   name: string;
-  /** Path of the page, with its section as the fragment. */
+  /** Path of a documentation page, with a section as its fragment. */
   path: string;
 }
 
-/** Returns the path of a documentation page within the service; null for other URLs. */
+/** Returns the path of a documentation page of this service. Returns null if the URL leads elsewhere. */
 export function toDocsPath(address: URL): string | null {
   const base = serviceAddress("/docs").pathname;
   const isDocs =

@@ -1,4 +1,4 @@
-/** State of the documentation panel: which page is open, and the function that opens one. */
+/** Hook with the state of the documentation panel: the open page, and the function that opens a page. */
 import { lazy, Suspense, useCallback, useState } from "react";
 import { withLoadError } from "../shell/load-error.js";
 import { PageBoundary } from "../shell/page-boundary.js";

@@ -1,4 +1,4 @@
-/** Checklist for a new app. A step is done when the service has the data that it asks for; nobody ticks steps by hand. */
+/** Checklist for a new app. Each step is done as soon as the service has the data for it; the person cannot tick a step by hand. */
 import Circle from "lucide-react/icons/circle";
 import CircleCheck from "lucide-react/icons/circle-check";
 import type { ActionList, App } from "../shared/model.js";
@@ -14,7 +14,7 @@ interface ChecklistStep {
 
 const AUTOMATIC_TRIGGERS = ["schedule", "http", "log", "analytics"];
 
-/** Returns the steps in the order in which a new user does them. */
+/** Returns the steps of the checklist, in the order in which a new user does them. */
 function createSteps(app: App, list: ActionList, { anyRun, watch }: HomeData): ChecklistStep[] {
   const hasAutomaticTrigger = list.actions.some(({ triggers }) =>
     triggers.some(({ trigger }) => AUTOMATIC_TRIGGERS.includes(trigger)),

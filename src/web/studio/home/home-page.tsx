@@ -34,7 +34,7 @@ function HomeCard({ id, title, more, children }: CardProps) {
   );
 }
 
-/** Returns the values of the last 24 hours, oldest first. Hours without runs are 0. */
+/** Returns the values of each of the last 24 hours, oldest first. An hour without runs has the value 0. */
 function valuesByHour(periods: HomeData["statistics"]["periods"]) {
   const now = Date.now();
   const hours = Array.from({ length: DAY_MS / HOUR_MS }, () => ({ runs: 0, failed: 0, p95: 0 }));

@@ -1,11 +1,11 @@
-/** Reads the data of Home. Studio starts the first read before its scripts are loaded (shell/start.ts). */
+/** Reads the data of the page Home. shell/start.ts starts the first read before the scripts of the page are loaded. */
 import type { Api } from "../shared/api.js";
 import { ReadHome, ReadHomeOfEditors, type ReadHomeOfEditorsQuery, type ReadHomeQuery } from "./documents.js";
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
 
 export interface HomeData extends ReadHomeQuery {
-  /** null for people who may not edit. */
+  /** Data that only editors may read, such as alerts; null for other people. */
   watch: ReadHomeOfEditorsQuery | null;
 }
 
@@ -21,10 +21,10 @@ async function requestHome(api: Api, appId: number, isEditor: boolean): Promise<
 
 let startedRead: { key: string; data: Promise<HomeData> } | null = null;
 
-/** Starts a read that the next `readHome` of the same app returns. */
+/** Starts to read the data of Home. The next call of `readHome` for the same app returns this data. */
 export function startHome(api: Api, appId: number, isEditor: boolean): void {
   const data = requestHome(api, appId, isEditor);
-  // `readHome` reports the failure.
+  // The caller of `readHome` handles the error.
   data.catch(() => undefined);
   startedRead = { key: `${appId} ${isEditor}`, data };
 }

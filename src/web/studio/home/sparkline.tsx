@@ -1,14 +1,14 @@
-/** Small line chart with one value per hour. The text beside it states the total. */
+/** Small line chart with one value per hour. The caller shows the total as text beside it. */
 
 interface SparklineProps {
-  /** Oldest first. */
+  /** Values of the chart, oldest first. */
   values: readonly number[];
   tone: "accent" | "bad" | "soft";
 }
 
 const CHART_WIDTH = 240;
 const CHART_HEIGHT = 40;
-/** Padding at the edges for the width of the line. */
+/** Padding at the edges of the chart, so that the width of the line is not cut off. */
 const EDGE_PADDING = 2;
 
 export function Sparkline({ values, tone }: SparklineProps) {

@@ -1,4 +1,4 @@
-/** Data of Home: failures, running and next runs, usage and alerts. Reads again at an interval and after each run. */
+/** Hook for the data of Home: failures, current and next runs, usage and alerts. Reads the data at an interval and after each run. */
 import type { Tail } from "../actions/use-actions.js";
 import type { Api } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
@@ -6,7 +6,7 @@ import { useResource } from "../shared/use-resource.js";
 import { readHome } from "./read-home.js";
 
 const READ_AGAIN_MS = 15_000;
-/** Runs that end together cause one read. */
+/** Time in which several ended runs cause only one read. */
 const GATHER_MS = 800;
 
 export function useHome(api: Api, appId: number, isEditor: boolean, { onEntry }: Tail) {

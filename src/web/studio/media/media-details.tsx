@@ -1,4 +1,4 @@
-/** Dialog for one file or folder: a preview, its properties, and buttons that rename, move, share and delete it. */
+/** Dialog for one file or folder: a preview, its properties, and buttons to rename, move, share and delete it. */
 import { type FormEvent, useEffect, useState } from "react";
 import { type Api, asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
@@ -9,7 +9,7 @@ import { useBytes } from "../shared/use-bytes.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import type { MediaItem, MediaState } from "./use-media.js";
 
-/** Maximum size of a file that is loaded for its preview. Larger videos can only be saved. */
+/** Maximum size of a sound or video file that the dialog loads as a preview. A larger file can only be downloaded. */
 const PREVIEW_MAX_BYTES = 64 * 1024 * 1024;
 const TEXT_MAX_BYTES = 64 * 1024;
 
@@ -23,7 +23,7 @@ function previewKindOf({ contentType, size, bytes }: MediaFile): PreviewKind {
   return contentType === "text/plain" && bytes <= TEXT_MAX_BYTES ? "text" : "none";
 }
 
-/** Returns the URL of a preview. The requested width is enough for the dialog. */
+/** Returns the URL of the preview, or null if there is none. Pictures are requested with the width of the dialog. */
 const previewUrl = ({ url }: MediaFile, shape: PreviewKind) =>
   shape === "none" ? null : shape === "picture" ? `${url}?width=1024&format=webp` : url;
 
@@ -45,7 +45,7 @@ function Preview({ api, file }: { api: Api; file: MediaFile }) {
   return shape === "sound" ? <audio src={url} controls /> : <video src={url} controls />;
 }
 
-/** Saves the file under its name, which its object URL does not contain. */
+/** Downloads the file under its name. The name must be given, because an object URL does not contain it. */
 async function saveFile(api: Api, file: MediaFile): Promise<void> {
   const href = URL.createObjectURL(await api.bytes(file.url));
   Object.assign(document.createElement("a"), { href, download: file.name }).click();
@@ -104,7 +104,7 @@ function FileActions({
   );
 }
 
-/** Returns the folders to which the item can be moved: parent folders, and folders beside it. */
+/** Returns the folders to which the file or folder can be moved: the parent folders, and the folders beside it. */
 function possibleFolders(
   listing: MediaListing,
   item: MediaItem,

@@ -1,4 +1,4 @@
-/** Tile of a folder or a file in the grid. A click or Enter opens it, Delete deletes it, and dragging moves it to a folder. */
+/** Tile of a folder or a file in the grid. A click or Enter opens it, Delete deletes it, and the person can drag it to a folder. */
 import type { DragEvent, KeyboardEvent, ReactNode } from "react";
 import type { Api } from "../shared/api.js";
 import { formatBytes } from "../shared/format.js";
@@ -6,7 +6,7 @@ import type { MediaFile, MediaFolder } from "../shared/model.js";
 import { useBytes, useNearView } from "../shared/use-bytes.js";
 import type { MediaItem } from "./use-media.js";
 
-/** Data type of a drag within the page. */
+/** MIME type of the dragged data, which marks files and folders that are dragged within this page. */
 const DRAG_TYPE = "application/x-svc-media";
 
 export const startDrag = (item: MediaItem) => (event: DragEvent) => {
@@ -19,7 +19,7 @@ export const readDraggedItem = (event: DragEvent): MediaItem | null => {
   return text === "" ? null : (JSON.parse(text) as MediaItem);
 };
 
-/** Returns event handlers for an element on which items can be dropped. */
+/** Returns event handlers for an element on which the person can drop a dragged file or folder. */
 export function createDropHandlers(drop: (item: MediaItem) => void) {
   return {
     onDragOver: (event: DragEvent) => {
@@ -39,7 +39,7 @@ const handleDeleteKey = (remove: () => void) => (event: KeyboardEvent) => {
   if (event.key === "Delete") remove();
 };
 
-/** Returns the kind of a file in a few letters. */
+/** Returns the kind of a file as a short text, such as "PDF". */
 function fileKind({ name, contentType }: MediaFile): string {
   const extension = /\.(\w{1,5})$/.exec(name)?.[1];
   return (extension ?? contentType.split("/")[1] ?? "file").toUpperCase().slice(0, 5);

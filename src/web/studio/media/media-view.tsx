@@ -1,4 +1,4 @@
-/** Page of the app's media: a folder as a grid on which files can be dropped, the path to it, and the current uploads. */
+/** Page of the app's media: a folder as a grid on which the person can drop files, the path to the folder, and the current uploads. */
 import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { MediaListing } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -44,7 +44,7 @@ function NewFolder({ create }: { create: MediaState["createFolder"] }) {
   const [isBusy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   const isOpen = name !== null;
-  // This field replaces the button that the person has pressed.
+  // This field replaces the button that had the focus, so the field receives the focus.
   useEffect(() => {
     if (isOpen) field.current?.focus();
   }, [isOpen]);
@@ -133,7 +133,7 @@ interface MediaViewProps extends Pick<PageProps, "api" | "appId" | "confirm" | "
   query: MediaQuery;
 }
 
-/** Keys of the URL's query: the search, and the file or folder whose details are open. */
+/** Query parameters in the URL: the search text, and the ID of the file or folder whose details are open. */
 interface MediaQuery {
   search?: string | undefined;
   file?: string | undefined;
@@ -146,7 +146,7 @@ function parseOpenItem({ file, folder }: MediaQuery): MediaItem | null {
   return folderId === null ? null : { kind: "folder", id: folderId };
 }
 
-/** Handles files that a person drags into the window. */
+/** Hook that uploads the files which a person drags into the window. */
 function useDropZone(send: MediaState["send"]) {
   const [over, setOver] = useState(false);
   const hasFiles = (event: DragEvent) => event.dataTransfer.types.includes("Files");

@@ -16,7 +16,7 @@ import { type Api, asApiError, refusalText } from "../shared/api.js";
 import type { MediaListing } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 
-/** A file of the listing, or a folder. */
+/** Reference to a file or a folder of the app's media. */
 export interface MediaItem {
   kind: "file" | "folder";
   id: number;
@@ -25,37 +25,37 @@ export interface MediaItem {
 export interface PendingUpload {
   key: number;
   name: string;
-  /** Sent part of the file, from 0 to 1. */
+  /** Fraction of the file that has been sent, from 0 to 1. */
   part: number;
-  /** Reason why the upload was refused; null while it is in progress. */
+  /** Reason why the service rejected the upload; null while the upload is in progress. */
   fault: string | null;
-  /** Cancels the upload, or removes a failed upload from the list. */
+  /** Cancels an upload in progress, or removes a failed upload from the list. */
   cancelUpload(): void;
 }
 
 export interface MediaState {
-  /** The listed folder; null while it is loaded for the first time. */
+  /** Content of the open folder; null until it is loaded for the first time. */
   listing: MediaListing | null;
   fault: string | null;
   sending: PendingUpload[];
   send(files: readonly File[]): void;
   createFolder(name: string): Promise<string | null>;
-  /** `rename`, `move` and `remove` return the error message if the service rejects the change, otherwise null. */
+  /** Renames a file or folder. Like `move` and `remove`, returns the service's error message, or null if the change succeeded. */
   rename(item: MediaItem, name: string): Promise<string | null>;
   move(item: MediaItem, folderId: number | null): Promise<string | null>;
   remove(item: MediaItem): Promise<string | null>;
-  /** Returns a link that anyone can read the file with, for a day. @throws ApiError */
+  /** Creates a link with which anyone can read the file for one day. @throws ApiError */
   link(fileId: number): Promise<string>;
 }
 
 let keys = 0;
 
-/** @param search part of a name, which is searched in all folders of the app; "" lists the folder */
+/** @param search part of a name to find in all folders of the app; "" lists the open folder instead */
 export function useMedia(api: Api, appId: number, folderId: number | null, search: string): MediaState {
   const { value, fault, reload } = useResource({
     ...queryOf(ListMedia, { appId, folderId: search ? null : folderId, name: search || null }),
     placeholderData: keepPreviousData,
-    // A link can open a file that an earlier listing does not contain.
+    // An older listing is not shown first, because a link may open a file that it does not contain.
     gcTime: 0,
   });
   const listing = value?.media ?? null;
@@ -105,13 +105,16 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
 
   const send = useCallback(
     async (files: readonly File[]) => {
-      // Uploads one file after the other, because browsers open few connections and the page needs some of them.
+      // Uploads one file at a time. Browsers open only a few connections, and the page needs some of them.
       for (const file of files) await sendOne(file);
     },
     [sendOne],
   );
 
-  /** Returns the GraphQL variables with the item's ID and its listed change time. The service rejects the change of a newer item. */
+  /**
+   * Returns the GraphQL variables that identify a file or folder, with its listed time of change. The service rejects the change if another
+   * person has changed it since.
+   */
   const variablesOf = ({ kind, id }: MediaItem) => {
     const mediaItem = (kind === "file" ? listing?.files : [...(listing?.folders ?? []), listing?.folder])?.find(
       (item) => item?.id === id,

@@ -1,4 +1,4 @@
-/** Fields of the e-mail server and the SMS provider of an app, and the settings in which they are stored. Pure functions. */
+/** Fields for the e-mail server and the SMS provider of an app, and the conversion of their values to a setting. Pure functions. */
 
 export type Channel = "email" | "sms";
 
@@ -10,7 +10,7 @@ interface DeliveryField {
   hint?: string;
   type?: "password" | "number" | "url";
   isRequired?: true;
-  /** Options of the field, with their labels. */
+  /** Values that the person can choose, with their labels. Missing if the field accepts any text. */
   options?: readonly (readonly [value: string, label: string])[];
 }
 
@@ -21,7 +21,7 @@ interface DeliveryKind {
 
 const WEBHOOK_SECRET_HINT = "Signs the provider's reports of bounces and complaints.";
 
-/** Kinds of delivery by name. An app uses one kind for e-mail and one for SMS. */
+/** Kinds of delivery by their names. An app uses one kind for e-mail and one kind for SMS. */
 export const DELIVERY_KINDS: Readonly<Record<Channel, Readonly<Record<string, DeliveryKind>>>> = {
   email: {
     smtp: {
@@ -76,14 +76,17 @@ export const DELIVERY_KINDS: Readonly<Record<Channel, Readonly<Record<string, De
 
 export const DELIVERY_SETTING_KEYS: Readonly<Record<Channel, string>> = { email: "__smtp", sms: "__sms" };
 
-/** Port on which the server expects TLS from the first byte. */
+/** Port on which an e-mail server expects TLS from the first byte. */
 const TLS_PORT = "465";
 
-/** Returns a field's text without spaces around it. Passwords keep their spaces. */
+/** Returns the typed text without spaces around it. A password keeps its spaces. */
 const fieldText = ({ name, type }: DeliveryField, draft: DeliveryDraft): string =>
   type === "password" ? (draft[name] ?? "") : (draft[name] ?? "").trim();
 
-/** Returns error messages by field. Only the fields of the chosen kind are checked, because the others are not saved. */
+/**
+ * Returns the error message of each field with an invalid text. Checks only the fields of the chosen kind, because the others are not
+ * saved.
+ */
 export function validateDelivery(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, string> {
   const faults: Record<string, string> = {};
   for (const field of DELIVERY_KINDS[channel][kind]?.fields ?? []) {
@@ -98,7 +101,7 @@ export function validateDelivery(channel: Channel, kind: string, draft: Delivery
   return faults;
 }
 
-/** Returns the value of the setting, without empty fields. */
+/** Returns the value of the setting that stores the delivery, without empty fields. */
 export function deliverySetting(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, unknown> {
   const fields = DELIVERY_KINDS[channel][kind]?.fields ?? [];
   const filledTexts = fields

@@ -1,6 +1,6 @@
 /**
- * Form for the e-mail server or the SMS provider of an app, with a test. Studio cannot read the stored values, so a save replaces all of
- * them.
+ * Form for the e-mail server or the SMS provider of an app, with a test message. Studio cannot read the stored values, so each save
+ * replaces all of them.
  */
 import { type ChangeEvent, type FormEvent, useId, useLayoutEffect, useState } from "react";
 import { useSettings } from "../settings/use-settings.js";

@@ -1,4 +1,7 @@
-/** Shows one message: its HTML in a frame that runs no scripts and loads nothing, its text, its headers and its attachments. */
+/**
+ * Shows one sent or stored message: its HTML, its text, its headers and its attachments. The HTML is in a frame that runs no scripts and
+ * loads nothing.
+ */
 import { useState } from "react";
 import { asApiError } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
@@ -65,7 +68,7 @@ function attachmentBytes({ content, encoding }: Message["attachments"][number]):
   return encoding === "base64" ? Math.floor((content.replaceAll("=", "").length * 3) / 4) : new Blob([content]).size;
 }
 
-/** Link that downloads an attachment from a data URL. Studio never opens an attachment. */
+/** Returns a data URL with the content of an attachment, for a download link. Studio never opens attachments. */
 const attachmentDataUrl = ({ content, encoding }: Message["attachments"][number]) =>
   encoding === "base64"
     ? `data:application/octet-stream;base64,${content}`

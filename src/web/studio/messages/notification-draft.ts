@@ -1,4 +1,4 @@
-/** Draft of a notification as the form's texts, and its conversion to the service's input. */
+/** Draft of a notification as the texts of its form, and the conversion to the service's input. */
 import type { Notification, NotificationInput } from "../shared/model.js";
 
 export type PublicationTime = "draft" | "published" | "scheduled";
@@ -7,17 +7,17 @@ export interface NotificationDraft {
   title: string;
   message: string;
   navigate: string;
-  /** Recipients as JSON; "" for all users. */
+  /** Recipients as JSON text; "" for all users of the app. */
   scope: string;
   when: PublicationTime;
-  /** Date and time as the browser's input has it, in the person's time zone. */
+  /** Time of publication in the notation of the browser's input `datetime-local`, in the person's time zone. */
   orderAt: string;
   push: boolean;
 }
 
 const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** Returns the time in the person's time zone, without seconds. */
+/** Returns a time in the notation of the browser's input `datetime-local`, in the person's time zone. Returns "" for null. */
 function toLocalTime(iso: string | null): string {
   if (iso === null) return "";
   const date = new Date(iso);
@@ -37,7 +37,7 @@ export function notificationToDraft(notification: Notification | null): Notifica
   };
 }
 
-/** Returns the input for the service. @throws SyntaxError if the scope is not JSON */
+/** Converts the draft to the input of the service. @throws SyntaxError if `scope` is not valid JSON */
 export function notificationInput(draft: NotificationDraft): NotificationInput {
   const { title, message, navigate, scope, when, orderAt, push } = draft;
   return {

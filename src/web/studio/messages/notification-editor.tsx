@@ -1,4 +1,4 @@
-/** Editor of one notification with a preview. The person publishes it immediately or at a given time. */
+/** Editor of one notification, with a preview. The person can publish the notification immediately or choose a time. */
 import { useId, useLayoutEffect, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
@@ -17,9 +17,9 @@ import { audienceText } from "./recipients.js";
 import { RecipientsField } from "./recipients-field.js";
 
 interface EditorProps {
-  /** The stored notification; null for a new one. */
+  /** Notification as the service has stored it; null for a new one. */
   notification: Notification | null;
-  /** True if another person has deleted the notification. */
+  /** True if another person has deleted the notification while it was open. */
   isDeleted: boolean;
   confirm: Confirm;
   save: (input: NotificationInput) => Promise<void>;

@@ -1,4 +1,4 @@
-/** Page of the app's notifications: lists drafts, scheduled and published ones, and edits the open one. */
+/** Page of the app's notifications: lists drafts, scheduled and published notifications, and edits the open one. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "../documents.js";
@@ -22,7 +22,10 @@ function useNotifications(api: Api, appId: number) {
   });
   const entries = value?.list.entries ?? null;
 
-  /** Throws the error of a rejected change with a message for the person. Reads the list again if another person has changed the notification. */
+  /**
+   * Replaces the error of a rejected change by a message for the person. If another person has changed the notification, also reads the
+   * list again.
+   */
   const refused = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await refusalText(error, reload));
   };
@@ -63,10 +66,13 @@ export function NotificationsView({ api, appId, confirm, place, go, setDirty }: 
   const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
   const open = place.item === "new" ? "new" : idOf(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
-  /** Marks the page as having no unsaved changes after a save or a deletion, unless the person has opened another item. */
+  /**
+   * Opens a notification after a save, or the list after a deletion, without a question about unsaved changes. Does nothing if the person
+   * has opened another page meanwhile.
+   */
   const openItem = (item: number | null) =>
     go({ item: item === null ? null : String(item) }, { force: true, from: place });
-  // A notification that another person has deleted stays on the screen with the unsaved text.
+  // The last open notification. If another person deletes it, it stays on the screen with the unsaved changes.
   const [lastShown, setLastShown] = useState<Notification | null>(null);
   const openedRow = lastShown?.id === open ? lastShown : null;
   const listed = entries?.find(({ id }) => id === open);

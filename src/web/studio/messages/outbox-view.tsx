@@ -1,4 +1,6 @@
-/** Page of the app's outbox: lists messages with their states, shows the open one, and has the forms of e-mail and SMS delivery. */
+/**
+ * Page of the app's outbox: lists the messages with their states, shows the open message, and has the forms for e-mail and SMS delivery.
+ */
 
 import { useQueryClient } from "@tanstack/react-query";
 import Settings from "lucide-react/icons/settings";
@@ -66,7 +68,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
   const open = openId === null ? null : (value?.message ?? null);
   const changed = messages?.find(({ id }) => id === openId)?.updatedAt;
   const shownVersion = open?.updatedAt;
-  // Reads the open message again when its entry in the list changes.
+  // Reads the open message again when its row in the list changes, such as its status.
   useEffect(() => {
     if (shownVersion !== undefined && changed !== undefined && changed !== shownVersion) void reload();
   }, [shownVersion, changed, reload]);
@@ -76,7 +78,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
   const onDecide = async (decision: MessageDecision) => {
     if (!open) return;
     const message = await decide(open.id, decision);
-    // A read that started before the decision would replace its result.
+    // Cancels a read that started before the person's decision. Its older result would overwrite the result of the decision.
     await client.cancelQueries({ queryKey: query.queryKey });
     client.setQueryData(query.queryKey, { message });
   };

@@ -1,4 +1,4 @@
-/** Form field for the recipients of a notification: all users, users by ID, users who meet conditions, or a scope as JSON. */
+/** Form field for the recipients of a notification: all users, users by ID, users who meet conditions, or recipients as JSON. */
 import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
 import { useEffect, useId, useState } from "react";
@@ -34,10 +34,10 @@ const EMPTY_RECIPIENTS: Readonly<Record<Recipients["kind"], Recipients>> = {
 };
 
 interface RecipientsFieldProps {
-  /** Scope as JSON; "" for all users. */
+  /** Recipients as JSON text; "" for all users of the app. */
   scope: string;
   change: (scope: string) => void;
-  /** Receives true while the field shows a fault. Must be the same function in each render. */
+  /** Called with true while the field shows an error, and with false otherwise. Must be the same function in each render. */
   setFaulty: (isFaulty: boolean) => void;
 }
 
@@ -89,7 +89,7 @@ interface ConditionsProps extends Pick<RecipientsFieldProps, "setFaulty"> {
 
 interface ConditionRowProps {
   condition: Condition;
-  /** Number of the row, counted from 1. */
+  /** Number of the row in labels, counted from 1. */
   number: number;
   put: (part: Partial<Condition>) => void;
   remove: () => void;
@@ -137,7 +137,7 @@ function ConditionRows({ conditions, change, setFaulty }: ConditionsProps) {
     <div className="tests">
       {rows.map((row, at) => (
         <ConditionRow
-          // biome-ignore lint/suspicious/noArrayIndexKey: a row is named by its position while its column is typed
+          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other identity while the person types its column
           key={at}
           condition={row}
           number={at + 1}

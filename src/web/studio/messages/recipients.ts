@@ -1,4 +1,4 @@
-/** Converts the recipients of a notification between the stored scope and the form's values. Pure functions. */
+/** Converts the recipients of a notification from the stored JSON (`scope`) to the values of the form, and back. Pure functions. */
 import { isScalarValue, type ScalarValue, type TypedValue, toScalar, toTypedValue } from "../shared/typed-value.js";
 
 export const RECIPIENT_COMPARISONS = [
@@ -29,7 +29,7 @@ function parseUserId(value: unknown): number | null {
   return Number.isSafeInteger(id) ? (id as number) : null;
 }
 
-/** Returns the conditions of one column; null if the form cannot show them. */
+/** Returns the conditions on one column as rows of the form. Returns null if the form cannot show them. */
 function parseConditions([column, tests]: [string, unknown]): Condition[] | null {
   if (column.startsWith("$")) return null;
   const parsedTests = Object.entries(isRecord(tests) ? tests : { $eq: tests }).map(([name, value]) => {
@@ -41,9 +41,9 @@ function parseConditions([column, tests]: [string, unknown]): Condition[] | null
 }
 
 /**
- * Returns the form's values.
- * @param scope JSON; "" for all users
- * @returns null if the form cannot show the scope without losing parts of it
+ * Converts the stored recipients to the values of the form.
+ * @param scope recipients as JSON text; "" for all users
+ * @returns null if the form cannot show the recipients without losing parts of them
  */
 export function parseRecipients(scope: string): Recipients | null {
   if (scope.trim() === "") return { kind: "everyone" };
@@ -64,7 +64,7 @@ export function parseRecipients(scope: string): Recipients | null {
     : null;
 }
 
-/** Returns the parts of a typed list of IDs. */
+/** Splits a typed list of user IDs at spaces and commas. */
 export const splitWords = (text: string): string[] => text.split(/[\s,]/).filter((word) => word !== "");
 
 export const isUserId = (word: string): boolean => /^[1-9]\d{0,14}$/.test(word);
@@ -77,7 +77,7 @@ function conditionsToScope(conditions: readonly Condition[]): Record<string, Rec
   return Object.fromEntries(where);
 }
 
-/** @returns the scope as JSON; "" for all users */
+/** Returns the recipients as JSON text, or "" for all users. */
 export function recipientsToScope(recipients: Recipients): string {
   if (recipients.kind === "everyone") return "";
   return JSON.stringify(
@@ -90,7 +90,7 @@ export function recipientsToScope(recipients: Recipients): string {
 export const parseBack = (conditions: readonly Condition[]): Condition[] =>
   Object.entries(conditionsToScope(conditions)).flatMap((condition) => parseConditions(condition) ?? []);
 
-/** Returns the recipients as a sentence. */
+/** Describes the recipients in one sentence. */
 export function audienceText(scope: string): string {
   const recipients = parseRecipients(scope);
   if (recipients === null) return "Users of the app who match the JSON. Anonymous visitors do not receive it.";

@@ -1,4 +1,4 @@
-/** Sends a test message and shows its state until the server or the provider has responded. */
+/** Form that sends a test message. It shows the message's state until the server or the provider has responded. */
 import { type FormEvent, useState } from "react";
 import { ReadMessage, SendTestEmail, SendTestSms } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -7,7 +7,7 @@ import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
 import type { Channel } from "./delivery-draft.js";
 
-/** Interval of reading until the message has left the queue. */
+/** Interval at which the form reads the message's state, until the message has left the queue. */
 const REFRESH_MS = 1_000;
 
 const STATUS_WORDS: Readonly<Partial<Record<MessageStatus, string>>> = {
@@ -23,7 +23,7 @@ interface TestMessageProps {
   api: Api;
   appId: number;
   channel: Channel;
-  /** The person's address, which fills the field at first. */
+  /** E-mail address or phone number of the person, which the form shows at first. */
   to: string;
 }
 

@@ -1,4 +1,4 @@
-/** Hook for the messages in the app's outbox, newest first. Reads them again at an interval. */
+/** Hook for the messages in the app's outbox, newest first. Reads the list again at an interval. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { DecideMessage, ListMessages } from "../documents.js";
@@ -10,7 +10,7 @@ const PAGE = 50;
 const REFRESH_MS = 5_000;
 
 export interface Outbox {
-  /** The messages; null while they are loaded for the first time. */
+  /** Messages of the outbox; null until they are loaded for the first time. */
   messages: MessageSummary[] | null;
   more: boolean;
   fault: string | null;

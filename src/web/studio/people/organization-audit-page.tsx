@@ -12,20 +12,20 @@ import { mayManage } from "../shell/rights.js";
 import { fullName } from "./people.js";
 
 const PAGE = 100;
-/** Aligns the column of addresses to the right. */
+/** Placeholder for missing details. It keeps the column of network addresses at the right edge. */
 const NO_DETAILS = "\u00a0";
 
 interface LogProps extends Pick<PageProps, "api"> {
   organizationId: number;
 }
 
-/** Reads the log by a cursor, so that new entries do not move the loaded ones. */
+/** Hook for the pages of the log. It reads them by a cursor, so that new entries do not shift the loaded ones. */
 function useLog({ api, organizationId }: LogProps) {
   const client = useQueryClient();
   const queryKey = [ReadOrganizationAudit, organizationId];
   const log = useInfiniteQuery({
     queryKey,
-    // Each read again would read all loaded pages.
+    // A read at each window focus would read all loaded pages again.
     refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: cursor }) =>
       (await api.request(ReadOrganizationAudit, { organizationId, limit: PAGE, cursor })).log,
@@ -35,7 +35,7 @@ function useLog({ api, organizationId }: LogProps) {
   return { ...log, readAgain: () => readFirstPageAgain(client, queryKey) };
 }
 
-/** Names of the organization's members by their ID. Without names the log shows IDs. */
+/** Returns a function that finds a member's name by the user ID. For an unknown ID, it returns the ID with the word "person". */
 function useMembers(organizationId: number): (id: number) => string {
   const { value } = useResource(queryOf(ListOrganizationPeople, { organizationId }));
   const names = useMemo(() => new Map(value?.members.map(({ user }) => [user.id, fullName(user)])), [value]);
@@ -80,7 +80,7 @@ function AccessLog(props: LogProps) {
   );
 }
 
-/** Audit log of one organization; its URL is `#/1/access/5`. */
+/** Page of the audit log of one organization. Its URL is `#/1/access/5` for the organization with the ID 5. */
 export function OrganizationAuditPage({ api, place, organizations }: PageProps) {
   const organization = organizations.find(({ id }) => id === idOf(place.item));
   return (

@@ -42,21 +42,21 @@ const REFRESH_MS = 10_000;
 
 interface People {
   members: Member[];
-  /** Pending invitations; null if the person may not see them. */
+  /** Invitations that were not accepted yet; null if the signed-in person may not see them. */
   invitations: Invitation[] | null;
 }
 
 interface PanelProps extends Pick<PageProps, "api" | "confirm"> {
   organizationId: number;
-  /** App of the page; null for the whole organization. */
+  /** ID of the app whose people are shown; null for the people of the whole organization. */
   appId: number | null;
-  /** Role of the signed-in person. */
+  /** Role of the signed-in person, which limits the roles that this person can assign. */
   callerRole: Role;
 }
 
 type OneTimeLink = { label: string; secret: string };
 
-/** Roles that a person with this role can assign. */
+/** Returns the roles that a person with this role can assign: this role and all lower ones. */
 const grantableRoles = (callerRole: Role): Role[] => ROLE_ORDER.slice(ROLE_ORDER.indexOf(callerRole));
 
 function RoleChoice({
@@ -222,7 +222,7 @@ function Invitations({ invitations, revoke }: { invitations: Invitation[]; revok
   );
 }
 
-/** Reads the list of people, and returns functions that change roles and remove people. */
+/** Hook with the list of people, and with functions that change roles and remove people. */
 function usePeople({ api, appId, organizationId, callerRole }: PanelProps) {
   const isManager = mayManage(callerRole);
   const list = useResource({
@@ -308,7 +308,7 @@ function PeoplePanel(props: PanelProps) {
   );
 }
 
-/** People who have a role on this app. */
+/** Page of the people who have a role on this app. */
 export function AppPeople({ api, app, appId, confirm, role }: PageProps) {
   return (
     <>
@@ -320,7 +320,7 @@ export function AppPeople({ api, app, appId, confirm, role }: PageProps) {
   );
 }
 
-/** People of one organization; its URL is `#/1/people/5`. */
+/** Page of the people of one organization. Its URL is `#/1/people/5` for the organization with the ID 5. */
 export function OrganizationPeople({ api, confirm, place, organizations }: PageProps) {
   const organization = organizations.find(({ id }) => id === idOf(place.item));
   return (

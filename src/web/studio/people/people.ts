@@ -1,4 +1,4 @@
-/** Finds names for the IDs of people. Editors of the app have a name; others are shown by number. */
+/** Finds the names of people by their IDs. Editors of the app are shown by name, other people by number. */
 import { useMemo } from "react";
 import { ListEditors } from "../documents.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
@@ -6,7 +6,7 @@ import { queryOf, useResource } from "../shared/use-resource.js";
 export const fullName = ({ firstName, lastName }: { firstName: string; lastName: string }) =>
   `${firstName} ${lastName}`;
 
-/** @returns the name for an ID, or null for null */
+/** Returns a function that finds a person's name by the user ID. For null, it returns null. */
 export function useNames(appId: number): (userId: number | null) => string | null {
   const { value } = useResource(queryOf(ListEditors, { appId }));
   const names = useMemo(() => new Map(value?.editors.map((person) => [person.id, fullName(person)])), [value]);

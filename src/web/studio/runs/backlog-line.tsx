@@ -1,4 +1,4 @@
-/** Line above the runs that shows how many runs are queued, with a button that cancels all of them. Hidden if there are none. */
+/** Line above the list of runs with the number of queued runs, and a button that cancels all of them. Hidden if no runs are queued. */
 import { useState } from "react";
 import { CancelBacklog, ReadBacklog } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -11,7 +11,10 @@ const REFRESH_MS = 3_000;
 
 const countedRuns = (runs: number) => formatCount(runs, "run", "runs");
 
-/** Cancels all queued runs. Each request works for some seconds, so requests repeat until none is left. */
+/**
+ * Cancels all queued runs. One request cancels runs for some seconds only, so the request is repeated until none is left. Returns the
+ * number of cancelled runs.
+ */
 async function cancelAll(api: Api, appId: number): Promise<number> {
   for (let total = 0; ; ) {
     const { cancelled } = await api.request(CancelBacklog, { appId });
@@ -21,7 +24,7 @@ async function cancelAll(api: Api, appId: number): Promise<number> {
 }
 
 export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; confirm: Confirm }) {
-  // If a read fails, the line shows the previous number.
+  // If a read fails, the line still shows the previous number.
   const { value, reload } = useResource({ ...queryOf(ReadBacklog, { appId }), refetchInterval: REFRESH_MS });
   const [message, setMessage] = useState("");
   const [busy, setBusy] = useState(false);

@@ -8,7 +8,7 @@ import type { RunRow } from "../shared/model.js";
 import { ForOperators } from "../shell/role.js";
 import { sendForRuns } from "./bulk-send.js";
 
-/** Maximum number of runs for one confirmation. */
+/** Maximum number of runs that one confirmation replays or cancels. */
 const MAX_RUNS = 100;
 
 interface BulkAction {
@@ -33,7 +33,7 @@ const CANCEL_ACTION: BulkAction = {
   send: (api, appId, runId) => api.request(CancelRun, { appId, runId }),
 };
 
-/** Button for a list that is filtered by this state. */
+/** Operation that the button performs, by the state that the list is filtered by. */
 const ACTIONS_BY_STATE: Readonly<Record<string, BulkAction>> = {
   queued: CANCEL_ACTION,
   running: CANCEL_ACTION,
@@ -46,7 +46,7 @@ interface BulkActionsProps {
   api: Api;
   appId: number;
   confirm: Confirm;
-  /** State by which the list is filtered. */
+  /** State that the list of runs is filtered by; undefined without this filter. */
   state: string | undefined;
   runs: readonly RunRow[];
 }

@@ -1,9 +1,9 @@
-/** Sends one request for each of several runs. Pure, so that tests can use it. */
+/** Sends a request for each of several runs. The caller passes the functions that send and wait, so that tests can replace them. */
 import { type RateLimitOptions, retryAfterRateLimit } from "../shared/after-rate-limit.js";
 import { formatCount } from "../shared/format.js";
 
 interface BulkRequest extends RateLimitOptions {
-  /** Past participle of the operation for the summary, such as "cancelled". */
+  /** Past participle of the operation, such as "cancelled", for the summary. */
   done: string;
   send(id: number): Promise<unknown>;
   report(progress: string): void;
@@ -21,7 +21,10 @@ async function sendForRun(id: number, sending: BulkRequest): Promise<SendOutcome
   }
 }
 
-/** Sends the requests: counts runs that have ended meanwhile, waits at the rate limit, and stops at any other error. @returns a summary */
+/**
+ * Sends a request for each run. Counts runs that had ended already, waits at the rate limit, and stops at any other error. Returns a
+ * summary for the person.
+ */
 export async function sendForRuns(ids: readonly number[], sending: BulkRequest): Promise<string> {
   const { done, report } = sending;
   let sentCount = 0;

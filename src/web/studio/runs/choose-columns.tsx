@@ -1,4 +1,4 @@
-/** Menu that selects the columns of the table of runs. It is loaded at the first use. */
+/** Button and menu with which a person selects the columns of the table of runs. The menu is loaded at its first use. */
 import { lazy } from "react";
 import { withLoadError } from "../shell/load-error.js";
 import { LoadOnFirstUse } from "../shell/menu-buttons.js";

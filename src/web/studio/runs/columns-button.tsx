@@ -1,4 +1,4 @@
-/** Button that opens the menu of columns. It is shown before the menu is loaded. */
+/** Button that opens the menu of columns. It is visible before the menu is loaded. */
 import Columns3 from "lucide-react/icons/columns-3";
 import type { ComponentProps } from "react";
 

@@ -1,4 +1,4 @@
-/** Content of the menu of columns. It is loaded and opened at the first use. */
+/** Menu of columns, with its button. It is loaded when a person first opens it, and is open from its first render. */
 import * as Dropdown from "@radix-ui/react-dropdown-menu";
 import Check from "lucide-react/icons/check";
 import { ColumnsButton } from "./columns-button.js";
@@ -16,7 +16,7 @@ export function ColumnsMenu({ shownColumns, toggle }: ColumnsState) {
           <Dropdown.CheckboxItem
             key={column.key}
             checked={shownColumns.includes(column)}
-            // The menu stays open, so that a person can select several columns.
+            // The menu stays open after a selection, so that a person can select several columns.
             onSelect={(event) => event.preventDefault()}
             onCheckedChange={() => toggle(column.key)}
           >

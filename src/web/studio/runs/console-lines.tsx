@@ -1,12 +1,15 @@
-/** Console lines of a run as they arrive. Renders only the visible ones of ten thousand lines, and scrolls to the last line. */
+/**
+ * List of the console lines of a run, which may still be growing. Of ten thousand lines, it renders only the visible ones, and it scrolls
+ * to the last line.
+ */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useEffect, useLayoutEffect, useRef } from "react";
 import { formatTime } from "../shared/format.js";
 import type { ConsoleLine } from "../shared/model.js";
 
-/** Estimated height of a line in pixels, as in panels.css. A wrong estimate moves the following lines when a line is measured. */
+/** Estimated height of a line in pixels, as in panels.css. If the measured height differs, the lines below move. */
 const LINE_HEIGHT = 20;
-/** A person who has scrolled up further than this is reading, so new lines do not scroll the view. */
+/** Distance from the end in pixels up to which new lines scroll the list. A person who has scrolled up further is reading. */
 const END_TOLERANCE_PIXELS = 24;
 
 interface LineProps {
@@ -16,7 +19,7 @@ interface LineProps {
   measure: (line: HTMLElement | null) => void;
 }
 
-/** Memoized: a line renders only when its own text changes. */
+/** Memoized, so that React renders a line only when its own text changes. */
 const ConsoleLineRow = memo(function ConsoleLineRow({ line: { level, at, text }, index, start, measure }: LineProps) {
   return (
     <li ref={measure} data-index={index} className={level} style={{ transform: `translateY(${start}px)` }}>
@@ -30,7 +33,8 @@ const ConsoleLineRow = memo(function ConsoleLineRow({ line: { level, at, text },
 export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   const scrollBox = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
-  // Lines that are higher than estimated also move the end. In that case the person did not scroll.
+  // True if the person has scrolled. The end also moves when lines are higher than estimated; this must not stop the scrolling to new
+  // lines.
   const isManualScroll = useRef(false);
   const { length } = lines;
   const virtual = useVirtualizer({
@@ -49,7 +53,7 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   const isEmpty = length === 0;
   useEffect(() => {
     if (isEmpty) return;
-    // The result takes a part of the height when the run ends.
+    // When the run ends, its result takes a part of the height, so the list must scroll to its end again.
     const resizeObserver = new ResizeObserver(() => scrollToEnd.current());
     resizeObserver.observe(scrollBox.current!);
     return () => resizeObserver.disconnect();

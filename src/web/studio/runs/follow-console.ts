@@ -1,19 +1,19 @@
-/** Follows the console of a run. Passes new lines on in groups, and each line once. */
+/** Follows the console of a run. Passes new lines to the caller in groups, and each line only once. */
 
 import { FollowConsole } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { ConsoleLine } from "../shared/model.js";
 
-/** Period in which lines are collected before they are passed on. */
+/** Period in which lines are collected before the caller receives them in one group. */
 const COLLECT_MS = 100;
 
 interface ConsoleReader {
   add(lines: ConsoleLine[]): void;
-  /** Called when the run has ended, or when its console cannot be followed. */
+  /** Called when the run has ended, or when its console cannot be followed any longer. */
   endConsole(): void;
 }
 
-/** @returns function that stops following, without a call of `end` */
+/** Returns a function that stops following the console. After that, neither `add` nor `endConsole` is called. */
 export function followConsole(
   api: Api,
   run: { appId: number; runId: number },
@@ -35,7 +35,7 @@ export function followConsole(
     endConsole();
   };
   const collectLines = (lines: ConsoleLine[]) => {
-    // After a lost connection, the service sends all lines again from the first one.
+    // When a lost connection is restored, the service sends all lines again from the first one.
     const newLines = lines.filter(({ seq }) => seq >= nextSequence);
     nextSequence = (newLines.at(-1)?.seq ?? nextSequence - 1) + 1;
     waitingLines = waitingLines.concat(newLines);

@@ -1,4 +1,4 @@
-/** Loads the chart of runs when it is first shown, because its library is a file of its own. */
+/** Loads the chart of runs when a page first shows it, because the chart's library is in a separate file. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { type ComponentProps, lazy, Suspense } from "react";
 import type { Tail } from "../actions/use-actions.js";
@@ -18,7 +18,7 @@ const Chart = (props: ComponentProps<typeof LazyChart>) => (
   </Suspense>
 );
 
-/** Minimum time between two updates of the chart. */
+/** Minimum time in which several ended runs cause only one update of the chart. */
 const DRAW_AGAIN_MS = 10_000;
 const SHOWN_UNLESS_CHOSEN: Range = "24h";
 

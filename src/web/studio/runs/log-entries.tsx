@@ -1,6 +1,6 @@
 /**
- * List of execution log entries. Renders only the visible ones of up to a hundred thousand entries, and loads older ones when the person
- * scrolls.
+ * List of execution log entries. Of up to a hundred thousand entries, it renders only the visible ones. It loads older entries when the
+ * person scrolls.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useCallback, useEffect, useRef, useState } from "react";
@@ -13,12 +13,10 @@ import { TRIGGER_WORDS, VersionChip } from "./run-words.js";
 import { Stack, type StackProps } from "./stack.js";
 import type { LogState } from "./use-log.js";
 
-/**
- * Estimated height of a collapsed entry in pixels, as in its style. A wrong estimate moves the following entries when an entry is measured.
- */
+/** Estimated height of a collapsed entry in pixels, as in its style. If the measured height differs, the entries below move. */
 const ROW_HEIGHT = 32;
 const PHONE_ROW_HEIGHT = 54;
-/** Number of entries before the end at which the next page is loaded. */
+/** If fewer entries than this are below the visible area, the next page is loaded. */
 const PREFETCH_ROWS = 20;
 
 interface EntryOutcome {
@@ -33,7 +31,7 @@ function entryOutcome(entry: LogEntry): EntryOutcome {
     : { className: "entry", words: "✓ completed" };
 }
 
-/** Returns the value that `execute` returned; null if the log does not contain it. */
+/** Returns the result of the run, wrapped in an object. Returns null if the log entry contains no result. */
 const loggedResult = ({ result }: LogEntry) => result as { data?: unknown } | null;
 
 function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> & Pick<StackProps, "action">) {
@@ -57,7 +55,7 @@ function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appI
   );
 }
 
-/** Maximum length of the text in a line. More would be laid out but not visible. */
+/** Maximum number of characters of an entry's text in the list. The browser would lay out a longer text but not show it. */
 const EXCERPT_CHARACTERS = 300;
 
 function entryExcerpt(entry: LogEntry): string {
@@ -69,7 +67,7 @@ function entryExcerpt(entry: LogEntry): string {
 interface EntryProps {
   entry: LogEntry;
   appId: number;
-  /** Name of the action; null if the action was deleted. */
+  /** ID of the action's draft; null if the action was deleted. */
   masterId: number | null;
   name: string | null;
   isLive: boolean;
@@ -80,7 +78,7 @@ interface EntryProps {
   measure: (item: HTMLElement | null) => void;
 }
 
-/** Memoized: an entry renders only when its own data changes. */
+/** Memoized, so that React renders an entry only when its own data changes. */
 const EntryItem = memo(function EntryItem(props: EntryProps) {
   const { entry, appId, masterId, name, isLive, index, start, isOpen, toggle, measure } = props;
   const { id, createdAt, taskId, mode, duration } = entry;

@@ -1,7 +1,7 @@
-/** Determines the outcome of an execution log entry. */
+/** Determines from an execution log entry if the run failed or was cancelled. */
 import type { LogEntry } from "../shared/model.js";
 
-/** Name of the error with which the service logs a cancelled run. */
+/** True if the run was cancelled. The service logs a cancelled run with an error of this name. */
 export const isCancelled = ({ error }: Pick<LogEntry, "error">) => error?.name === "CancelledError";
 
 export const isFailed = (entry: Pick<LogEntry, "type" | "error">) =>

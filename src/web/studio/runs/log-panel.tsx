@@ -1,4 +1,4 @@
-/** Panel with the execution log of one action or of all actions. Failures are marked, and details can be expanded. */
+/** Panel with the execution log of one action. It marks failures, and the person can expand the details of an entry. */
 import { useState } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import type { Api } from "../shared/api.js";
@@ -9,7 +9,7 @@ interface LogPanelProps {
   api: Api;
   appId: number;
   actions: Actions;
-  /** IDs of the draft and the live version of one action. */
+  /** IDs of the action's draft and live version, whose entries are shown. */
   ids: number[];
 }
 

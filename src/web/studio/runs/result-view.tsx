@@ -1,8 +1,8 @@
-/** Shows the result of a run: its beginning as text, and the complete result as a file. */
+/** Shows the result of a run: its first characters as text, and the complete result as a file to download. */
 import { CopyButton } from "../shared/copy-button.js";
 import { formatJson } from "../shared/format.js";
 
-/** Maximum number of characters that are shown. A browser takes seconds to lay out more. */
+/** Maximum number of characters of the result that are shown. A browser takes seconds to lay out more. */
 const MAX_SHOWN_CHARACTERS = 20_000;
 
 function downloadText(text: string, name: string): void {

@@ -1,4 +1,7 @@
-/** Form that replays a run: with its payload or a changed one, by the draft, the live version or an older version. */
+/**
+ * Form that replays a run with its own payload or a changed one. The person chooses the draft, the live version or an older version of the
+ * action.
+ */
 import { useState } from "react";
 import { parsePayload } from "../actions/payload-text.js";
 import { ListVersions, ReplayRun } from "../documents.js";
@@ -18,13 +21,16 @@ interface RunAgainProps {
   confirm: Confirm;
 }
 
-/** Draft or live version, or the number of a version. */
+/** Version that the replay runs: "master" is the draft, "production" is the live version, a number is the ID of an older version. */
 type Target = "master" | "production" | `${number}`;
 
 const optionsOf = (target: Target) =>
   target === "master" || target === "production" ? { copy: target } : { versionId: Number(target) };
 
-/** Versions of the action, read when they are first needed. Without them only the draft and the live version can be chosen. */
+/**
+ * Hook for the older versions of the action, read when the person opens the form. If they cannot be read, only the draft and the live
+ * version can be chosen.
+ */
 function useVersions(appId: number, masterId: number | null) {
   const [isWanted, setWanted] = useState(false);
   const query = queryOf(ListVersions, { appId, id: masterId ?? 0 });

@@ -1,4 +1,4 @@
-/** Columns of the table of runs: headers, widths and cells. Add a new column here. */
+/** Columns of the table of runs: headings, widths and cells. Add a new column to this file. */
 import type { ReactNode } from "react";
 import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
@@ -15,10 +15,10 @@ interface CellContext {
 export interface RunColumn {
   key: string;
   head: string;
-  /** Width of the column as a CSS grid track. */
+  /** Width of the column as a value of the CSS property `grid-template-columns`. */
   width: string;
   className: string;
-  /** True if the column cannot be hidden. */
+  /** True if the person cannot hide the column. */
   isFixed?: true;
   cell(run: RunRow, context: CellContext): ReactNode;
 }
@@ -90,7 +90,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "end",
     head: "Result or error",
-    // Two and a half times as wide as the action, because results and errors are longer than names.
+    // The column is much wider than the column of the action's name, because results and error messages are longer than names.
     width: "minmax(132px, 5fr)",
     className: "end",
     isFixed: true,
@@ -103,9 +103,9 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   },
 ];
 
-/** IDs of columns that are hidden until the person shows them. */
+/** Keys of the columns that are hidden until the person shows them. */
 export const HIDDEN_BY_DEFAULT: readonly string[] = ["queued"];
-/** Columns that are also hidden in a window of a tablet's width, so that the result or the error has space. */
+/** Keys of the columns that are hidden in a window as wide as a tablet, so that the result or the error message has enough space. */
 export const HIDDEN_IN_MEDIUM_WINDOWS: readonly string[] = [...HIDDEN_BY_DEFAULT, "run", "trigger"];
 
 export const gridTemplate = (columns: readonly RunColumn[]): string => columns.map(({ width }) => width).join(" ");

@@ -1,6 +1,6 @@
 /**
- * Line of a run in a short list: on Home, in the menu of current runs, and below a run that started others. runs-list.tsx has the table of
- * all runs.
+ * Line of a run in a short list: on Home, in the menu of current runs, and on the page of the run that started it. runs-list.tsx contains
+ * the table of all runs.
  */
 import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
@@ -12,7 +12,7 @@ import { isUnfinished, RunState, runDuration, runSummary, TRIGGER_WORDS, Version
 interface RunLineProps {
   run: RunRow;
   appId: number;
-  /** Button that cancels the run. Without it, the run can be cancelled on its own page. */
+  /** Cancels the run. If missing, the line has no button for it; the page of the run has one. */
   cancel?: (runId: number) => Promise<void>;
 }
 

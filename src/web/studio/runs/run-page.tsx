@@ -1,4 +1,4 @@
-/** Page of one run: its times, payload and result, the runs and messages that it caused, and a replay. */
+/** Page of one run: its times, its payload and result, the runs and messages that it caused, and a form that replays it. */
 import type { ReactNode } from "react";
 import { AllowOriginButton } from "../actions/allow-origin.js";
 import type { Api } from "../shared/api.js";
@@ -27,7 +27,7 @@ function RunSection({ title, children }: { title: string; children: ReactNode })
 interface RunMoment {
   what: string;
   at: string;
-  /** Time since the previous step. */
+  /** Time since the previous step as text, such as "+ 20 ms"; "" for the first step. */
   after: string;
 }
 
@@ -162,7 +162,7 @@ function RunRequests({ requests }: Pick<RunDetails, "requests">) {
         </thead>
         <tbody>
           {requests.map(({ host, method, status, code, durationMs, sentBytes, receivedBytes }, at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the requests of a finished run do not move
+            // biome-ignore lint/suspicious/noArrayIndexKey: the requests of a finished run never change their order
             <tr key={at}>
               <td>{host}</td>
               <td>{method}</td>

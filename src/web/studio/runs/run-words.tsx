@@ -1,4 +1,4 @@
-/** Texts and icons for the state, trigger and version of a run. */
+/** Texts and icons for the state, the trigger and the version of a run. */
 import { formatDuration } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 
@@ -11,7 +11,7 @@ const STATE_WORDS: Record<RunRow["state"], { sign: string; word: string }> = {
   cancelled: { sign: "⊘", word: "cancelled" },
 };
 
-/** Trigger kinds of the original specification, and `http`, which this service adds. */
+/** Texts for the trigger of a run. The original specification defines all kinds except `http`, which this service adds. */
 export const TRIGGER_WORDS: Record<RunRow["trigger"], string> = {
   manual: "on demand",
   schedule: "schedule",
@@ -37,19 +37,19 @@ export function VersionChip({ copy }: Pick<RunRow, "copy">) {
   return <span className={copy === "production" ? "chip live" : "chip"}>{VERSION_WORDS[copy]}</span>;
 }
 
-/** Returns the duration in words; "" if the run has not ended or never started. */
+/** Returns the duration of the run as text, or "" if the run has not ended or never started. */
 export function runDuration({ startedAt, finishedAt }: Pick<RunRow, "startedAt" | "finishedAt">): string {
   if (startedAt === null || finishedAt === null) return "";
   return formatDuration(Date.parse(finishedAt) - Date.parse(startedAt));
 }
 
-/** Reasons why a run waits, except for a free slot. */
+/** Texts for the reason why a queued run waits. A run that only waits for a free slot has no reason. */
 export const WAIT_REASON_WORDS: Record<NonNullable<RunRow["waitsFor"]>, string> = {
   concurrency: "for others of its action to end, by the action's concurrency",
   debounce: "for its debounce delay: a later start replaces it",
 };
 
-/** Returns the result, the error, or the reason why the run was skipped or waits. */
+/** Returns the text of a run in a list: its result, its error message, or the reason why it was skipped or waits. */
 export function runSummary({ state, reason, failure, resultPreview, tickCount, waitsFor }: RunRow): string {
   if (waitsFor) return `waits ${WAIT_REASON_WORDS[waitsFor]}`;
   if (state === "skipped") return tickCount > 1 ? `${reason}, ${tickCount} ticks` : (reason ?? "");

@@ -1,4 +1,7 @@
-/** Chart of the runs over time: number of runs and of failures above, their duration below. A table below it contains the same values. */
+/**
+ * Chart of runs over time: the upper part shows the numbers of runs and failures, the lower part their durations. A table below contains
+ * the same values.
+ */
 import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
@@ -10,7 +13,9 @@ const CHART_HEIGHT = 120;
 const PHONE_CHART_HEIGHT = 100;
 
 const darkQuery = matchMedia("(prefers-color-scheme: dark)");
-/** Colours for uPlot, read from the style sheet, because uPlot draws on a canvas. */
+/**
+ * Colors of the chart for light and dark mode, the same as in the style sheet. uPlot draws on a canvas, to which style sheets do not apply.
+ */
 const CHART_COLOURS = {
   light: { good: "#1b7340", bad: "#b3261e", soft: "#59626f", line: "#dfe3e8", accent: "#0b6b62", warn: "#8a5300" },
   dark: { good: "#6fd694", bad: "#ff8a80", soft: "#a0a9b6", line: "#2a303a", accent: "#4fd1c0", warn: "#ffc163" },
@@ -19,7 +24,7 @@ const CHART_COLOURS = {
 type StatisticsRow = RunStatistics["periods"][number];
 type ChartColumn = (number | null)[];
 
-/** Returns every hour or day of the range, including those without runs. */
+/** Returns the columns of data for uPlot, with a value for each hour or day of the range, including those without runs. */
 function chartColumns({
   by,
   from,
@@ -30,8 +35,8 @@ function chartColumns({
   const step = by === "hour" ? HOUR_SECONDS : 24 * HOUR_SECONDS;
   const first = [...known.keys()][0] ?? Math.floor(Date.parse(from) / 1000 / step) * step;
   const times = new Set<number>(known.keys());
-  // The service returns only periods with runs. The others start at the same offset from UTC. A day with a clock change is
-  // always returned.
+  // The service returns only periods with runs. The missing periods are computed from these, as they are one hour or day apart. A day with
+  // a clock change is always returned.
   for (let at = first; at >= Date.parse(from) / 1000 - step; at -= step) times.add(at);
   for (let at = first; at <= Date.parse(to) / 1000; at += step) times.add(at);
   const isNearKnown = (at: number) =>
@@ -84,7 +89,7 @@ function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: H
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, sync: { key: "runs" } },
     scales: {
-      // A bar is drawn to the right of its time, so the axis needs space after the last one.
+      // uPlot draws a bar to the right of its time, so the axis needs space after the last bar.
       x: { time: true, range: (_: uPlot, low: number, high: number): [number, number] => [low, high + step] },
       y: { range: (_: uPlot, _low: number, high: number): [number, number] => [0, Math.max(1, high * 1.1)] },
     },
@@ -152,7 +157,7 @@ function StatisticsTable({ statistics: { by, periods } }: { statistics: RunStati
                 <th scope="row">{time.format(new Date(start))}</th>
                 {[runs, failed, cancelled, skipped, formatDurationCell(p50), formatDurationCell(p95)].map(
                   (value, at) => (
-                    // biome-ignore lint/suspicious/noArrayIndexKey: the columns do not move
+                    // biome-ignore lint/suspicious/noArrayIndexKey: the columns of the table never change their order
                     <td key={at}>{value}</td>
                   ),
                 )}

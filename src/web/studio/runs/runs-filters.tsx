@@ -1,4 +1,4 @@
-/** Filters of the list of runs. The URL contains each filter. */
+/** Filters of the list of runs. The URL of the page contains the value of each filter. */
 import { useEffect, useRef, useState } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { capitalize } from "../shared/format.js";
@@ -6,15 +6,15 @@ import type { ActionList } from "../shared/model.js";
 import { TRIGGER_WORDS, VERSION_WORDS } from "./run-words.js";
 import { RANGES, RUN_STATES, type RunsQuery, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
 
-/** Delay after the last key press before the search starts. */
+/** Delay after the last key press before the list of runs is searched. */
 const SEARCH_DELAY_MS = 350;
 
 interface ChoiceProps {
   label: string;
   value: string | undefined;
-  /** Options of the filter, each with its label. */
+  /** Values that the person can choose, each with its label. */
   options: [string, string][];
-  /** Label of the option that sets no filter. */
+  /** Label of the option that removes the filter. */
   all: string;
   choose: (value: string) => void;
 }
@@ -50,7 +50,8 @@ function RemovableFilter({ words, remove }: { words: string; remove: () => void 
 
 function useTypedSearch(search: string, change: (search: string) => void) {
   const [typed, setTyped] = useState(search);
-  // Last search that this field has written to the URL or read from it. The field ignores this search, because the person may have typed more.
+  // Search text that this field last wrote to the URL or read from it. If the URL contains this text, the field keeps what the person has
+  // typed since.
   const known = useRef(search);
   useEffect(() => {
     if (search !== known.current) setTyped(search);
@@ -69,7 +70,7 @@ function useTypedSearch(search: string, change: (search: string) => void) {
 
 interface RunsFiltersProps {
   query: RunsQuery;
-  /** Actions to choose from; null while they are loaded. */
+  /** Actions of the app for the filter by action; null until they are loaded. */
   list: ActionList | null;
   change: (change: RunsQuery) => void;
   setSearch: (search: string) => void;

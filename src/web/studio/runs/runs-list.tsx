@@ -11,23 +11,23 @@ import type { RunsFound } from "./use-runs.js";
 
 const ROW_HEIGHT = 34;
 const PHONE_ROW_HEIGHT = 58;
-/** Number of rows before the end at which the next page is loaded. */
+/** If fewer rows than this are below the visible area, the next page is loaded. */
 const PREFETCH_ROWS = 30;
 
 interface RowProps {
   run: RunRow;
   appId: number;
-  /** Filters of the list. The page of a run uses them for its link back. */
+  /** Filters of the list. The link to a run contains them, so that the run's page can link back to the filtered list. */
   filters: Place["query"];
   cancel: (runId: number) => Promise<void>;
   columns: readonly RunColumn[];
-  /** Position in the table, below the header. */
+  /** Index of the row in the table, 0 for the first row below the header. */
   index: number;
   start: number;
   size: number;
 }
 
-/** Memoized: a changed row does not render the other rows again. The link of the action's name covers the whole row. */
+/** Memoized, so that a changed row does not render the other rows again. The link on the action's name covers the whole row. */
 const RunItem = memo(function RunItem({ run, index, start, size, columns, ...context }: RowProps) {
   return (
     <div
@@ -45,7 +45,7 @@ const RunItem = memo(function RunItem({ run, index, start, size, columns, ...con
   );
 });
 
-/** Row number of the first run for assistive technology; the header is row 1. */
+/** Row number of the first run for screen readers. The header is row 1. */
 const FIRST_RUN_ROW = 2;
 
 interface RunsListProps {
@@ -53,11 +53,11 @@ interface RunsListProps {
   appId: number;
   filters: Place["query"];
   columns: readonly RunColumn[];
-  /** Content above the table, which scrolls with it. */
+  /** Content above the table, such as filters and a chart, which scrolls together with the table. */
   children: ReactNode;
 }
 
-/** Returns the height of the content above the list, in pixels. The rows begin below it. */
+/** Returns the height in pixels of the content above the table. The first row begins below this content. */
 function useElementHeight(element: RefObject<HTMLElement | null>): number {
   const [height, setHeight] = useState(0);
   useEffect(() => {
@@ -84,7 +84,7 @@ export function RunsList({ runsFound, appId, filters, columns, children }: RunsL
     overscan: 6,
     scrollMargin,
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: measured heights are invalid when the rows have another height
+  // biome-ignore lint/correctness/useExhaustiveDependencies: measured heights are invalid when the rows get another height
   useEffect(() => virtual.measure(), [virtual, rowPixels]);
   const rows = virtual.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;

@@ -1,4 +1,4 @@
-/** Page of the app's runs. The service searches, filters and counts them; the page of one run is run-page.tsx. */
+/** Page of the app's runs. The service searches, filters and counts the runs. run-page.tsx contains the page of one run. */
 import { useCallback, useMemo, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
 import { changedQuery, hrefOf, idOf } from "../shell/place.js";
@@ -47,7 +47,7 @@ function EmptyRunsText({ appId, isFiltered }: { appId: number; isFiltered: boole
 
 function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
   const query = place.query as RunsQuery;
-  // The time is fixed, so that the start of the range does not move with each render.
+  // The time is read only once. Otherwise the start of the time range would move with each render.
   const [now] = useState(() => Date.now());
   const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
   const runsFound = useRuns({ api, appId, filter, tail: actions.tail });

@@ -1,8 +1,11 @@
-/** Filters of the list of runs in the URL, such as `#/1/runs?state=failed&action=12`, and their conversion to the service's input. */
+/**
+ * Filters of the list of runs: their notation in the URL, such as `#/1/runs?state=failed&action=12`, and their conversion to the service's
+ * input.
+ */
 import type { Copy, FindRunsQueryVariables, RunState, TriggerType } from "../documents.js";
 import { idOf } from "../shell/place.js";
 
-/** Keys of the URL's query with their values. Empty values are left out. */
+/** Query parameters of the URL, one for each filter. A filter that is not set is missing. */
 export interface RunsQuery {
   search?: string;
   action?: string;
@@ -11,18 +14,18 @@ export interface RunsQuery {
   copy?: string;
   version?: string;
   person?: string;
-  /** Name of a range in RANGES. */
+  /** Time range, as a key of RANGES. */
   range?: string;
 }
 
 export const RUN_STATES: readonly RunState[] = ["queued", "running", "completed", "failed", "skipped", "cancelled"];
-/** Trigger kinds of the original specification, and `http`, which this service adds. */
+/** Kinds of triggers. The original specification defines all except `http`, which this service adds. */
 export const TRIGGER_TYPES: readonly TriggerType[] = ["manual", "schedule", "log", "analytics", "http"];
 export const VERSION_KINDS: readonly Copy[] = ["master", "production"];
 
 const HOUR_MS = 60 * 60 * 1000;
 
-/** Selectable ranges: how far back they reach, and the period that the chart counts by. */
+/** Selectable time ranges: `ms` is their length up to now, and `by` is the period for which the chart counts runs. */
 export const RANGES = {
   "1h": { label: "the last hour", ms: HOUR_MS, by: "hour" },
   "24h": { label: "the last 24 hours", ms: 24 * HOUR_MS, by: "hour" },
@@ -38,7 +41,10 @@ export const timeRangeOf = (query: RunsQuery): Range | null =>
 const parseOption = <T extends string>(text: string | undefined, all: readonly T[]): T | null =>
   all.find((word) => word === text) ?? null;
 
-/** Returns the input for the service. The start of the range is computed once, so that it does not move. */
+/**
+ * Converts the filters to the service's input. @param now end of the time range; pass the same time to each call, so that the range does
+ * not move
+ */
 export function toRunsFilter(
   query: RunsQuery,
   now: number,
@@ -57,6 +63,6 @@ export function toRunsFilter(
   };
 }
 
-/** True if the chart counts the same runs as the list. The service counts by action and time only. */
+/** True if the chart counts the same runs as the list shows. The service can filter the counts only by action and time. */
 export const isChartComplete = (query: RunsQuery): boolean =>
   Object.keys(query).every((key) => key === "action" || key === "range");

@@ -1,12 +1,12 @@
-/** Shows an error with its stack. Positions in the action's code are links to the line in the editor. */
+/** Shows the error of a run with its stack. A position in the action's code is a link to this line in the editor. */
 import { Fragment } from "react";
 import type { ScriptError } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 
-/** Matches the position in a line such as `at execute (book-seat.js:12:7)`. */
+/** Matches a code position in a line of a stack, such as `at execute (book-seat.js:12:7)`. */
 const CODE_POSITION_PATTERN = /(?<![\w-])([\w-]+)\.js:(\d+):(\d+)/g;
 
-/** Returns the text of the error. The stack usually begins with the message, and is then sufficient. */
+/** Returns the text of the error. If the stack begins with the message, the stack alone is returned. */
 function errorText({ name, message, stack }: ScriptError): string {
   return stack.includes(message) ? stack : `${name}: ${message}\n\n${stack}`;
 }
@@ -14,7 +14,7 @@ function errorText({ name, message, stack }: ScriptError): string {
 export interface StackProps {
   error: ScriptError;
   appId: number;
-  /** ID of the action's draft; null if it is unknown. */
+  /** ID of the action's draft, and the action's name; null if the action is unknown. Without it, positions are not links. */
   action: { id: number; name: string } | null;
 }
 
@@ -34,11 +34,11 @@ export function Stack({ error, appId, action }: StackProps) {
     <pre className="result failed stack" tabIndex={0}>
       {parts.map((part, at) =>
         typeof part === "string" ? (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text do not move
+          // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text never change their order
           <Fragment key={at}>{part}</Fragment>
         ) : (
           <a
-            // biome-ignore lint/suspicious/noArrayIndexKey: as above
+            // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text never change their order
             key={at}
             href={hrefOf({
               appId,

@@ -1,18 +1,21 @@
-/** Hook for the columns that the person has shown or hidden in the table of runs. The browser stores these choices. */
+/** Hook for the columns of the table of runs that the person has shown or hidden. The browser stores these choices. */
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { useMedia } from "../shared/use-narrow.js";
 import { HIDDEN_BY_DEFAULT, HIDDEN_IN_MEDIUM_WINDOWS, RUN_COLUMNS, type RunColumn } from "./run-columns.js";
 
 const STORAGE_KEY = "studio.runs.hidden-columns";
 
-/** True for each column that the person shows, false for each one that the person hides. The window's width decides about columns without a choice. */
+/**
+ * Choices of the person by the key of a column: true to show it, false to hide it. Columns without a choice depend on the width of the
+ * window.
+ */
 type Choices = Readonly<Record<string, unknown>>;
 
-/** Reads the stored choices. Browsers can block storage. */
+/** Reads the stored choices. Returns no choices if the browser blocks storage. */
 function readChoices(): Choices {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}");
-    // Earlier releases stored a list of all hidden columns.
+    // Earlier releases of Studio stored a list of all hidden columns instead.
     if (Array.isArray(stored))
       return Object.fromEntries([...HIDDEN_BY_DEFAULT, ...stored].map((key) => [key, !stored.includes(key)]));
     return { ...(stored as object) };

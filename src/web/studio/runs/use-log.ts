@@ -1,4 +1,4 @@
-/** Hook for the execution log: loads pages of older entries on request, and adds new entries when they are written. */
+/** Hook for the execution log: loads pages of older entries on request, and adds each new entry when the service writes it. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { Tail } from "../actions/use-actions.js";
 import { ReadLog } from "../documents.js";
@@ -9,7 +9,7 @@ import { isFailed } from "./log-entry.js";
 const PAGE_SIZE = 50;
 
 export interface LogState {
-  /** Entries, newest first; null while they are loaded for the first time. */
+  /** Log entries, newest first; null until they are loaded for the first time. */
   entries: LogEntry[] | null;
   more: boolean;
   isLoading: boolean;
@@ -23,7 +23,7 @@ function mergeEntries(...lists: LogEntry[][]): LogEntry[] {
 }
 
 interface LogPage {
-  /** ID of the draft or live version whose entries the page contains; null for all. */
+  /** ID of the draft or live version to which the entries of the page belong; null for all actions. */
   id: number | null;
   logs: LogEntry[];
   next: string | null;
@@ -32,11 +32,11 @@ interface LogPage {
 
 const belongsToPage = ({ id }: LogPage, { taskId }: LogEntry) => id === null || taskId === id;
 
-/** True if no entry is missing between the page and the loaded entries of the same version. */
+/** True if no entry is missing between this page and the entries of the same version that are loaded already. */
 const connectsTo = (page: LogPage, knownEntries: readonly LogEntry[]) =>
   knownEntries.some((entry) => belongsToPage(page, entry) && page.logs.some(({ id }) => id === entry.id));
 
-/** Removes older entries that do not connect to the page, because entries in between would be missing. */
+/** True for loaded entries that are older than the page. They are removed if entries between them and the page may be missing. */
 const isOlderThanPage = (page: LogPage, entry: LogEntry) =>
   belongsToPage(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
 
@@ -56,14 +56,14 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
   const [isLoading, setLoading] = useState(true);
   const knownEntries = useRef<LogEntry[]>([]);
   knownEntries.current = entries ?? [];
-  /** Cursor of the next page for each ID; null after the last page. */
+  /** Cursor from which the next page is read, by the ID of a draft or live version. Null after the last page. */
   const cursors = useRef(new Map<number | null, string | null>());
   const wantedIds = JSON.stringify(ids);
 
   const latestRequest = useRef("");
   latestRequest.current = `${wantedIds} ${failuresOnly}`;
 
-  /** Reads one page for each ID: the newest entries, or the entries after the cursor. */
+  /** Reads one page for each ID: the newest entries, or the older entries after the cursor. */
   const load = useCallback(
     async (isFollowing: boolean) => {
       const versionIds = (JSON.parse(wantedIds) as number[] | null) ?? [null];
@@ -77,7 +77,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
       try {
         const remainingIds = versionIds.filter((id) => !isFollowing || cursors.current.get(id) !== null);
         const pages = await Promise.all(remainingIds.map(readPage));
-        // The person has selected other entries meanwhile.
+        // The person has selected other entries while the request was sent, so the response is ignored.
         if (latestRequest.current !== `${wantedIds} ${failuresOnly}`) return;
         const disconnectedPages = pages.filter((page) => !page.isFollowing && !connectsTo(page, knownEntries.current));
         for (const page of pages)
@@ -92,7 +92,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
         setFault(null);
       } catch (error) {
         setFault(asApiError(error));
-        // A failed read is repeated when the person selects other entries, or when the connection is restored.
+        // A failed read is not repeated by scrolling, but when the person selects other entries or when the connection is restored.
         setMore(false);
       } finally {
         setLoading(false);
@@ -101,7 +101,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
     [api, appId, wantedIds, failuresOnly],
   );
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: other IDs need other entries
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other IDs have other entries
   useEffect(() => {
     knownEntries.current = [];
     cursors.current.clear();

@@ -1,4 +1,4 @@
-/** Hook for one run by its ID: reads it again until it has ended, and receives its console lines while it runs. */
+/** Hook for one run by its ID: reads the run at an interval until it has ended, and receives its console lines while it runs. */
 import { useCallback, useEffect, useState } from "react";
 import { CancelRun, ReadRun } from "../documents.js";
 import type { Api } from "../shared/api.js";
@@ -7,7 +7,7 @@ import { queryOf, useResource } from "../shared/use-resource.js";
 import { followConsole } from "./follow-console.js";
 import { isUnfinished } from "./run-words.js";
 
-/** Interval of reading until the run has ended. */
+/** Interval at which the run is read until it has ended. */
 const REFRESH_MS = 1_000;
 
 function useConsole(api: Api, appId: number, runId: number, endConsole: () => void): ConsoleLine[] {
@@ -26,7 +26,7 @@ function useConsole(api: Api, appId: number, runId: number, endConsole: () => vo
 export function useRunDetails(api: Api, appId: number, runId: number) {
   const { value, fault, reload } = useResource({
     ...queryOf(ReadRun, { appId, runId }),
-    // A result can have megabytes, and does not change after the run has ended.
+    // The result may have megabytes, so it does not stay in the cache when the page is closed.
     gcTime: 0,
     refetchOnWindowFocus: ({ state: { data } }) => !data || isUnfinished(data.run),
     refetchInterval: ({ state: { data } }) => (data && isUnfinished(data.run) ? REFRESH_MS : false),
@@ -34,7 +34,7 @@ export function useRunDetails(api: Api, appId: number, runId: number) {
   const onEnd = useCallback(() => void reload(), [reload]);
   const lines = useConsole(api, appId, runId, onEnd);
   const cancel = async () => {
-    // A run that has ended meanwhile cannot be cancelled. The page shows its result.
+    // The service rejects this if the run has ended meanwhile. The page then shows the result, so the error is ignored.
     await api.request(CancelRun, { appId, runId }).catch(() => undefined);
     await reload();
   };

@@ -1,4 +1,4 @@
-/** Hook for the runs that match a filter: loads the newest, older ones on request, and changes when they happen. */
+/** Hook for the runs that match a filter: loads the newest runs, older runs on request, and changes of runs when they happen. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { Tail } from "../actions/use-actions.js";
 import { CancelRun, FindRuns, type FindRunsQueryVariables } from "../documents.js";
@@ -8,22 +8,25 @@ import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
 const PAGE = 100;
-/** Runs that end within this time cause one read. */
+/** Time in which several ended runs cause only one read. */
 const GATHER_MS = 400;
-/** Interval of reading while runs are queued or running. */
+/** Interval between reads while a listed run is queued or running. */
 const REFRESH_WAITING_MS = 3_000;
-/** Interval of the reads if all runs have ended. The service does not announce new runs. Searches are not repeated, because they read many runs. */
+/**
+ * Interval between reads if all listed runs have ended, because the service does not announce new runs. A search is not repeated, because
+ * it reads many runs.
+ */
 const REFRESH_MS = 5_000;
-/** Number of pages without a match after which a search pauses until the person continues it. */
+/** Number of pages without a matching run after which a search stops. The person can continue it. */
 const EMPTY_PAGES = 10;
 
 export type RunsFilter = Omit<FindRunsQueryVariables, "appId" | "before" | "limit">;
 
 export interface RunsFound {
-  /** Runs, newest first; null while they are loaded for the first time. */
+  /** Runs that match the filter, newest first; null until they are loaded for the first time. */
   runs: RunRow[] | null;
   total: { count: number; isExact: boolean } | null;
-  /** True if there are older runs. */
+  /** True if the service has older runs that match the filter. */
   hasMore: boolean;
   isLoading: boolean;
   fault: ApiError | null;
@@ -33,7 +36,7 @@ export interface RunsFound {
 
 const isUnfinished = ({ state }: RunRow) => state === "queued" || state === "running";
 
-/** Merges two lists of runs, newest first. Runs of `fresh` replace the same runs of `known`. */
+/** Merges two lists of runs, newest first. If both contain a run, the result contains the one of `fresh`. */
 function mergeRuns(fresh: RunRow[], known: RunRow[]): RunRow[] {
   const oldest = fresh.at(-1)?.id ?? Number.POSITIVE_INFINITY;
   const ids = new Set(fresh.map(({ id }) => id));
@@ -60,10 +63,10 @@ export function useRuns({
   const [isLoading, setLoading] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
   const key = JSON.stringify(filter);
-  /** Number of the current filter. Responses to requests for an earlier filter are ignored. */
+  /** Number of filter changes so far. A response to a request for an earlier filter is ignored. */
   const turn = useRef(0);
   const loading = useRef(false);
-  /** True once the first page has been read for the current filter. */
+  /** True after the first page for the current filter was loaded. */
   const isLoaded = useRef(false);
 
   const page = useCallback(
@@ -74,7 +77,7 @@ export function useRuns({
     [api, appId, key],
   );
 
-  /** Reads pages, from the run `before` backwards, until a page contains a run that matches. */
+  /** Reads pages of older runs, starting before the run with the ID `before`, until a page contains a matching run. */
   const load = useCallback(
     async (before: number | null, startedTurn: number) => {
       if (loading.current) return;
@@ -132,7 +135,7 @@ export function useRuns({
 
   const isWaiting = runs?.some(isUnfinished) ?? false;
   const isSearch = filter.search !== null;
-  // This query stores no runs. It only determines when the newest runs are read again.
+  // This query stores no runs. It only uses the query cache to determine when the newest runs are read again.
   const { reload } = useResource({
     queryKey: ["runs", appId, key],
     async queryFn() {
@@ -150,7 +153,7 @@ export function useRuns({
   }, [load, next]);
   const cancel = useCallback(
     async (runId: number) => {
-      // A run that has ended meanwhile cannot be cancelled. The list shows its result.
+      // The service rejects this if the run has ended meanwhile. The list then shows the result, so the error is ignored.
       await api.request(CancelRun, { appId, runId }).catch(() => undefined);
       await refresh();
     },

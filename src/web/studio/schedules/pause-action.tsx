@@ -1,4 +1,4 @@
-/** Button that pauses or resumes the schedule of one action: saves the action as inactive or active, and publishes it. */
+/** Button that pauses or resumes the schedule of one action. It saves the action as inactive or active, and publishes it. */
 import { useState } from "react";
 import { CompareCopies, PublishAction, UpdateAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -28,7 +28,7 @@ export function PauseButton({ api, app, appId, actions, confirm, action, copy }:
   const active = !copy.active;
   const saveAndPublish = async () => {
     const { diff } = await api.request(CompareCopies, { appId, id });
-    // Publishing the action would also publish its other unpublished changes.
+    // Publishing would make all other changes of the draft live too, so the draft must have no other changes.
     if (diff.code !== null || diff.fields.some((field) => field !== "active")) return setFault(OTHER_CHANGES_TEXT);
     let { updatedAt } = action;
     let saved: string | null = null;

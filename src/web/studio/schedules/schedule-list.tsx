@@ -1,4 +1,6 @@
-/** Table of scheduled actions: schedule in words, time zone, next and last run, state, and buttons to run or pause the action. */
+/**
+ * Table of the actions with a schedule: the schedule in words, time zone, next and last run, state, and buttons to run or pause the action.
+ */
 import { useState } from "react";
 import { RunAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -13,7 +15,7 @@ type ScheduledAction = Week["scheduled"][number];
 
 interface ScheduleRow {
   action: ActionSummary;
-  /** Next run of the live version; undefined if no live version runs on a schedule. */
+  /** Next scheduled runs of the live version; undefined if no live version runs on a schedule. */
   scheduled: ScheduledAction | undefined;
   lastRunAt: string | null;
   state: { words: string; tone: "live" | "failed" | "" };
@@ -21,7 +23,7 @@ interface ScheduleRow {
 
 interface ListProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" | "confirm"> {
   week: Week;
-  /** True if all schedules of the app are paused. */
+  /** True if the schedules of the whole app are paused. */
   isPaused: boolean;
 }
 
@@ -40,7 +42,7 @@ function scheduleState(
   return actions.hasFailed(action.id) ? { words: "last run failed", tone: "failed" } : { words: "on", tone: "live" };
 }
 
-/** Returns the actions whose draft or live version has a schedule, sorted by their next run. */
+/** Returns the actions whose draft or live version has a schedule trigger, sorted by their next run. */
 function createRows(list: ListProps): ScheduleRow[] {
   const byActionId = new Map(list.week.scheduled.map((scheduled) => [scheduled.masterId, scheduled]));
   const rows = (list.actions.list?.actions ?? [])

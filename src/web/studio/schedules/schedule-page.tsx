@@ -1,4 +1,6 @@
-/** Page of the app's schedules: the list of actions, the next week, and runs that were skipped or failed. */
+/**
+ * Page of the app's schedules: the actions with a schedule, their runs in the next week, and scheduled runs that were skipped or failed.
+ */
 import Pause from "lucide-react/icons/pause";
 import Play from "lucide-react/icons/play";
 import { PauseSchedules, ReadSchedulePause, ResumeSchedules } from "../documents.js";
@@ -12,7 +14,7 @@ import { ScheduleList } from "./schedule-list.js";
 import { useWeek } from "./use-week.js";
 import { WeekView } from "./week-view.js";
 
-/** Warning that runs will be skipped because too many schedules start at the same time. */
+/** Warns that runs will be skipped, because too many schedules start at the same time. */
 function Crowded({ week: { crowded } }: { week: Week }) {
   const [first] = crowded;
   if (!first) return null;

@@ -1,4 +1,7 @@
-/** Hook for the week of an app's schedules. Reads it each minute, after scheduled runs, and after changes of actions. */
+/**
+ * Hook for the scheduled runs of an app in the past and the next week. Reads them each minute, after scheduled runs, and after changes of
+ * actions.
+ */
 import { useCallback } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import { ReadWeek } from "../documents.js";

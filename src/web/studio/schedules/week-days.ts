@@ -1,11 +1,11 @@
-/** Groups scheduled times into the days of the week view, by the date in the action's time zone. Pure functions. */
+/** Groups the times of scheduled runs into the days of the week view, by the date in the action's time zone. Pure functions. */
 
 interface ScheduledTimes {
   timezone: string;
   ticks: readonly string[];
 }
 
-/** Times of one action on one day. */
+/** Times at which one action runs on one day. */
 export interface DayLine<Action> {
   action: Action;
   times: string[];
@@ -23,17 +23,20 @@ const dayName = new Intl.DateTimeFormat(undefined, {
   month: "short",
   timeZone: "UTC",
 });
-/** Returns a formatter for dates of a time zone, such as 2026-01-31. */
+/** Returns a formatter for dates in a time zone. The locale en-CA writes dates as 2026-01-31. */
 const dateFormatIn = (timeZone: string) => new Intl.DateTimeFormat("en-CA", { timeZone });
 
 const DAY_LABELS: Readonly<Record<number, string>> = { [-1]: "Yesterday", 0: "Today", 1: "Tomorrow" };
-/** Number of days, from the viewer's today, that are always shown. */
+/** Last day that is always shown, counted from today (0) in the viewer's time zone. */
 const LAST_SHOWN_DAY = 7;
-/** Extra days at each end. Time zones differ by up to 26 hours, so an action's date can be outside of the viewer's days. */
+/**
+ * First day that is computed, counted from today (0). Time zones differ by up to 26 hours, so a date of an action can be outside of the
+ * viewer's days.
+ */
 const FIRST_DAY = -2;
 const LAST_DAY = LAST_SHOWN_DAY + 2;
 
-/** Returns the days from today in the viewer's time zone. The actions of a day are sorted by their first time. */
+/** Returns the days from today on in the viewer's time zone, with the actions of each day sorted by their first run. */
 export function groupByDay<Action extends ScheduledTimes>(
   { from, scheduled }: { from: string; scheduled: readonly Action[] },
   viewerTimeZone: string,

@@ -1,4 +1,4 @@
-/** Week view of the schedules: the runs of each of the next days, in the time zone of each action. */
+/** Week view of the schedules: the runs on each of the next days, in the time zone of each action. */
 import { formatExactTime } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
@@ -9,10 +9,10 @@ const TIME_FORMAT = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as 
 
 type ScheduledAction = Week["scheduled"][number];
 
-/** Maximum number of times that are listed per action and day. The others are only counted. */
+/** Maximum number of run times that the view lists per action and day. Further runs are only counted. */
 const MAX_TIMES_SHOWN = 4;
 
-/** Times of an action on one day, in the action's time zone. */
+/** Returns the run times of an action on one day as text, in the action's time zone. */
 function formatTimes({ action: { timezone }, times }: DayLine<ScheduledAction>): string {
   const zoneFormat = new Intl.DateTimeFormat(undefined, { ...TIME_FORMAT, timeZone: timezone });
   const shownTimes = times.slice(0, MAX_TIMES_SHOWN).map((time) => zoneFormat.format(new Date(time)));

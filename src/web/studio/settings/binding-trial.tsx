@@ -1,4 +1,4 @@
-/** Form that tests a secret binding: the service sends one request with the credential, and the form shows the result. */
+/** Form that tests a secret binding. The service sends one request with the credential, and the form shows the response. */
 import { type FormEvent, useState } from "react";
 import { TestSecretBinding, type TestSecretBindingMutation } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";

@@ -1,5 +1,6 @@
 /**
- * Page of the app's connections: which settings are sent to which origins, and which actions may call which origins. It never shows values.
+ * Page of the app's connections: which settings the service sends to which origins, and which actions may call which origins. It never
+ * shows values.
  */
 import { useState } from "react";
 import { ListAllowedOrigins, ReadConnections, SetSecretBindings } from "../documents.js";
@@ -20,7 +21,7 @@ interface ListedAction {
   integrationOrigins: string[];
 }
 
-/** Reads all actions that list an origin, page by page. */
+/** Reads all actions that have allowed origins, page by page. */
 async function listedActions(api: Api, appId: number): Promise<ListedAction[]> {
   const listedActions: ListedAction[] = [];
   for (let page = 0; page < MAX_PAGES; page += 1) {
@@ -103,7 +104,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
       ]);
       return { connections, uses, listed };
     },
-    // The list of actions counts towards the rate limit of saves.
+    // The list of actions is not read at each window focus, because these reads count towards the rate limit for saves.
     refetchOnWindowFocus: false,
   });
   const bindings = value?.connections.bindings ?? [];

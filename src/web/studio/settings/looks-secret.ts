@@ -1,4 +1,7 @@
-/** Guesses by the key and the value of a setting if it contains a secret. Studio then shows a warning but rejects nothing. */
+/**
+ * Guesses from the key and the value of a setting if it contains a secret. Studio then shows a warning but stores the value if the person
+ * confirms.
+ */
 
 const SECRET_KEY_PATTERN =
   /secret|passw(or)?d|passphrase|private.?key|api.?key|access.?key|credential|(^|[^a-z])(token|auth|pwd)([^a-z]|$)/i;
@@ -6,7 +9,7 @@ const SECRET_KEY_PATTERN =
 /** Splits a key in camel case into words: `mailToken` becomes `mail Token`. */
 const splitCamelCase = (name: string) => name.replace(/([a-z\d])([A-Z])/g, "$1 $2");
 
-/** Prefixes of secrets of well-known services, and typical forms of secrets. */
+/** Patterns of secrets: prefixes of the tokens of well-known services, and usual formats of tokens. */
 const SECRET_PATTERNS = [
   /^(sk|rk)_(live|test)_\w{8,}/,
   /^sk-[\w-]{16,}/,
@@ -31,7 +34,7 @@ const containsSecret = (text: string): boolean =>
 
 const RANDOM_MIN_CHARACTERS = 24;
 
-/** True for a value of mixed letters and digits without spaces, which was probably generated. */
+/** True if the text mixes letters and digits without spaces, so that it was probably generated at random. */
 const looksRandom = (text: string) =>
   text.length >= RANDOM_MIN_CHARACTERS &&
   /^[\w+/=-]+$/.test(text) &&

@@ -1,6 +1,6 @@
 /**
  * Form for a new secret binding: the setting, the origin, and the part of the request that contains the credential. The service validates
- * it.
+ * the values.
  */
 import type { FormEvent, HTMLProps } from "react";
 import { capitalize } from "../shared/format.js";
@@ -22,7 +22,7 @@ const EMPTY_BINDING = {
 };
 type NewBindingText = typeof EMPTY_BINDING;
 
-/** Extra fields of each part of the request, besides key, origin and value. */
+/** Label and placeholder of the additional field that a part of the request needs. Parts without such a field have no label. */
 const NAME_FIELDS: Record<string, [label: string, placeholder: string] | undefined> = {
   header: ["Name of the header", "Authorization"],
   query: ["Name of the parameter", "api_key"],
@@ -34,7 +34,7 @@ const PLACES_WITH_FORMAT = ["header", "query"];
 const removeEmptyFields = (fields: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(fields).filter(([, text]) => text.trim() !== ""));
 
-/** Returns the input for the service without empty fields and without fields of another part. */
+/** Converts the form to the service's input. Leaves out empty fields, and fields of other parts of the request. */
 export function bindingInput(binding: NewBindingText): object {
   const { key, origin, in: place, sealed, value, name, format, tokenUrl, clientId, scopes, grant } = binding;
   const nameInput = NAME_FIELDS[place] ? removeEmptyFields({ name }) : {};

@@ -1,4 +1,4 @@
-/** Form for a new setting. It shows the tier that follows from the typed key. */
+/** Form for a new setting. It shows the tier (public, private or protected) that follows from the typed key. */
 import { type FormEvent, useId, useLayoutEffect, useState } from "react";
 import type { Confirm } from "../shared/confirm.js";
 import { useNewValues } from "../shared/use-new-values.js";
@@ -15,7 +15,7 @@ const TIER_TEXTS = {
 
 const EMPTY_VALUE: TypedValue = { plain: true, text: "" };
 
-/** Name of this form in the set of edited rows. It is "", which no setting's key can be. */
+/** Name of this form among the rows with unsaved changes. No setting has the key "", so the name is unique. */
 export const NEW_ROW_NAME = "";
 
 interface NewSettingProps {

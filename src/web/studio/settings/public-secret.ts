@@ -1,9 +1,9 @@
-/** Asks for confirmation before a value that looks like a secret is stored in a public setting. */
+/** Asks the person for a confirmation before Studio stores a value that looks like a secret in a public setting. */
 import type { Confirm } from "../shared/confirm.js";
 import { looksSecret } from "./looks-secret.js";
 import { tierOf } from "./setting-value.js";
 
-/** @returns true if the value may be stored */
+/** Returns true if the value does not look like a secret, the setting is not public, or the person has confirmed. */
 export async function confirmPublicSecret(confirm: Confirm, key: string, value: unknown): Promise<boolean> {
   if (tierOf(key) !== "public" || !looksSecret(key, value)) return true;
   return confirm({

@@ -1,4 +1,4 @@
-/** Row of one setting: its value with buttons to save and delete it. For a protected setting, the row only accepts a new value. */
+/** Row of one setting: its value, and buttons to save and delete it. For a protected setting, the row only accepts a new value. */
 import { useId, useLayoutEffect, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Confirm } from "../shared/confirm.js";
@@ -17,7 +17,10 @@ interface SettingLineProps {
   appId: number;
   nameOf: (userId: number | null) => string | null;
   name: string;
-  /** The stored value; undefined for a protected setting, which cannot be read, and for an edited setting that was deleted elsewhere. */
+  /**
+   * Stored value. Undefined for a protected setting, which cannot be read, and for a setting that another person has deleted while this
+   * person edits it.
+   */
   value: unknown;
   details: SettingDetails | undefined;
   settings: Settings;
@@ -29,7 +32,7 @@ export function SettingLine(props: SettingLineProps) {
   const { appId, name, value, details, settings, confirm, onDirty, nameOf } = props;
   const secret = tierOf(name) === "protected";
   const stored = value === undefined ? EMPTY_VALUE : typedValueOf(value);
-  // The value of a protected setting cannot be read, so its change time shows if another person has replaced it.
+  // Studio cannot read the value of a protected setting. So its time of change shows if another person has replaced it.
   const field = useFieldDraft(stored, secret ? String(details?.updatedAt) : undefined);
   const { draft, setDraft, isDirty: dirty } = field;
   const [fault, setFault] = useState<string | null>(null);

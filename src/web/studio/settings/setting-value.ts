@@ -1,14 +1,14 @@
-/** Converts the value of a setting between JSON and the typed text: strings are plain text, other values are JSON. */
+/** Converts the value of a setting to text that a person can edit, and back. A string is plain text; any other value is JSON. */
 
 export interface TypedValue {
-  /** True if `text` is the string itself; false if it is JSON. */
+  /** True if `text` is the string itself; false if `text` is JSON. */
   plain: boolean;
   text: string;
 }
 
 export type Tier = "public" | "private" | "protected";
 
-/** Returns the tier of a setting by its key: `__` is protected, `_` is private, other keys are public. */
+/** Returns the tier of a setting by the prefix of its key: `__` is protected, `_` is private, and no prefix is public. */
 export function tierOf(key: string): Tier {
   if (key.startsWith("__")) return "protected";
   return key.startsWith("_") ? "private" : "public";

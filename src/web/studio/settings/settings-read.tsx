@@ -1,4 +1,4 @@
-/** Public settings for people who may only read: keys and values without controls. */
+/** Page of the public settings for people who may only read: keys and values without buttons. */
 import { ReadPublicSettings } from "../documents.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";

@@ -1,4 +1,4 @@
-/** Size of the settings, and the actions that read a setting, which are read on request. */
+/** Shows the total size of the settings, and on request the actions that read a setting. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { ReadSettingsUse } from "../documents.js";
@@ -6,7 +6,7 @@ import { formatBytes } from "../shared/format.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
 
-/** @param updatedAt time of the last change of the settings; "" until they have been read */
+/** @param updatedAt time of the last change of any setting; "" until the settings have been read */
 export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: string }) {
   const { value } = useResource({
     ...queryOf(ReadSettingsUse, { appId }, updatedAt),
@@ -41,7 +41,7 @@ export function SettingReaders({ appId, name }: { appId: number; name: string })
     enabled: isOpen,
     refetchOnWindowFocus: false,
   });
-  // The cache may contain readers from an earlier visit. They are shown only after the person requests them.
+  // The cache may already contain the actions from an earlier visit. They are shown only after the person requests them.
   const readers = isOpen ? value?.use.readers : undefined;
   if (!readers) {
     return (

@@ -1,4 +1,7 @@
-/** Page of the app's settings by tier. Keeps a set of edited rows, so that leaving the page asks about unsaved changes. */
+/**
+ * Page of the app's settings, grouped by tier. It stores which rows have unsaved changes, so that Studio asks before the person leaves the
+ * page.
+ */
 import { useCallback, useEffect, useLayoutEffect, useState } from "react";
 import { useNames } from "../people/people.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -24,7 +27,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   const settings = useSettings(api, appId);
   const nameOf = useNames(appId);
   const { values, details, updatedAt, fault } = settings;
-  /** Names of the rows with unsaved text. */
+  /** Keys of the settings whose rows have unsaved changes. */
   const [edited, setEdited] = useState<readonly string[]>([]);
   const onDirty = useCallback(
     (name: string, dirty: boolean) =>
@@ -40,7 +43,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   const isLoaded = values !== null;
   const shownKey = place.query["key"];
   useEffect(() => {
-    // The URL names a setting: its row is scrolled into view and focused.
+    // If the URL names a setting, its row is scrolled into view and focused.
     const rows = isLoaded && shownKey ? [...document.querySelectorAll<HTMLElement>(".setting")] : [];
     const row = rows.find(({ dataset }) => dataset["key"] === shownKey);
     row?.scrollIntoView({ block: "center" });
@@ -48,7 +51,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   }, [shownKey, isLoaded]);
 
   const secrets = Object.keys(details).filter((key) => tierOf(key) === "protected");
-  // A setting that another person has deleted stays on the screen with the unsaved text.
+  // If another person deletes a setting that has unsaved changes here, its row stays on the screen.
   const editedKeys = edited.filter((name) => name !== NEW_ROW_NAME);
   const keys = [...new Set([...Object.keys(values ?? {}), ...secrets, ...editedKeys])].sort();
   return (

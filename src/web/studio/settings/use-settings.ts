@@ -1,4 +1,4 @@
-/** Hook for the app's settings: public and private values, and for protected settings only that they exist. */
+/** Hook for the app's settings. It reads public and private values; of protected settings it reads only the keys. */
 import { useQueryClient } from "@tanstack/react-query";
 import { DeleteSettings, MarkSettings, PublicSettingsStatus, ReadSettings, SetSettings } from "../documents.js";
 import { type Api, ApiError, asApiError, isChanged } from "../shared/api.js";
@@ -7,18 +7,18 @@ import { useResource } from "../shared/use-resource.js";
 import { tierOf } from "./setting-value.js";
 
 const KEYS_AT_ONCE = 100;
-/** Interval at which the page checks whether another person changed the settings. */
+/** Interval at which the page checks if another person has changed a setting. */
 const CHECK_MS = 3_000;
 
 export interface Settings {
-  /** Public and private values by key; null while they are loaded for the first time. */
+  /** Values of public and private settings by key; null until they are loaded for the first time. */
   values: Record<string, unknown> | null;
-  /** Time of each key's last change, and the person who made it. */
+  /** Time of the last change of each setting, and the person who made it, by key. */
   details: Record<string, SettingDetails>;
-  /** State of the settings as a whole; "" until they have been read. */
+  /** Time of the last change of any setting; "" until the settings have been read. */
   updatedAt: string;
   fault: string | null;
-  /** Stores a setting. @returns the error message, or null if it was stored */
+  /** Stores the value of a setting. Returns the error message, or null if the service has stored the value. */
   set(key: string, value: unknown): Promise<string | null>;
   mark(key: string, secret: boolean): Promise<string | null>;
   remove(key: string): Promise<string | null>;
@@ -26,7 +26,7 @@ export interface Settings {
 
 type Answer = Pick<Settings, "values" | "details" | "updatedAt">;
 
-/** Returns a text that differs if the setting's value or its change time differs. */
+/** Returns a text that contains the setting's value and time of change, to compare two states of the setting. */
 const stateOf = ({ values, details }: Answer, key: string): string =>
   JSON.stringify([details[key]?.updatedAt, details[key]?.secret, values?.[key]]);
 
@@ -35,7 +35,7 @@ const CHANGED_MESSAGE = "Not saved: someone else changed this setting.";
 async function readSettings(api: Api, appId: number): Promise<Answer> {
   const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.request(ReadSettings, { appId });
   const values = settings as Record<string, unknown>;
-  // Further keys are shown without details.
+  // Settings above this number are shown without their time of change and person.
   const keys = Object.keys(values)
     .filter((key) => tierOf(key) === "public")
     .slice(0, KEYS_AT_ONCE);
@@ -57,7 +57,7 @@ export function useSettings(api: Api, appId: number): Settings {
     refetchInterval: CHECK_MS,
   });
   const load = async () => {
-    // Ignores a check that started before a change, because it contains the earlier values.
+    // Cancels a check that started before the change, because its response contains the earlier values.
     await client.cancelQueries({ queryKey });
     const read = await readSettings(api, appId);
     client.setQueryData(queryKey, read);
@@ -65,13 +65,13 @@ export function useSettings(api: Api, appId: number): Settings {
   };
   const write = async (key: string, change: (ifUpdatedAt: string) => Promise<unknown>) => {
     try {
-      // A person can store a new setting before the first read has ended.
+      // The person can store a new setting before the first read has ended, so its state may be unknown.
       const shownValue = value ?? (await load());
       await change(shownValue.updatedAt).catch(async (error) => {
         if (!isChanged(error)) throw error;
         const now = await load();
         if (stateOf(now, key) !== stateOf(shownValue, key)) throw new ApiError("RESOURCE_CHANGED", CHANGED_MESSAGE);
-        // Only another setting was changed, so the change is sent again with the current state.
+        // Another person has changed only other settings, so this change is sent again with the current time of change.
         await change(now.updatedAt);
       });
       await load();

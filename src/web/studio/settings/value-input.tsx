@@ -1,4 +1,4 @@
-/** Input for the value of a setting: as text or as JSON, hidden for a secret. */
+/** Input for the value of a setting, as text or as JSON. The characters of a secret are hidden. */
 import type { TypedValue } from "./setting-value.js";
 
 interface ValueInputProps {

@@ -1,6 +1,9 @@
-/** Repeats a request that the rate limit has rejected. Pure: the caller provides the wait. */
+/**
+ * Repeats a request that the service rejected because of a rate limit. The caller passes the function that waits, so that tests can replace
+ * it.
+ */
 
-/** Maximum number of attempts for one request. */
+/** Maximum number of times that one request is sent. */
 const MAX_ATTEMPTS = 3;
 
 interface RateLimitError {
@@ -14,7 +17,7 @@ export interface RateLimitOptions {
   wait(seconds: number): Promise<unknown>;
 }
 
-/** @throws the error of the last request */
+/** Sends a request, and repeats it after the time that the rate limit names. @throws the error of the last attempt */
 export async function retryAfterRateLimit<Result>(
   send: () => Promise<Result>,
   { errorOf, wait }: RateLimitOptions,

@@ -1,4 +1,4 @@
-/** API client of Studio: GraphQL over HTTP and one WebSocket, both to this origin with the session cookie. */
+/** API client of Studio: GraphQL over HTTP, and subscriptions over one WebSocket. The browser sends the session cookie with both. */
 import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../../document.js";
 import { serviceAddress } from "../../service-address.js";
@@ -6,13 +6,13 @@ import { fetchSignedIn, isRenewable, renewalCount, waitForRenewal } from "../acc
 
 const GRAPHQL_ADDRESS = serviceAddress("/graphql");
 
-/** Details of an error, besides its status and message. */
+/** Data of an error in addition to its status and message. */
 interface Details {
   runId?: number;
   retryAfter?: number;
 }
 
-/** Error with the service's message. `status` is one of the service's statuses, or OFFLINE if there was no response. */
+/** Error with the service's message. `status` is an error status of the service, or OFFLINE if there was no response. */
 export class ApiError extends Error {
   constructor(
     readonly status: string,
@@ -31,7 +31,7 @@ interface GraphqlError {
 interface Answer<Data> {
   data?: Data | null;
   errors?: readonly GraphqlError[];
-  /** Status of an error that the service returned before it handled the request as GraphQL. */
+  /** Status of an error from before the request reached GraphQL, such as an expired session. It is outside of `errors`. */
   status?: string;
   error?: string;
 }
@@ -40,7 +40,7 @@ function apiErrorOf({ message, extensions: { status = "INTERNAL_ERROR", ...detai
   return new ApiError(status, message, details);
 }
 
-/** @throws ApiError with the status OFFLINE if there is no response */
+/** Sends a request to the GraphQL endpoint. @throws ApiError with the status OFFLINE if there is no response */
 async function sendRequest<Data>(init: RequestInit): Promise<Answer<Data>> {
   try {
     return await (await fetch(GRAPHQL_ADDRESS, init)).json();
@@ -58,15 +58,15 @@ function dataOf<Data>({ data, errors, status, error }: Answer<Data>): Data {
   return data;
 }
 
-/** Returns the error that a page shows for anything that was thrown. */
+/** Converts anything that was thrown to an error with a message for the person. */
 export function asApiError(error: unknown): ApiError {
   return error instanceof ApiError ? error : new ApiError("OFFLINE", "the service does not answer");
 }
 
-/** True if another person has changed the resource since the page has read it. */
+/** True if the service rejected a change because another person has changed the same resource since the page read it. */
 export const isChanged = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
 
-/** Returns the message for a rejected change. `load` shows the current state of the resource. */
+/** Returns the message for a rejected change. If another person has changed the resource, first calls `load` to show its current state. */
 export async function refusalText(error: unknown, load: () => Promise<unknown>): Promise<string> {
   if (!isChanged(error)) return asApiError(error).message;
   await load();
@@ -75,23 +75,26 @@ export async function refusalText(error: unknown, load: () => Promise<unknown>):
 
 export interface Follower<Data> {
   next(data: Data): void;
-  /** Called if the subscription was rejected, or if its connection could not be restored. */
+  /** Called if the service rejected the subscription, or if a lost connection could not be restored. */
   failed?(error: ApiError): void;
   complete?(): void;
 }
 
-/** WebSocket close code that Studio sends when it closes the socket normally. */
+/** WebSocket close code for the normal end of a connection. Studio sends it when it closes the socket. */
 const NORMAL_CLOSURE = 1000;
 
-/** WebSocket close code that the service sends when the session has ended. */
+/** WebSocket close code with which the service closes the socket when the session has ended. */
 const FORBIDDEN = 4403;
 
 const RECONNECT_MAX_MS = 30_000;
-/** Returns the delay before the next attempt. Delays grow and are random, so that clients do not reconnect at the same moment. */
+/**
+ * Returns the delay before the next attempt to connect. It grows with each attempt and is random, so that clients do not reconnect at the
+ * same moment.
+ */
 const reconnectDelayMs = (retries: number): number =>
   Math.min(RECONNECT_MAX_MS, 1_000 * 2 ** retries) + 300 + Math.floor(Math.random() * 2_700);
 
-/** Receives true when the socket connects, and false when it loses the connection. Changes during the loss may not arrive. */
+/** Called with true when the socket is connected, and with false when the connection is lost. Changes during the loss may not arrive. */
 export type OnConnected = (connected: boolean) => void;
 
 export interface Api {
@@ -100,23 +103,26 @@ export interface Api {
     variables: Variables,
     idempotencyKey?: string,
   ): Promise<Data>;
-  /** Reads the bytes at a URL of the service, even if the URL has another host name of the service than the page. */
+  /** Reads a file at a URL of the service. The URL may have another host name than the page if both belong to the service. */
   bytes(address: string): Promise<Blob>;
-  /** Sends files. `onProgress` receives the sent part, from 0 to 1; `signal` aborts. */
+  /** Uploads files. `onProgress` receives the sent fraction, from 0 to 1; aborting `signal` cancels the upload. */
   upload(path: string, form: FormData, onProgress: (part: number) => void, signal: AbortSignal): Promise<void>;
-  /** @returns function that ends the subscription */
+  /** Subscribes to a GraphQL subscription. Returns a function that ends it. */
   follow<Data, Variables>(
     document: Document<Data, Variables>,
     variables: Variables,
     follower: Follower<Data>,
   ): () => void;
-  /** @returns function that removes the listener */
+  /** Calls the listener when the connection is made or lost. Returns a function that removes the listener. */
   onConnected(listener: OnConnected): () => void;
-  /** Calls the listener each time a lost connection is restored. @returns function that removes the listener */
+  /** Calls the listener each time a lost connection is restored. Returns a function that removes the listener. */
   onReconnected(listener: () => void): () => void;
-  /** Calls the listener when the service has denied permission. @returns function that removes the listener */
+  /** Calls the listener each time the service denies a permission. Returns a function that removes the listener. */
   onForbidden(listener: () => void): () => void;
-  /** True if the resource at this path has not changed since `updatedAt`. The service then responds with 304 and no body. */
+  /**
+   * True if the resource at this path has not changed since `updatedAt`. The request costs little, because the service then responds with
+   * 304 and no body.
+   */
   isCurrent(path: string, updatedAt: string): Promise<boolean>;
   close(): void;
 }
@@ -141,7 +147,7 @@ function follow<Data, Variables>(
   );
 }
 
-/** Uses XMLHttpRequest, because fetch does not report the progress of an upload. */
+/** Sends a form with XMLHttpRequest, because fetch does not report the progress of an upload. */
 function uploadForm(
   url: URL,
   {
@@ -185,11 +191,11 @@ function refusalIn(text: string): { status: string; error: string } {
   }
 }
 
-/** Creates the client. The browser sends the session cookie with each request. */
+/** Creates the API client. The browser adds the session cookie to each request. */
 export function createApi(): Api {
   const url = new URL(GRAPHQL_ADDRESS);
   url.protocol = url.protocol.replace("http", "ws");
-  /** True after the service has closed the socket because the session has ended. */
+  /** True after the service has closed the socket because the session has ended. The client does not reconnect then. */
   let isForbidden = false;
   let before = renewalCount();
   const client = createClient({
@@ -209,7 +215,8 @@ export function createApi(): Api {
     if (status === "FORBIDDEN") for (const listener of forbidden) listener();
   };
   let isLost = false;
-  // Stored here and not by each listener: a page that opens while the connection is lost does not receive the "closed" event.
+  // The client stores the state of the connection. A page that opens during a loss would otherwise not learn of it, because the "closed"
+  // event is over.
   client.on("closed", (event) => {
     isForbidden = (event as CloseEvent).code === FORBIDDEN;
     isLost ||= (event as CloseEvent).code !== NORMAL_CLOSURE;
@@ -230,7 +237,7 @@ export function createApi(): Api {
         const sent = renewalCount();
         const answer = await sendRequest<Data>(init);
         checkForbidden(statusOf(answer));
-        // GraphQL responds with 200 even if the session has expired.
+        // A GraphQL response has the HTTP status 200 even if the session has expired, so the error status in its body is checked.
         if (statusOf(answer) !== "UNAUTHORIZED" || !isRenewable()) return dataOf(answer);
         await waitForRenewal(sent);
       }

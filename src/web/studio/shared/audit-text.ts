@@ -1,9 +1,9 @@
-/** Describes entries of audit logs in words: their type, such as `app.settings.update`, and their details, which are JSON. */
+/** Describes entries of audit logs in words. An entry has a type, such as `app.settings.update`, and details as JSON. */
 import { formatExactTime } from "./format.js";
 
 const LIST_ITEMS_MAX = 10;
 
-/** Parts of types that are no words of the product, or that need other words. */
+/** Words for those parts of an entry's type that would not be clear as they are. An empty text leaves the part out. */
 const PART_WORDS: Readonly<Record<string, string>> = {
   app: "",
   v3: "",
@@ -14,7 +14,7 @@ const PART_WORDS: Readonly<Record<string, string>> = {
   grant: "program",
 };
 
-/** Last parts of types, which say what was done. */
+/** Words for the last part of an entry's type, which names the operation. */
 const DONE_WORDS: Readonly<Record<string, string>> = {
   accept: "accepted",
   accessRules: "access rules changed",
@@ -55,13 +55,13 @@ const DONE_WORDS: Readonly<Record<string, string>> = {
   update: "changed",
 };
 
-/** Returns the words of a name in camel case: `userId` becomes `user ID`. */
+/** Splits a name in camel case into words: `userId` becomes `user ID`. */
 const splitWords = (name: string): string =>
   name
     .replace(/[a-z0-9][A-Z]/g, (pair) => `${pair[0]} ${pair[1]!.toLowerCase()}`)
     .replace(/^ids?$| ids?$/, (word) => word.replace("id", "ID"));
 
-/** Returns the type of an entry in words: `appAction.v3.update` becomes `Action changed`. */
+/** Describes the type of an entry: `appAction.v3.update` becomes `Action changed`. */
 export function describeAuditType(type: string): string {
   const parts = type.split(".");
   const last = parts.pop()!;
@@ -71,7 +71,7 @@ export function describeAuditType(type: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** True for a time as the service writes it: `2026-01-01T00:00:00.000Z`. */
+/** True if the text is a time in the service's notation: `2026-01-01T00:00:00.000Z`. */
 const isTime = (text: string): boolean =>
   text.length === 24 && text.endsWith("Z") && !Number.isNaN(Date.parse(text)) && new Date(text).toISOString() === text;
 
@@ -88,7 +88,7 @@ function valueText(value: unknown): string {
   return isTime(text) ? formatExactTime(text) : text;
 }
 
-/** Empty texts and zero counts say nothing. An empty list is shown, because a change may have emptied it. */
+/** False for empty texts and for zero, which are left out. An empty list is shown, because a change may have emptied it. */
 const isShown = (value: unknown): boolean => value !== null && value !== 0 && value !== "";
 
 const detailTexts = (data: object): string[] =>
@@ -96,6 +96,6 @@ const detailTexts = (data: object): string[] =>
     .filter(([, value]) => isShown(value))
     .map(([name, value]) => `${splitWords(name)} ${valueText(value)}`);
 
-/** Returns the details of an entry in words: `{"keys": ["a", "b"]}` becomes `keys a, b`. */
+/** Describes the details of an entry: `{"keys": ["a", "b"]}` becomes `keys a, b`. */
 export const describeAuditData = (data: unknown): string =>
   typeof data === "object" && data !== null ? detailTexts(data).join(" · ") : "";

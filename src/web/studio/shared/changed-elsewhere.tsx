@@ -1,4 +1,4 @@
-/** Message that another person has changed the value that is edited here. The person chooses one of the two values. */
+/** Message that another person has changed a value while this person edits it. The person chooses one of the two values. */
 import type { FieldDraft } from "./use-field-draft.js";
 
 interface ChangedElsewhereProps {

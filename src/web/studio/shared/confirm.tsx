@@ -1,11 +1,11 @@
-/** Confirmation dialog with a button for yes and one for no. */
+/** Confirmation dialog with one button that confirms and one that cancels. */
 import { useCallback, useState } from "react";
 import { ModalDialog } from "./modal.js";
 
 export interface Question {
   title: string;
   text: string;
-  /** Label of the button for yes. */
+  /** Label of the button that confirms. */
   yes: string;
   danger?: boolean;
 }
@@ -38,7 +38,7 @@ function QuestionDialog({ title, text, yes, danger, answer }: OpenQuestion) {
   );
 }
 
-/** @returns the function that asks, and the element of the dialog */
+/** Hook that returns a function which asks a question and waits for the answer, and the element of the dialog. */
 export function useConfirm() {
   const [pending, setPending] = useState<OpenQuestion | null>(null);
   const confirm = useCallback<Confirm>((question) => {

@@ -1,4 +1,4 @@
-/** Button that copies a text. It shows if that failed, because browsers can block the clipboard. */
+/** Button that copies a text to the clipboard. It shows an error if the browser blocks the clipboard. */
 import { useState } from "react";
 
 interface CopyButtonProps {

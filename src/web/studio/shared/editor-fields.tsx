@@ -1,4 +1,4 @@
-/** Fields of an editor, which can be disabled together. */
+/** Group of form fields that can be disabled together. */
 import type { ReactNode } from "react";
 
 interface EditorFieldsProps {

@@ -1,8 +1,8 @@
-/** Labelled field with its error message. The caller passes the input. */
+/** Form field with a label and an error message. The caller passes the input element. */
 import { type ReactNode, useId } from "react";
 import type { FieldError, DraftField as FieldName } from "../actions/field-fault.js";
 
-/** Attributes that connect an input with its error message. */
+/** HTML attributes that connect an input with its error message for screen readers. */
 export interface FieldAttributes {
   id: string;
   "aria-invalid": boolean;

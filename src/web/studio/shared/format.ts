@@ -1,4 +1,4 @@
-/** Formats times, durations and values for people. */
+/** Formats times, durations, sizes and values for people. */
 
 const TIME_UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["year", 31_536_000],
@@ -19,23 +19,23 @@ const timeFormat = new Intl.DateTimeFormat(undefined, {
   ...TIME_OF_DAY_FORMAT,
 });
 
-/** @param iso ISO 8601 */
+/** Returns how long ago a time was, such as "5 min. ago". @param iso time in ISO 8601 */
 export function formatAge(iso: string): string {
   const seconds = (Date.parse(iso) - Date.now()) / 1000;
   const unit = TIME_UNITS.find(([, size]) => Math.abs(seconds) >= size);
   return unit ? relativeFormat.format(Math.round(seconds / unit[1]), unit[0]) : "just now";
 }
 
-/** Returns a text with a capital first letter, as the labels of options, buttons and columns have. */
+/** Returns the text with a capital first letter, for labels of options, buttons and columns. */
 export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Returns a number with its noun. */
+/** Returns a number with its noun in singular or plural, such as "3 runs". */
 export const formatCount = (count: number, singular: string, plural: string): string =>
   `${count.toLocaleString("en")} ${count === 1 ? singular : plural}`;
 
 export const formatExactTime = (iso: string): string => absoluteFormat.format(new Date(iso));
 
-/** Returns the time of day. For another day than today, the date is in front of it. */
+/** Returns the time of day, with the date before it if it is not today. */
 export function formatTime(iso: string): string {
   const date = new Date(iso);
   return date.toDateString() === new Date().toDateString() ? timeFormat.format(date) : absoluteFormat.format(date);
@@ -47,7 +47,7 @@ const dayAndTimeFormat = new Intl.DateTimeFormat(undefined, {
   ...TIME_OF_DAY_FORMAT,
 });
 
-/** Returns the time for a table column, without the year if it is the current one. */
+/** Returns date and time for a table column. The current year is left out. */
 export function formatColumnTime(iso: string): string {
   const date = new Date(iso);
   const isThisYear = date.getFullYear() === new Date().getFullYear();
@@ -65,13 +65,13 @@ const localTimeFormat = new Intl.DateTimeFormat(undefined, {
   timeZone: "UTC",
 });
 
-/** Returns the local time in a time zone. @param local ISO 8601 with the zone's offset from UTC */
+/** Formats a time as it is in its own time zone. @param local ISO 8601 with the offset of this time zone from UTC */
 export function formatLocalTime(local: string): string {
   const localText = local.slice(0, "2026-01-01T00:00:00".length);
   return `${localTimeFormat.format(new Date(`${localText}Z`))} (UTC${local.slice(-"+00:00".length)})`;
 }
 
-/** Returns day and time in a time zone, such as "Fri, Nov 27, 03:00". The caller shows the name of the zone. */
+/** Returns the time in this time zone, such as "Fri, Nov 27, 03:00". The text does not contain the zone, so the caller must show it. */
 export function formatTimeInZone(iso: string, timeZone: string): string {
   const format = new Intl.DateTimeFormat(undefined, {
     weekday: "short",
@@ -89,12 +89,12 @@ export function formatDuration(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
-/** Returns formatted JSON; `undefined` becomes words. */
+/** Returns a value as indented JSON. For `undefined`, which has no JSON, returns a short text instead. */
 export function formatJson(value: unknown): string {
   return value === undefined ? "undefined" : JSON.stringify(value, null, 2);
 }
 
-/** Returns a size in the largest unit in which the number is at least 1. */
+/** Returns a size in the largest unit in which the number is at least 1, such as "1.5 MB". */
 export function formatBytes(bytes: number): string {
   const unitIndex = Math.min(4, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
   const value = bytes / 1024 ** unitIndex;

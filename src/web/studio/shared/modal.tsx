@@ -1,7 +1,7 @@
-/** Modal dialog of the browser. When it closes, it returns the focus to the element that had it before. */
+/** Modal dialog of the browser. When it closes, the focus returns to the element that had it before. */
 import { type ComponentProps, useEffect, useRef } from "react";
 
-/** Returns the focus, unless that element was removed, such as the button of a deleted row. */
+/** Returns the focus to the element, unless the element was removed, such as the button of a deleted row. */
 function returnFocus(to: Element | null): void {
   const isFocusable = to instanceof HTMLElement && to.isConnected && to !== document.body;
   (isFocusable ? to : document.getElementById("content"))?.focus();
@@ -12,7 +12,7 @@ export function ModalDialog({ className = "", ...props }: ComponentProps<"dialog
   useEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
-    // Elements below the dialog can only receive the focus after the dialog was removed.
+    // Elements behind the dialog can receive the focus only after the dialog has been removed.
     return () => queueMicrotask(() => returnFocus(before));
   }, []);
   return <dialog ref={dialog} className={`dialog ${className}`} {...props} />;

@@ -1,4 +1,4 @@
-/** Types of the service's resources as Studio's GraphQL operations select them, under the names that its components use. */
+/** Names for the types of the service's resources, as the GraphQL operations of Studio select them. Studio's components use these names. */
 import type {
   ActionSummaryFragment,
   AdministratorRowFragment,
@@ -43,7 +43,7 @@ import type {
 
 export type App = AppsQuery["apps"][number];
 
-/** Action without its code, as lists contain it. Times are ISO 8601. */
+/** Action without its code, as in a list of actions. Its times are ISO 8601. */
 export type ActionSummary = ActionSummaryFragment;
 
 export type Action = WholeActionFragment;
@@ -51,7 +51,7 @@ export type Action = WholeActionFragment;
 /** Live version of an action. `updatedAt` is the time of its last publication. */
 export type PublishedCopy = PublishedCopyRowFragment;
 
-/** URLs of an action's HTTP triggers, and the requests that they have rejected. */
+/** URLs of an action's HTTP triggers, and the requests that the triggers have rejected. */
 export type Calls = ReadCallsQuery;
 
 export type Endpoint = NonNullable<NonNullable<ReadCallsQuery["action"]>["endpoints"]>[number];
@@ -72,7 +72,7 @@ export type ScriptError = NonNullable<LogEntry["error"]>;
 
 export type ConsoleLine = FollowConsoleSubscription["lines"][number];
 
-/** Run as lists contain it. */
+/** Run with the fields that a list of runs needs. */
 export type RunRow = RunRowFragment;
 
 export type RunDetails = ReadRunQuery["run"];
@@ -102,7 +102,7 @@ export type MediaFolder = MediaFolderRowFragment;
 export type MediaListing = ListMediaQuery["media"];
 export type MessageSummary = MessageRowFragment;
 
-/** Message with its content. */
+/** Message with its full content. */
 export type Message = WholeMessageFragment;
 
 export type MessageStatus = Message["status"];

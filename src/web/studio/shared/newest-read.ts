@@ -1,8 +1,8 @@
-/** Repeated reads of the same data: a later read cancels an earlier read or drops its response. */
+/** Repeats the read of the same data. A later read replaces an earlier one, whose response is then ignored. */
 
 /**
- * Returns a function that starts a read, and resolves when the newest read has ended. Until then, the page shows data from before the
- * change for which it reads again.
+ * Returns a function that reads the data again after a change. Its promise resolves when the newest read has ended, because an earlier read
+ * may return the data from before the change.
  */
 export function createReload(read: () => Promise<void>): () => Promise<void> {
   let newest: Promise<void> | null = null;

@@ -1,9 +1,12 @@
-/** Studio's cache of query results, one per session. The key of a result consists of the GraphQL document and its variables. */
+/** Studio's cache of query results, one for each session. The key of a result consists of the GraphQL document and its variables. */
 import { focusManager, type InfiniteData, QueryClient, type QueryKey } from "@tanstack/react-query";
 import type { Document } from "../../document.js";
 import type { Api } from "./api.js";
 
-/** Reads again when the window gets the focus. Visibility is not enough: a window beside another window is always visible. */
+/**
+ * Queries are read again when the window gets the focus. The browser's visibility event is not enough, because a window beside another one
+ * is always visible.
+ */
 focusManager.setEventListener((onFocus) => {
   const listener = () => onFocus();
   addEventListener("focus", listener);
@@ -14,14 +17,16 @@ focusManager.setEventListener((onFocus) => {
   };
 });
 
-/** Creates the query client of one session. It does not retry requests, and sends them even if the browser reports that it is offline. */
+/**
+ * Creates the cache of one session. It does not retry failed requests, and sends requests even if the browser reports that it is offline.
+ */
 export function createQueryClient(api: Api): QueryClient {
   const client = new QueryClient({
     defaultOptions: {
       queries: {
         networkMode: "always",
         retry: false,
-        // The browser's online event does not show that the service is available.
+        // The browser's event "online" does not show that the service is available.
         refetchOnReconnect: false,
         queryFn: ({ queryKey: [document, variables] }) =>
           api.request(document as Document<unknown, unknown>, variables),
@@ -33,11 +38,11 @@ export function createQueryClient(api: Api): QueryClient {
 }
 
 /**
- * Reads the first page of a log again and drops its other pages. The library would otherwise request each loaded page again, one after the
- * other.
+ * Reads the first page of a log again and removes the other loaded pages. The library would otherwise request each loaded page again, one
+ * after the other.
  */
 export async function readFirstPageAgain(client: QueryClient, queryKey: QueryKey): Promise<void> {
-  // Cancels the read of a later page. Its entries would follow the new first page with a gap between them.
+  // Cancels the read of a later page. Otherwise its entries would follow the new first page, and entries between them would be missing.
   await client.cancelQueries({ queryKey, exact: true });
   client.setQueryData<InfiniteData<unknown>>(
     queryKey,

@@ -1,8 +1,8 @@
-/** Shows a token that the service returns only once, with a button that copies it, until the person closes it. */
+/** Shows a token that the service returns only once, with a button to copy it. The token stays visible until the person closes it. */
 import { CopyButton } from "./copy-button.js";
 
 interface SecretOnceProps {
-  /** Label that says to whom the token belongs. */
+  /** Label that names the person or program for which the token is. */
   label: string;
   secret: string;
   close: () => void;

@@ -1,4 +1,4 @@
-/** Tabs with the panel of the selected one. The caller holds the selection. */
+/** Tabs with the panel of the selected tab. The caller stores which tab is selected. */
 import * as Tabs from "@radix-ui/react-tabs";
 import type { ReactNode } from "react";
 
@@ -7,11 +7,11 @@ interface TabPanelProps<Name extends string> {
   names: readonly Name[];
   selected: Name;
   select: (name: Name) => void;
-  /** Tabs that are disabled. */
+  /** Names of the tabs that cannot be selected. */
   disabled?: readonly Name[];
-  /** True if arrow keys only move the focus, because selecting a tab may ask about unsaved changes. */
+  /** True if arrow keys only move the focus. Use it if selecting a tab can ask about unsaved changes. */
   isManual?: boolean;
-  /** CSS class of the panel. */
+  /** CSS class of the panel below the tabs. */
   panel: string;
   children: ReactNode;
 }

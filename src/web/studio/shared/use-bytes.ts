@@ -1,18 +1,18 @@
 /**
- * Hook that reads bytes from the service and returns an object URL for elements that cannot send a credential. The URL is revoked when the
- * element is removed.
+ * Hook that reads a file from the service and returns an object URL for it. `img` and other elements use this URL, because they cannot send
+ * a credential. The URL is revoked when the component is removed.
  */
 import { type RefObject, useEffect, useRef, useState } from "react";
 import type { Api } from "./api.js";
 
 export interface LoadedBytes {
-  /** The object URL; null while the bytes are loaded. */
+  /** Content of the file; null until it is loaded. */
   blob: Blob | null;
   url: string | null;
   failed: boolean;
 }
 
-/** @param address URL to read; null to read nothing */
+/** @param address URL of the file; null to read nothing */
 export function useBytes(api: Api, address: string | null): LoadedBytes {
   const [bytes, setBytes] = useState<LoadedBytes>({ blob: null, url: null, failed: false });
   useEffect(() => {
@@ -36,7 +36,7 @@ export function useBytes(api: Api, address: string | null): LoadedBytes {
   return bytes;
 }
 
-/** Becomes true when the element is close to the visible area, so that only visible files are requested. */
+/** Hook for an element that loads its file late. `seen` becomes true when the element is near the visible area. */
 export function useNearView<Element extends HTMLElement>(): [ref: RefObject<Element | null>, seen: boolean] {
   const ref = useRef<Element>(null);
   const [isNear, setSeen] = useState(false);

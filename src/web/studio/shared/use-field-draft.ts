@@ -1,19 +1,19 @@
-/** Hook for the draft of a field that other people may change. The draft follows the stored value until the person edits it. */
+/** Hook for the draft of a field that other people may also change. The draft is the stored value until the person edits it. */
 import { useState } from "react";
 
 export interface FieldDraft<Value> {
   draft: Value;
   setDraft(next: Value | ((draft: Value) => Value)): void;
   isDirty: boolean;
-  /** True if the stored value has changed since the person began to edit, and differs from the draft. */
+  /** True if another person has changed the stored value since this person began to edit, and the new value differs from the draft. */
   isChangedElsewhere: boolean;
   takeTheirs(): void;
   keepMine(): void;
-  /** Call this after a save, with the saved draft. */
+  /** Marks the draft as saved. Call this after a save with the value that was saved. */
   accept(saved: Value): void;
 }
 
-/** Stored value from which the draft started. `version` is null after a save until the saved value is read. */
+/** Stored value from which the person began to edit. `version` is null after a save, until the saved value has been read. */
 interface DraftBase<Value> {
   version: string | null;
   value: Value;
@@ -21,7 +21,7 @@ interface DraftBase<Value> {
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** @param version changes with the stored value, even if the value's text cannot be read */
+/** @param version text that changes with the stored value. Pass it if the value itself cannot be read. */
 export function useFieldDraft<Value>(stored: Value, version: string = JSON.stringify(stored)): FieldDraft<Value> {
   const [base, setBase] = useState<DraftBase<Value>>({ version, value: stored });
   const [draft, setDraft] = useState(stored);

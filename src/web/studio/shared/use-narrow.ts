@@ -1,7 +1,7 @@
-/** Hooks for media queries, which update when the window is resized or turned. */
+/** Hooks that return the result of a CSS media query. They update when the window is resized or the device is turned. */
 import { useCallback, useSyncExternalStore } from "react";
 
-/** @param query must stay the same text while the component is mounted */
+/** @param query media query; must be the same text in each render */
 export function useMedia(query: string): boolean {
   const subscribe = useCallback(
     (changed: () => void) => {
@@ -14,5 +14,5 @@ export function useMedia(query: string): boolean {
   return useSyncExternalStore(subscribe, () => matchMedia(query).matches);
 }
 
-/** True if the window is narrow. The width is the same as in phone.css. */
+/** True if the window is as narrow as a phone. phone.css uses the same width. */
 export const useNarrow = (): boolean => useMedia("(max-width: 700px)");

@@ -1,10 +1,10 @@
-/** Hook for the values of a form that creates something. A save clears them, unless the person has changed them meanwhile. */
+/** Hook for the values of a form that creates something. After a save, the form becomes empty, unless the person has typed meanwhile. */
 import { useState } from "react";
 
 export interface NewValues<Values> {
   values: Values;
   setValues(next: Values | ((values: Values) => Values)): void;
-  /** Call this after a save, with the saved values. */
+  /** Empties the form if it still contains the saved values. Call this after a save. */
   clear(saved: Values): void;
 }
 

@@ -1,8 +1,8 @@
-/** Reads again after an event, such as the end of a run. Events that arrive together cause one read. */
+/** Hook that reads data again after an event, such as the end of a run. Several events within a short time cause only one read. */
 import { useEffect } from "react";
 
 /**
- * @param subscribe returns a function that ends the subscription
+ * @param subscribe calls the listener at each event; returns a function that ends the subscription
  * @param gatherMs time from the first event to the read
  */
 export function useReloadAfter(
@@ -15,7 +15,7 @@ export function useReloadAfter(
     const unsubscribe = subscribe(() => {
       due ??= setTimeout(() => {
         due = undefined;
-        // A hidden page does not read now. It reads when the person shows it again.
+        // A hidden page does not read. The query cache reads again when the person shows the page.
         if (!document.hidden) void reload();
       }, gatherMs);
     });

@@ -1,4 +1,4 @@
-/** Hook for a resource that a page shows and changes. Reads it through the query cache, and again after each change. */
+/** Hook for a resource that a page shows and changes. It reads the resource through the query cache, and again after each change. */
 import {
   hashKey,
   type Query,
@@ -13,8 +13,9 @@ import { ApiError, asApiError, refusalText } from "./api.js";
 import { createReload } from "./newest-read.js";
 
 /**
- * Returns the query of a GraphQL document. The variables must contain the app's ID, so that apps do not share cached data.
- * @param state text that changes with the data. A change causes a read. With a state, the focus of the window causes no read.
+ * Returns the options with which the query cache reads a GraphQL document. The variables must contain the app's ID, so that apps do not
+ * share cached data.
+ * @param state text that changes with the data, such as a time of change. A new text causes a new read; the window's focus does not.
  */
 export const queryOf = <Value, Variables>(
   document: Document<Value, Variables>,
@@ -23,18 +24,23 @@ export const queryOf = <Value, Variables>(
 ): UseQueryOptions<Value> => ({ queryKey: [document, variables, state], refetchOnWindowFocus: state === undefined });
 
 export interface Resource<Value> {
-  /** The data; null until it has been read. */
+  /** Data that was read; null until the first read has ended. */
   value: Value | null;
-  /** Message of the last change if it was rejected, otherwise of the last read if it failed; null if both succeeded. */
+  /**
+   * Error message of the last change if the service rejected it. Otherwise the message of the last read if it failed. Null if both
+   * succeeded.
+   */
   fault: string | null;
   busy: boolean;
-  /** Reads again; a response to an earlier request is dropped. Resolves when no reload is pending. */
+  /** Reads the data again and ignores the responses to earlier requests. Resolves when the last requested read has ended. */
   reload(): Promise<void>;
-  /** Makes a change and reads again. @returns the result of the change, null if it was refused */
+  /** Makes a change and reads the data again. Returns the result of the change, or null if the service rejected it. */
   change<Result>(make: () => Promise<Result>): Promise<Result | null>;
 }
 
-/** Error of the last read that has ended. Without data, the library removes it when the next read starts. */
+/**
+ * Returns the error of the last read that has ended. The library itself removes the error when the next read starts, if no data is loaded.
+ */
 function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | null {
   const [last, setLast] = useState(error);
   if (isPending || last === error) return last;
@@ -42,20 +48,22 @@ function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | nu
   return error;
 }
 
-/** Returns the last data. With `isKept`, also after a failed read of another query; the library removes placeholder data then. */
+/**
+ * Returns the last data. If `isKept` is true, the data of an earlier query stays after a failed read; the library itself would remove it.
+ */
 function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: boolean): Value | undefined {
   const [last, setLast] = useState(data);
   if (data !== undefined && data !== last) setLast(data);
   return data ?? (isKept && isError ? last : undefined);
 }
 
-/** Returns a function that reads the query with this hash again. It resolves when the newest read has ended. */
+/** Returns a function that repeats the read of the query with this hash. Its promise resolves when the newest read has ended. */
 function useReload(hash: string): () => Promise<void> {
   const client = useQueryClient();
   return useMemo(() => {
     const filter = { predicate: ({ queryHash }: Query) => queryHash === hash };
     return createReload(async () => {
-      // Cancels a first read that is still pending: it started before the change, and the library would reuse it.
+      // Cancels a pending first read. It started before the change, and the library would use its response.
       await client.cancelQueries(filter);
       await client.invalidateQueries(filter);
     });
@@ -66,7 +74,7 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
   const reading = useQuery(query);
   const readError = useLastError(reading);
   const data = useLastData(reading, query.placeholderData !== undefined);
-  // Changes are not made by the library, because its cache would store the secrets that some changes return.
+  // The library does not make the changes, because its cache would store the secrets that some changes return.
   const [rejection, setRejection] = useState<{ error: ApiError; at: number } | null>(null);
   const [pendingChanges, setPendingChanges] = useState(0);
   const reload = useReload(hashKey(query.queryKey));
@@ -85,7 +93,7 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
       setPendingChanges((count) => count - 1);
     }
   };
-  // A later successful read removes the error OFFLINE. Other errors of a change stay.
+  // A later successful read removes the error OFFLINE, because the service is available again. Other errors of a change stay.
   const isOver = rejection?.error.status === "OFFLINE" && reading.dataUpdatedAt > rejection.at;
   const fault = (isOver ? null : rejection?.error) ?? readError;
   return {

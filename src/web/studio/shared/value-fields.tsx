@@ -1,10 +1,10 @@
-/** Fields for the value of a condition in a numbered row: its type, and an input for that type. */
+/** Inputs for the value of a condition: a choice of its type, and an input for this type. */
 import { type TypedValue, VALUE_KINDS, type ValueKind } from "./typed-value.js";
 
 interface ValueFieldsProps extends TypedValue {
-  /** Number of the row, counted from 1. */
+  /** Number of the condition's row in labels, counted from 1. */
   number: number;
-  /** True if only texts are allowed: the field for the type is left out. */
+  /** True if the value must be a text. The choice of the type is then hidden. */
   isText?: boolean;
   put: (part: Partial<TypedValue>) => void;
 }

@@ -1,18 +1,18 @@
-/** Commands of the command palette: those that components register, and the buttons on the screen. */
+/** Commands of the command palette: those that components register, and one for each button on the screen. */
 import { useLayoutEffect } from "react";
 
 export interface Command {
   name: string;
-  /** Keyboard shortcut of the command, as shown to the person. */
+  /** Keyboard shortcut of the command, as the palette shows it. */
   keys?: string;
   run: () => void;
 }
 
 const registeredCommands = new Map<symbol, readonly Command[]>();
 
-/** Registers commands while the component is mounted. @param commands must be the same array unless the commands change */
+/** Registers commands while the component is mounted. @param commands must be the same array in each render, unless the commands change */
 export function useCommands(commands: readonly Command[]): void {
-  // A layout effect runs before the screen is drawn. The palette then always contains the commands of the shown page.
+  // A layout effect runs before the browser draws the page, so the palette always contains the commands of the visible page.
   useLayoutEffect(() => {
     const key = Symbol("commands");
     registeredCommands.set(key, commands);
@@ -20,7 +20,7 @@ export function useCommands(commands: readonly Command[]): void {
   }, [commands]);
 }
 
-/** Returns the buttons and tabs of the page. Buttons in rows of a list are left out, and those with a registered command too. */
+/** CSS selector of the buttons and tabs that the palette offers as commands. Buttons in rows of a list are excluded. */
 const OFFERED_SELECTOR =
   '#content :is(button, summary):not(:disabled, li *, tr *, [role="row"] *, [title^="Ctrl"], [title^="Alt"])';
 
@@ -35,7 +35,10 @@ function findScreenCommands(): Command[] {
     .map((element) => ({ name: commandName(element), run: () => element.click() }));
 }
 
-/** Removes commands with a repeated name. A registered command replaces the button that does the same. */
+/**
+ * Returns the commands of the palette. If several have the same name, only the first is returned, so that a registered command replaces its
+ * button.
+ */
 export function currentCommands(): Command[] {
   const all = [...registeredCommands.values()].flat();
   const byName = new Map(findScreenCommands().map((command) => [command.name, command]));

@@ -1,6 +1,6 @@
 /**
- * Banner that says that the connection is lost and that the data on the screen may be old. An expired session closes connections too; in
- * that case its own dialog is shown and nothing reconnects.
+ * Banner that shows that the connection is lost and that the data on the screen may be old. It is not shown for an expired session, which
+ * also closes the connection but has its own dialog.
  */
 import { useEffect, useState } from "react";
 import { onExpiry } from "../accounts/renewal.js";

@@ -1,4 +1,4 @@
-/** Buttons of the sidebar's menus. The libraries of a menu are loaded when its button is first pressed. */
+/** Buttons of the menus in the sidebar. The libraries of a menu are loaded when a person first presses its button. */
 import ChevronsUpDown from "lucide-react/icons/chevrons-up-down";
 import CircleUser from "lucide-react/icons/circle-user";
 import Menu from "lucide-react/icons/menu";
@@ -37,11 +37,11 @@ export const DrawerButton = (props: ButtonProps) => (
 );
 
 interface OnFirstUseProps {
-  /** Renders only the button until the menu is loaded. */
+  /** Renders the button of the menu. It is shown alone until the menu is loaded. */
   button: (props: ButtonProps) => ReactElement;
-  /** Kind of popup, for assistive technology. */
+  /** Kind of popup that the button opens, for screen readers. */
   popup: "dialog" | "menu";
-  /** Menu with its button. The menu is open when it is first rendered. */
+  /** The loaded menu, with its own button. The menu is open when it is first rendered. */
   children: ReactNode;
 }
 

@@ -1,4 +1,7 @@
-/** Menus of the sidebar: the switcher between apps with its search, the account, and the drawer of a narrow window. Loaded and open on first use. */
+/**
+ * Menus of the sidebar: the list of apps with its search, the account menu, and the drawer of a narrow window. They are loaded at their
+ * first use, and open then.
+ */
 import * as Dialog from "@radix-ui/react-dialog";
 import * as Dropdown from "@radix-ui/react-dropdown-menu";
 import * as Popover from "@radix-ui/react-popover";
@@ -49,7 +52,7 @@ export function AppMenu({ apps, app, go }: AppMenuProps) {
                 </Command.Item>
               ))}
               <Command.Item
-                // Shown even if the search finds no app, because a list box must have an option.
+                // Shown even if the search finds no app, because a list box must always contain an option.
                 forceMount
                 value="All apps"
                 onSelect={() => choose({ view: "apps", appId: null, item: null, query: {} })}
@@ -73,7 +76,7 @@ interface AccountMenuProps {
 
 export function AccountMenu({ app, email, signOut }: AccountMenuProps) {
   return (
-    // Not modal and without a portal: the page stays readable, and the menu is part of the navigation.
+    // The menu is not modal and not in a portal, so that the page stays readable and the menu is part of the navigation landmark.
     <Dropdown.Root modal={false} defaultOpen>
       <Dropdown.Trigger asChild>
         <AccountButton email={email} />
@@ -94,13 +97,13 @@ export function AccountMenu({ app, email, signOut }: AccountMenuProps) {
 }
 
 interface DrawerProps {
-  /** Key of the open page. The drawer closes when the key changes. */
+  /** Text that identifies the open page. When it changes, the drawer closes. */
   openPage: string;
-  /** @param close closes the drawer and returns the focus to its button */
+  /** Renders the content of the drawer. @param close closes the drawer and returns the focus to its button */
   children: (close: () => void) => ReactNode;
 }
 
-/** Drawer with the button that opens it. */
+/** Drawer that slides over the page, and the button that opens it. */
 export function Drawer({ openPage, children }: DrawerProps) {
   const [isOpen, setOpen] = useState(true);
   const first = useRef(openPage);

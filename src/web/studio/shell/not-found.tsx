@@ -1,4 +1,4 @@
-/** Page for an unknown path under /studio. Studio's own pages are in the fragment of a single URL. */
+/** Page for an unknown path below /studio. All pages of Studio have the path /studio and differ only in the fragment of the URL. */
 import { serviceAddress } from "../../service-address.js";
 
 export function NotFound() {

@@ -1,4 +1,4 @@
-/** Error boundary around a page. It shows the error in place of the page, so that the navigation stays usable. */
+/** React error boundary around a page. It shows an error in place of the page, so that the navigation stays usable. */
 import { Component, type ReactNode } from "react";
 import { LoadError } from "./load-error.js";
 

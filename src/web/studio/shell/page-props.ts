@@ -13,22 +13,22 @@ export interface PageProps {
   apps: App[];
   app: App;
   appId: number;
-  /** `item` and `query` of the URL, which determine what the page shows. */
+  /** Place that the URL names. Its `item` and `query` determine what the page shows. */
   place: Place;
   go: Navigation["go"];
   setDirty: Navigation["setDirty"];
   confirm: Confirm;
   actions: Actions;
-  /** Call this after the app itself was changed, such as renamed or published. */
+  /** Reads the list of apps again. Call this after a change of the app itself, such as its name. */
   reloadApps: () => Promise<void>;
-  /** True for an administrator of the service, who can create apps and people. */
+  /** True if the person is an administrator of the service, who can create apps and people. */
   isAdmin: boolean;
-  /** E-mail address of the person; "" if a token is signed in. */
+  /** E-mail address of the signed-in person; "" if the browser is signed in with a token. */
   email: string;
-  /** Role of the person on the open app. */
+  /** Role of the signed-in person on the open app. */
   role: Role;
-  /** Organizations in which the person has a role. */
+  /** Organizations in which the signed-in person has a role. */
   organizations: readonly Membership[];
-  /** Call this after the person's roles have changed or an organization was created. */
+  /** Reads the person's roles and organizations again. Call this after a change of roles, or after an organization was created. */
   reloadRoles: () => Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Commands of the palette that need the service: data sources, settings, people, runs and the documentation. */
+/** Commands of the palette that are read from the service: data sources, settings, people, runs and sections of the documentation. */
 import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";
 import { FindPalettePeople, FindPaletteTables, ListSettingKeys, ReadPublicSettings } from "../documents.js";
@@ -17,14 +17,17 @@ export interface SearchContext {
   openDocs: (address: string) => void;
 }
 
-/** Tables, settings and people of the app. A kind that is not read yet, or may not be read, is left out. */
+/**
+ * Commands that open a data source, a setting or a person of the app. Kinds are left out until they are read, or if the person may not read
+ * them.
+ */
 export function useItems({ appId, isEditor, go }: SearchContext): Command[] {
-  // Sends separate requests, because the service rejects a whole request if the role may not read a part of it.
+  // Sends one request for each kind, because the service rejects a whole request if the person may not read a part of it.
   const tables = useResource(queryOf(FindPaletteTables, { appId })).value;
   const readable = useResource(queryOf(ReadPublicSettings, { appId })).value;
   const protectedOnes = useResource({ ...queryOf(ListSettingKeys, { appId }), enabled: isEditor }).value;
   const people = useResource({ ...queryOf(FindPalettePeople, { appId }), enabled: isEditor }).value;
-  // Only keys are listed. The values of protected settings are never read.
+  // Only the keys of settings are listed. The values of protected settings are never read.
   const keys = new Set(Object.keys((readable?.settings ?? {}) as object));
   for (const { key } of protectedOnes?.keys ?? []) keys.add(key);
   return [
@@ -43,7 +46,7 @@ export function useItems({ appId, isEditor, go }: SearchContext): Command[] {
   ];
 }
 
-/** Documentation sections that contain the typed words. */
+/** Commands that open the sections of the documentation that contain the typed words. */
 export function useDocsHits(typed: string, { openDocs }: SearchContext): Command[] {
   const [hits, setHits] = useState<Command[]>([]);
   const query = typed.trim();
@@ -67,7 +70,7 @@ export function useDocsHits(typed: string, { openDocs }: SearchContext): Command
   return hits;
 }
 
-/** Finds the run with the typed number. */
+/** Command that opens the run with the typed number; none if the text is not a number. */
 export function runCommands(typed: string, { go }: SearchContext): Command[] {
   const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
   if (number === undefined) return [];

@@ -1,6 +1,6 @@
 /**
- * Command palette, opened by Ctrl+K: finds commands of the screen, actions, data sources, settings, people, runs and documentation by
- * words.
+ * Command palette, which opens at Ctrl+K. It finds by words: commands of the screen, actions, data sources, settings, people, runs and
+ * documentation.
  */
 import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
 import { ModalDialog } from "../shared/modal.js";
@@ -18,7 +18,7 @@ function filterCommands(commands: Command[], typed: string): Command[] {
 
 const optionId = (index: number) => `command-${index}`;
 
-/** Removes commands with a repeated name, such as two data sources with the same name. */
+/** Returns the commands without those that have the same name as an earlier one, such as two data sources with equal names. */
 const removeDuplicates = (commands: Command[]): Command[] => [
   ...new Map(commands.map((command) => [command.name, command])).values(),
 ];
@@ -27,7 +27,10 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
   const [commands] = useState(currentCommands);
   const items = useItems(context);
   const [typed, setTyped] = useState("");
-  /** Name of the command that the person has chosen by the arrow keys. The name identifies the command, because results that arrive later can change its position. */
+  /**
+   * Name of the command that the person has selected by the arrow keys. An index would not identify it, because results that arrive later
+   * change the positions.
+   */
   const [chosenName, setChosenName] = useState<string | null>(null);
   const docs = useDocsHits(typed, context);
   const commandsFound = removeDuplicates([
@@ -42,7 +45,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
   const choose = (command: Command | undefined) => {
     if (!command) return;
     close();
-    // The command runs after the palette has returned the focus, so that it can move the focus itself.
+    // The command runs after the palette has closed and returned the focus. Otherwise the command could not move the focus itself.
     setTimeout(command.run);
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -97,9 +100,10 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
   );
 }
 
-/** @returns the function that opens the palette, and its element */
+/** Hook that returns a function which opens the palette, and the element of the palette. */
 export function usePalette(context: SearchContext) {
-  // The dialog's close event arrives late. The number of the opening prevents this event from closing a palette that was opened since then.
+  // Number of times that the palette was opened. The dialog's close event arrives late; the number prevents it from closing a palette that
+  // was opened since.
   const [{ opening, isOpen }, setState] = useState({ opening: 0, isOpen: false });
   const openPalette = useCallback(() => setState((now) => ({ opening: now.opening + 1, isOpen: true })), []);
   const close = useCallback(
@@ -112,7 +116,7 @@ export function usePalette(context: SearchContext) {
         return;
       event.preventDefault();
       event.stopPropagation();
-      // An open dialog must be closed first.
+      // If another dialog is open, the person must close it first.
       if (!document.querySelector("dialog[open]")) openPalette();
     };
     addEventListener("keydown", onKey, true);
@@ -120,7 +124,7 @@ export function usePalette(context: SearchContext) {
   }, [openPalette]);
   useEffect(() => {
     if (!isOpen) return;
-    // The palette's commands belong to the previous page.
+    // If the person goes back to another page, the palette closes, because its commands belong to the previous page.
     addEventListener("popstate", close);
     return () => removeEventListener("popstate", close);
   }, [isOpen, close]);

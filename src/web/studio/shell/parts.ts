@@ -1,4 +1,7 @@
-/** Loads the files of parts of Studio. The service puts their names into the page, because the build knows the names only at its end. */
+/**
+ * Loads the files of those parts of Studio that are not needed at first. The service writes the file names into the page, because only a
+ * finished build knows them.
+ */
 import { serviceAddress } from "../../service-address.js";
 
 function partFiles(part: string): string[] {
@@ -6,7 +9,9 @@ function partFiles(part: string): string[] {
   return (JSON.parse(parts) as Record<string, string[]>)[part] ?? [];
 }
 
-/** Requests all files of a part at the same time. Otherwise the browser finds the imported files only after the first one has arrived. */
+/**
+ * Requests all files of a part at the same time. Otherwise the browser would find the imported files only after the first file has arrived.
+ */
 export function preloadPart(part: string): void {
   for (const file of partFiles(part)) {
     document.head.append(

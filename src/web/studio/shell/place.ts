@@ -1,23 +1,26 @@
-/** Places in Studio and their URLs in the fragment: `#/1/actions/12`, `#/1/data?search=x`. use-place.ts changes the place. */
+/**
+ * Places in Studio and their notation in the URL's fragment, such as `#/1/actions/12` and `#/1/data?search=x`. use-place.ts changes the
+ * place.
+ */
 import { FORMER_VIEW_NAMES, isView, type View } from "./views.js";
 
 export interface Place {
-  /** ID of the app; null for the first app. */
+  /** ID of the open app; null if the URL names none, which opens the first app. */
   appId: number | null;
   view: View;
-  /** The open item of the page, such as an action's ID. */
+  /** ID or name of what the page has opened, such as an action's ID; null for none. */
   item: string | null;
-  /** How the page shows its items: search, filters and order. */
+  /** Query parameters of the page, such as search, filters and order. */
   query: Readonly<Record<string, string>>;
 }
 
-/** Returns a positive whole number, or null. */
+/** Parses a positive integer. Returns null if the text is missing or is something else. */
 export const idOf = (text: string | null | undefined) => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
 
 export function parsePlace(fragment: string): Place {
   const [path = "", query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
   const parts = path.split("/");
-  // The page `#/apps` belongs to no app.
+  // The page `#/apps` belongs to no app, so its URL has no app ID.
   const [app, view = "", item = ""] = idOf(parts[0]) === null && parts[0] !== "" ? ["", ...parts] : parts;
   return {
     appId: idOf(app),
@@ -27,14 +30,14 @@ export function parsePlace(fragment: string): Place {
   };
 }
 
-/** Returns the URL of a place for a link. */
+/** Returns the link to a place, as a fragment. */
 export function hrefOf({ appId, view, item = null, query = {} }: Partial<Place> & Pick<Place, "view">): string {
   const search = new URLSearchParams(query).toString();
   const parts = [appId, view, item].filter((part) => part !== null && part !== undefined);
   return `#/${parts.join("/")}${search && `?${search}`}`;
 }
 
-/** Returns the query with some keys changed. Keys with an empty text are removed. */
+/** Returns the query parameters with some of them changed. Parameters with an empty text are removed. */
 export function changedQuery<Query extends object>(query: Query, change: Query): Record<string, string> {
   const all = Object.entries({ ...query, ...change }) as [string, string | undefined][];
   return Object.fromEntries(
@@ -43,19 +46,19 @@ export function changedQuery<Query extends object>(query: Query, change: Query):
 }
 
 interface GoOptions {
-  /** True to leave without asking about unsaved changes. */
+  /** True to leave the page without a question about unsaved changes. */
   force?: boolean;
-  /** Place from which a request was sent. If the person has opened another item since then, `go` does nothing. */
+  /** Place at which the person was when a request was sent. If the person has opened another item since, `go` does nothing. */
   from?: Place;
-  /** True to replace the entry in the browser's history, so that Back does not stop at each letter of a search. */
+  /** True to replace the entry in the browser's history. A search uses this, so that the button Back does not stop at each typed letter. */
   replace?: boolean;
 }
 
 export interface Navigation {
   place: Place;
   go(change: Partial<Place>, options?: GoOptions): void;
-  /** True if leaving would lose unsaved changes. */
+  /** Call this with true when the page gets unsaved changes, and with false when it has none. */
   setDirty(dirty: boolean): void;
-  /** Asks the person if unsaved changes would be lost. @returns true if the place may change */
+  /** If there are unsaved changes, asks the person if they may be lost. Returns true if the place may change. */
   mayGo(): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-/** Rights of each role in Studio. The service decides; pages hide what a role may not do. */
+/** Rights of each role in Studio. Pages hide what a role may not do; the service itself checks each request. */
 import type { Role } from "../../../rules/roles.js";
 import type { Session } from "./session.js";
 
@@ -8,6 +8,6 @@ export const mayEdit = (role: Role): boolean => EDITOR_ROLES.includes(role);
 export const mayOperate = (role: Role): boolean => role !== "reader";
 export const mayManage = (role: Role): boolean => role === "owner" || role === "admin";
 
-/** Role of the person on an app. An administrator of the service has all rights. */
+/** Returns the role of the person on an app. An administrator of the service has all rights on each app. */
 export const roleOn = ({ roles, isAdmin }: Pick<Session, "roles" | "isAdmin">, appId: number): Role =>
   roles.apps.find(({ id }) => id === appId)?.role ?? (isAdmin ? "owner" : "reader");

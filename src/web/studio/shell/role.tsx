@@ -1,6 +1,6 @@
 /**
- * Role of the person on the open app. Components hide or disable controls by role. The service checks all rights itself. Use these
- * components for each control that changes something.
+ * Role of the signed-in person on the open app, and components that hide or disable controls by this role. Use them for each control that
+ * changes something. The service checks all rights itself.
  */
 import { createContext, type ReactNode, useContext } from "react";
 import type { Role } from "../../../rules/roles.js";
@@ -11,17 +11,17 @@ export const RoleProvider = RoleContext.Provider;
 
 export const useRole = (): Role => useContext(RoleContext);
 
-/** Shows controls that change something to people who may use them. */
+/** Shows its children, which change something, only to people who may edit the app. */
 export function ForEditors({ children, otherwise = null }: { children: ReactNode; otherwise?: ReactNode }) {
   return mayEdit(useRole()) ? children : otherwise;
 }
 
-/** Shows controls that start, cancel or pause something to people who may use them. */
+/** Shows its children, which start, cancel or pause something, only to people who may operate the app. */
 export function ForOperators({ children }: { children: ReactNode }) {
   return mayOperate(useRole()) ? children : null;
 }
 
-/** Disables all fields and buttons in `children` for people who may only read. */
+/** Disables all fields and buttons in its children for people who may only read. */
 export function ReadOnlyFields({ children }: { children: ReactNode }) {
   return (
     <fieldset className="read-only" disabled={!mayEdit(useRole())}>

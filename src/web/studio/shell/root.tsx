@@ -1,4 +1,4 @@
-/** Root component of Studio: shows the sign-in page, Studio, or the page of a one-time link. */
+/** Root component of Studio: shows the sign-in page, a page of Studio, or the page of a one-time link. */
 import { QueryClientProvider } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
@@ -19,7 +19,7 @@ function Page() {
     void session?.end().finally(() => setSession(null));
   }, [session]);
   const queries = useMemo(() => session && createQueryClient(session.api), [session]);
-  // Clears the cache at sign-out, so that the next person cannot see data of the previous person.
+  // Clears the cache when the person signs out, so that the next person cannot see data of this person.
   useEffect(() => () => queries?.clear(), [queries]);
   if (session?.isProvisional) return <FinishAccount />;
   if (!session || !queries) return <SignIn onSession={setSession} />;

@@ -1,4 +1,4 @@
-/** Loaders of the pages' modules, which are separate files in the build. Add a new page here and in views.ts. */
+/** Functions that load the modules of the pages. Each page is a separate file in the build. Add a new page here and in views.ts. */
 import type { ComponentType } from "react";
 import type { PageProps } from "./page-props.js";
 import { preloadPart } from "./parts.js";
@@ -32,5 +32,8 @@ export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
   return page;
 }
 
-/** Renders a loaded page immediately. React would show the fallback of a lazy component for at least 300 ms. */
+/**
+ * Returns the page if it is loaded, so that it can be rendered immediately. React would show the fallback of a lazy component for at least
+ * 300 ms.
+ */
 export const loadedPage = (view: View): ComponentType<PageProps> | undefined => loaded.get(view);

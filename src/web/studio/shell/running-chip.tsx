@@ -1,4 +1,4 @@
-/** Button on every page that shows how many runs of the app have not ended, with a list in which they can be cancelled. */
+/** Button in the top bar with the number of queued and running runs of the app. It opens a list in which the person can cancel them. */
 import { useEffect, useRef, useState } from "react";
 import type { Tail } from "../actions/use-actions.js";
 import { CancelRun, ListUnfinished, type ListUnfinishedQuery } from "../documents.js";
@@ -10,10 +10,10 @@ import { hrefOf } from "./place.js";
 
 type Unfinished = ListUnfinishedQuery["unfinished"];
 
-/** The service sends no event when a run starts. */
+/** Interval between reads while the list is closed, because the service sends no event when a run starts. */
 const REFRESH_MS = 5_000;
 const REFRESH_INTERVAL_WHILE_OPEN_MS = 1_500;
-/** Runs that end together cause one read. */
+/** Time in which several ended runs cause only one read. */
 const GATHER_MS = 300;
 
 const wordsOf = ({ running, queued }: Unfinished) =>
@@ -50,9 +50,9 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
   const words = unfinished ? wordsOf(unfinished) : "";
   if (words === "" && !isOpen) return null;
   const cancel = async (runId: number) => {
-    // A run that has ended meanwhile cannot be cancelled.
+    // The service rejects this if the run has ended meanwhile, so the error is ignored.
     await api.request(CancelRun, { appId, runId }).catch(() => undefined);
-    // The button with the focus is removed together with the run.
+    // The button "Cancel" that had the focus disappears together with the run. So the button that opens the list receives the focus.
     button.current?.focus();
     await reload();
   };

@@ -1,4 +1,7 @@
-/** Session of this browser. Its HttpOnly cookie cannot be read by scripts. This module stores nothing. */
+/**
+ * Reads, starts and ends the session of this browser. The session is in an HttpOnly cookie, which scripts cannot read, so this module
+ * stores nothing.
+ */
 import type { Role } from "../../../rules/roles.js";
 import { serviceAddress } from "../../service-address.js";
 import { type Api, ApiError, createApi } from "../shared/api.js";
@@ -21,15 +24,15 @@ export interface Session {
   apps: App[];
   roles: Roles;
   isAdmin: boolean;
-  /** E-mail address of the person, for a new sign-in; "" if a token is signed in. */
+  /** E-mail address of the person, which the form shows for a new sign-in; "" if the browser is signed in with a token. */
   email: string;
-  /** True if the account has no way to sign in yet. The session then has no other rights. */
+  /** True if the account has no passkey and no passphrase yet. The session then has no other right than to add one. */
   isProvisional: boolean;
-  /** Signs out. Closes everything that is open. */
+  /** Signs out: closes the connection and deletes the session in the service. */
   end(): Promise<void>;
 }
 
-/** Session as the service describes it. */
+/** Kind of the credential with which the browser is signed in, as the service returns it. */
 type Kind = "editor" | "admin" | "api" | "task" | "viewer" | "live";
 
 const AUTHOR_KINDS: readonly Kind[] = ["editor", "admin"];
@@ -56,15 +59,15 @@ function requestSession(
   return callAuth<Present>("/v1/session", { method, ...body });
 }
 
-/** Roles of the person in this browser. @throws ApiError */
+/** Reads the roles of the person who is signed in. @throws ApiError */
 export async function readRoles(): Promise<Roles> {
   const { organizations, apps } = await callAuth<Roles>("/v1/auth/session");
   return { organizations, apps };
 }
 
-/** @throws ApiError */
+/** Creates the session that Studio uses, with the person's apps and roles. @throws ApiError */
 async function open({ kind, email = "", isProvisional = false }: Present): Promise<Session> {
-  // A GET request, so that the page can preload it together with its first files (web-assets.ts).
+  // Requests the apps by a GET request, so that the page can preload the response together with its first files (web-assets.ts).
   const [{ apps }, roles] = await Promise.all([callAuth<{ apps: App[] }>("/v1/apps"), readRoles()]);
   const api = createApi();
   return {
@@ -76,20 +79,23 @@ async function open({ kind, email = "", isProvisional = false }: Present): Promi
     isProvisional,
     async end() {
       api.close();
-      // Without a response the cookie remains, and the person is still signed in when Studio is opened again.
+      // If the service does not respond, the cookie remains, and the person is still signed in when Studio is opened again.
       const { endSessionUrl } = await requestSession("DELETE").catch((): Present => ({}));
       if (endSessionUrl !== undefined) location.assign(endSessionUrl);
     },
   };
 }
 
-/** Returns the e-mail address of the signed-in person, "" for a token, and null if nobody or an app user is signed in. @throws ApiError */
+/**
+ * Returns the e-mail address of the signed-in person, or "" if the browser is signed in with a token. Returns null if it is not signed in
+ * to Studio. @throws ApiError
+ */
 export async function presentEmail(): Promise<string | null> {
   const { kind, email = "" } = await requestSession("GET");
   return kind && AUTHOR_KINDS.includes(kind) ? email : null;
 }
 
-/** Returns the session that this browser already has, or null. */
+/** Returns the session of the browser if it is signed in already, otherwise null. */
 export async function presentSession(): Promise<Session | null> {
   try {
     const present = await requestSession("GET");
@@ -100,9 +106,9 @@ export async function presentSession(): Promise<Session | null> {
 }
 
 /**
- * Signs in with a pasted token.
- * @param keep true for a week, false until the browser is closed
- * @throws ApiError also if the token is of another kind
+ * Signs in with a token that the person has pasted.
+ * @param keep true to stay signed in for a week, false to be signed out when the browser is closed
+ * @throws ApiError if the token is invalid or not of a kind that can open Studio
  */
 export async function signInByToken(token: string, keep: boolean): Promise<void> {
   const { kind } = await requestSession("POST", { token, keep });

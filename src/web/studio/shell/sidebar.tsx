@@ -1,4 +1,7 @@
-/** Sidebar: the app switcher, the commands, links to all pages in groups, and the account. On a narrow window it is a drawer. */
+/**
+ * Sidebar with the list of apps, the button of the command palette, grouped links to all pages, and the account menu. In a narrow window
+ * the sidebar is a drawer.
+ */
 import ArrowLeftRight from "lucide-react/icons/arrow-left-right";
 import Bell from "lucide-react/icons/bell";
 import BookOpen from "lucide-react/icons/book-open";
@@ -75,12 +78,12 @@ export interface SidebarProps {
   apps: App[];
   app: App;
   email: string;
-  /** The open page, with its item. */
+  /** Page that is open, and the item that it shows. */
   place: Pick<Place, "view" | "item">;
   go: Navigation["go"];
   signOut: () => void;
   openPalette: () => void;
-  /** Switches between the full sidebar and icons only; undefined in the drawer. */
+  /** Switches between the full sidebar and one with only icons; undefined in the drawer, which is always full. */
   toggle?: (() => void) | undefined;
   isCollapsed?: boolean;
 }
@@ -89,7 +92,7 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
   const item = place.view === "app" ? (isAppPart(place.item) ? place.item : "general") : null;
   const nav = useRef<HTMLElement>(null);
   const openPage = `${place.view} ${item}`;
-  // In a low window, the link of the open page may be below the visible ones.
+  // In a low window, the link of the open page may be hidden, so the list is scrolled to it.
   useEffect(() => {
     if (openPage) nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }, [openPage]);
@@ -131,7 +134,7 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
   );
 }
 
-/** Content of the sidebar, which the column and the drawer share. */
+/** Content of the sidebar, for the column of a wide window and for the drawer of a narrow one. */
 export function SidebarContent(props: SidebarProps) {
   const { apps, app, email, go, signOut, openPalette, toggle, isCollapsed } = props;
   return (

@@ -1,4 +1,4 @@
-/** Shows the sign-in page, unless the browser is already signed in. */
+/** Shows the sign-in page, or calls `onSession` if the browser is signed in already. */
 import { useCallback, useEffect, useState } from "react";
 import { PROVIDER_ERROR_TEXTS } from "../accounts/auth-api.js";
 import { SignInForms } from "../accounts/sign-in-forms.js";
@@ -6,7 +6,7 @@ import { ApiError } from "../shared/api.js";
 import type { Session } from "./session.js";
 import { currentSession } from "./start.js";
 
-/** Result of a sign-in at a provider. Reading it removes it from the URL. */
+/** Returns the error message of a sign-in at an OpenID provider, or null. Removes the result of the sign-in from the URL. */
 function takeProviderFault(): string | null {
   const outcome = new URLSearchParams(location.search).get("sign-in");
   if (outcome === null) return null;
@@ -14,7 +14,7 @@ function takeProviderFault(): string | null {
   return PROVIDER_ERROR_TEXTS[outcome] ?? PROVIDER_ERROR_TEXTS["failed"]!;
 }
 
-/** Read once, when the page opens. */
+/** Read only once, when Studio is loaded, because reading removes it from the URL. */
 const PROVIDER_FAULT = takeProviderFault();
 
 export function SignIn({ onSession }: { onSession: (session: Session) => void }) {

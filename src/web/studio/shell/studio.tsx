@@ -1,4 +1,7 @@
-/** Studio for a signed-in person: shows the open page of the open app. Each page is loaded when it is first opened. */
+/**
+ * Frame of Studio for a signed-in person: shows the open page of the open app. The code of each page is loaded when the page is first
+ * opened.
+ */
 import { type ComponentType, lazy, Suspense, useCallback, useEffect } from "react";
 import { SessionDialog } from "../accounts/session-dialog.js";
 import { type Actions, useActions } from "../actions/use-actions.js";
@@ -69,7 +72,7 @@ const LEAVE_DIALOG = {
 
 const loadedPages = new Map<View, ComponentType<PageProps>>();
 
-/** Returns the component of a view's page. It must be the same one in each render, so that the page keeps its state. */
+/** Returns the component of a page. It returns the same component in each render, so that React keeps the page's state. */
 function pageOf(view: View): ComponentType<PageProps> {
   const known = loadedPages.get(view);
   if (known) return known;
@@ -79,7 +82,8 @@ function pageOf(view: View): ComponentType<PageProps> {
 }
 
 function useApps(initialApps: App[]) {
-  // Reads again when this person changes an app, and after a lost connection. The known apps are shown until the response arrives.
+  // Reads the apps again when this person changes an app, and after a lost connection. The initial apps are shown until the response
+  // arrives.
   const { value, reload } = useResource({
     ...queryOf(Apps, {}),
     initialData: { apps: initialApps },
@@ -89,7 +93,7 @@ function useApps(initialApps: App[]) {
   return { apps: value?.apps ?? initialApps, reloadApps: reload };
 }
 
-/** Returns the title of the window: the open item or the page, and the app. */
+/** Sets the title of the browser window: the name of the open item or page, and of the app. */
 function useTitle(app: App | undefined, place: Place, actions: Actions): void {
   const { view, item } = place;
   const name = useItemName(app?.id, place, actions);
@@ -129,7 +133,7 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
     return <NoApp requestedAppId={place.appId} first={apps[0]} {...{ api, place, go, isAdmin, reloadApps, signOut }} />;
   }
   const role = roleOn({ roles, isAdmin }, app.id);
-  // A page that is not for this role opens Home instead.
+  // If the person's role may not use the page of the URL, Home is shown instead.
   const view = isViewForRole(place.view, role) ? place.view : "home";
   const Page = pageOf(view);
   const rights = { role, reloadRoles, organizations: roles.organizations };

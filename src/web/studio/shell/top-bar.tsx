@@ -1,5 +1,6 @@
 /**
- * Bar above a page with the page's path, the app's state and its current runs. In a narrow window, it also has the button of the sidebar.
+ * Bar above each page with the path of the page, the state of the app and its current runs. In a narrow window, it also has the button that
+ * opens the sidebar.
  */
 import ChevronRight from "lucide-react/icons/chevron-right";
 import CircleHelp from "lucide-react/icons/circle-question-mark";
@@ -19,7 +20,7 @@ import { APP_PARTS, isAppPart, VIEW_DETAILS } from "./views.js";
 
 const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).Drawer }));
 
-/** Name of the open item; null if the page shows no item, or while its name is loaded. */
+/** Returns the name of the open item. Returns null if the page shows no item, or while the name is loaded. */
 function itemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
   if (view === "actions" && item === "new") return "New action";
   if (view === "actions") return actions.list?.actions.find(({ id }) => id === idOf(item))?.name ?? null;
@@ -27,7 +28,7 @@ function itemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions
   return null;
 }
 
-/** Hook for the name of the open item. It reads the data sources only while one of them is open. */
+/** Hook that returns the name of the open item. It reads the list of data sources only while a data source is open. */
 export function useItemName(
   appId: number | undefined,
   place: Pick<Place, "view" | "item">,
@@ -35,7 +36,7 @@ export function useItemName(
 ): string | null {
   const sourceId = place.view === "data" ? idOf(place.item) : null;
   const isOpen = appId !== undefined && sourceId !== null;
-  // The page of the data source keeps this list up to date.
+  // The page of the data source reads this list too and keeps it up to date in the cache.
   const sources = useResource({
     ...queryOf(ListDataSources, { appId: appId ?? 0 }),
     enabled: isOpen,
@@ -88,7 +89,7 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
                 {...props}
                 openPalette={() => {
                   close();
-                  // The palette receives the focus after the drawer has returned it.
+                  // The drawer returns the focus to its button when it closes. The palette opens after that, so that it receives the focus.
                   setTimeout(props.openPalette);
                 }}
               />

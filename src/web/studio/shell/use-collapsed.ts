@@ -1,9 +1,9 @@
-/** Hook that tells if the sidebar shows only icons. The browser stores the choice. */
+/** Hook that returns whether the sidebar shows only icons. The browser stores the person's choice. */
 import { useCallback, useState } from "react";
 
 const STORAGE_KEY = "studio.sidebar";
 
-/** Reads the stored choice. If the browser blocks storage, the sidebar is full. */
+/** Returns true if the person has chosen the sidebar with only icons. If the browser blocks storage, the sidebar is full. */
 function readCollapsed(): boolean {
   try {
     return localStorage.getItem(STORAGE_KEY) === "collapsed";

@@ -1,4 +1,4 @@
-/** Commands that are available on every page: to open pages, apps, and actions by name. */
+/** Hook for the commands of the palette that are available on every page: they open pages, apps, and actions by name. */
 import { useCallback, useEffect, useMemo } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import type { App } from "../shared/model.js";
@@ -6,7 +6,7 @@ import { type Command, useCommands } from "./commands.js";
 import type { Navigation } from "./place.js";
 import { APP_PARTS, VIEW_DETAILS, VIEW_NAMES, type View } from "./views.js";
 
-/** Pages without a command, because they show one item that the URL must name. */
+/** Pages without a command, because their URL must name the item that they show. */
 const VIEWS_OF_ONE_ITEM: readonly View[] = ["app", "people", "access"];
 
 interface FrameCommands {

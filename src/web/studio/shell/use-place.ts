@@ -1,8 +1,11 @@
-/** Hook for the open place. It follows the URL and asks before unsaved changes are lost. */
+/** Hook for the place that is open in Studio. It follows the URL, and asks the person before unsaved changes are lost. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { hrefOf, type Navigation, type Place, parsePlace } from "./place.js";
 
-/** Returns the next place. Parts that a change does not name stay, but a new page has no item, and a new item has no query. */
+/**
+ * Returns the place after a change. Parts that `change` does not contain stay. But another page starts without an item, and another item
+ * without query parameters.
+ */
 function changePlace(from: Place, change: Partial<Place>): Place {
   const { appId, view } = { ...from, ...change };
   const isSameView = appId === from.appId && view === from.view;
@@ -10,13 +13,16 @@ function changePlace(from: Place, change: Partial<Place>): Place {
   return { appId, view, item, query: change.query ?? (isSameView && item === from.item ? from.query : {}) };
 }
 
-/** True for another page or item, which would lose unsaved changes. */
+/** True if the two URLs show different pages or items, so that unsaved changes would be lost. */
 const isOtherItem = (from: string, to: string) => from.split("?")[0] !== to.split("?")[0];
 
-/** Number of this step in the browser's history. It shows how far Back or Forward has moved. */
+/**
+ * Returns the number that Studio has stored in the current entry of the browser's history, or null. The difference of two numbers shows how
+ * far Back or Forward has moved.
+ */
 const readHistoryStep = (): number | null => (history.state as { step?: number } | null)?.step ?? null;
 
-/** @param mayLeave asks the person if there are unsaved changes */
+/** @param mayLeave asks the person about unsaved changes; resolves to true if the page may be left */
 export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
   const [fragment, setFragment] = useState(location.hash);
   const current = useRef({ fragment, step: readHistoryStep() ?? 0 });
@@ -32,10 +38,10 @@ export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
     const onMove = () => {
       const next = location.hash;
       const step = readHistoryStep() ?? current.current.step + 1;
-      // The person has typed a URL into the address bar.
+      // An entry without a number is new: the person has typed a URL into the address bar.
       if (readHistoryStep() === null) history.replaceState({ step }, "");
       if (!isDirty.current || !isOtherItem(current.current.fragment, next)) return setCurrentPlace(next, step);
-      // The URL has already changed, so it is changed back until the person has answered.
+      // The browser has already changed the URL. Studio changes it back until the person has answered.
       const moved = step - current.current.step;
       history.go(-moved);
       void mayLeave().then((yes) => {

@@ -1,4 +1,7 @@
-/** Hook for the roles of the person. Reads them every 30 seconds, when the window becomes visible, and after a denied permission. */
+/**
+ * Hook for the roles of the signed-in person. It reads them every 30 seconds, when the window becomes visible, and after the service has
+ * denied a permission.
+ */
 import { useEffect } from "react";
 import type { Api } from "../shared/api.js";
 import { useResource } from "../shared/use-resource.js";
@@ -7,7 +10,7 @@ import { type Roles, readRoles } from "./session.js";
 const REFRESH_MS = 30_000;
 
 export function useRoles(api: Api, initialRoles: Roles) {
-  // The known roles stay until the service responds.
+  // The initial roles are used until the service responds.
   const { value, reload } = useResource({
     queryKey: ["roles"],
     queryFn: readRoles,

@@ -1,12 +1,12 @@
-/** Studio's pages with their names in URLs, their titles, and their order in the sidebar. Add a new page here and in routes.ts. */
+/** Table of Studio's pages: their names in URLs, their titles, and their order in the sidebar. Add a new page here and in routes.ts. */
 
 import type { Role } from "../../../rules/roles.js";
 
 interface ViewDetails {
   label: string;
-  /** True if the sidebar has no link to the page. */
+  /** True if the sidebar has no link to this page. */
   hidden?: true;
-  /** Roles below editor that can also use the page. */
+  /** Roles below "editor" that can also use this page. */
   also?: readonly Role[];
 }
 
@@ -35,7 +35,7 @@ export const VIEW_DETAILS: Readonly<Record<View, ViewDetails>> = VIEW_TABLE;
 
 export const VIEW_NAMES = Object.keys(VIEW_TABLE) as View[];
 
-/** Parts of the app's page, by the item in the URL. Without an item, the first part is shown. */
+/** Parts of the page of an app, by their name in the URL. If the URL names no part, the page shows the first one. */
 export const APP_PARTS = {
   general: "General",
   tokens: "Tokens",
@@ -52,12 +52,12 @@ export type AppPart = keyof typeof APP_PARTS;
 
 export const isAppPart = (item: string | null): item is AppPart => item !== null && Object.hasOwn(APP_PARTS, item);
 
-/** Link of the sidebar: a page, or a part of the page of the app. */
+/** Link in the sidebar: the name of a page, or of a part of the page of an app. */
 export type SidebarLink =
   | Exclude<View, "app" | "account" | "apps" | "people" | "access" | "service">
   | `app/${AppPart}`;
 
-/** Groups of the sidebar; a group without a label comes first. */
+/** Groups of links in the sidebar. The group without a label is at the top. */
 export const SIDEBAR_GROUPS: readonly { label: string | null; links: readonly SidebarLink[] }[] = [
   { label: null, links: ["home"] },
   { label: "Build", links: ["actions", "data", "media"] },
@@ -79,7 +79,7 @@ export const SIDEBAR_GROUPS: readonly { label: string | null; links: readonly Si
   },
 ];
 
-/** URLs of earlier releases, and the pages to which they redirect. */
+/** Names of pages in the URLs of earlier releases, and the pages that such a URL opens now. */
 export const FORMER_VIEW_NAMES: Readonly<Record<string, View>> = { log: "runs" };
 
 export const isView = (name: string): name is View => Object.hasOwn(VIEW_DETAILS, name);
