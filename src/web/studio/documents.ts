@@ -40,8 +40,8 @@ export const ReadRun: Document<ReadRunQuery, ReadRunQueryVariables> =
 export const FindRuns: Document<FindRunsQuery, FindRunsQueryVariables> =
   "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query FindRuns($appId:Int!$actionId:Int$state:RunState$trigger:TriggerType$copy:Copy$versionId:Int$personId:Int$from:DateTime$to:DateTime$search:String$before:Int$limit:Int){found:runs(appId:$appId actionId:$actionId state:$state trigger:$trigger copy:$copy versionId:$versionId personId:$personId from:$from to:$to search:$search before:$before limit:$limit){runs{...RunRow}pagination{total totalIsExact nextBefore}}}";
 
-export const ListUnfinished: Document<ListUnfinishedQuery, ListUnfinishedQueryVariables> =
-  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query ListUnfinished($appId:Int!){unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}}";
+export const ListUnfinishedRuns: Document<ListUnfinishedRunsQuery, ListUnfinishedRunsQueryVariables> =
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query ListUnfinishedRuns($appId:Int!){unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}}";
 
 export const CountRuns: Document<CountRunsQuery, CountRunsQueryVariables> =
   "query CountRuns($appId:Int!$actionId:Int$from:DateTime$to:DateTime$by:PeriodLength$timezone:String){statistics:runStatistics(appId:$appId actionId:$actionId from:$from to:$to by:$by timezone:$timezone){by from to countedFrom periods{start runs failed cancelled skipped p50 p95}}}";
@@ -49,8 +49,8 @@ export const CountRuns: Document<CountRunsQuery, CountRunsQueryVariables> =
 export const ReplayRun: Document<ReplayRunMutation, ReplayRunMutationVariables> =
   "mutation ReplayRun($appId:Int!$runId:Int!$options:ReplayInput){run:replayRun(appId:$appId runId:$runId options:$options){runId}}";
 
-export const ReadWeek: Document<ReadWeekQuery, ReadWeekQueryVariables> =
-  "query ReadWeek($appId:Int!){week:scheduleWeek(appId:$appId){from to hasMore crowded{tick count}scheduled{actionId masterId name frequency timezone description ticks hasMore}missed{actionId name state reason from to count runId}}}";
+export const ReadScheduleWeek: Document<ReadScheduleWeekQuery, ReadScheduleWeekQueryVariables> =
+  "query ReadScheduleWeek($appId:Int!){week:scheduleWeek(appId:$appId){from to hasMore crowded{tick count}scheduled{actionId masterId name frequency timezone description ticks hasMore}missed{actionId name state reason from to count runId}}}";
 
 export const ReadSchedulePause: Document<ReadSchedulePauseQuery, ReadSchedulePauseQueryVariables> =
   "query ReadSchedulePause($appId:Int!){pause:schedulePause(appId:$appId){pausedAt}}";
@@ -61,8 +61,8 @@ export const PauseSchedules: Document<PauseSchedulesMutation, PauseSchedulesMuta
 export const ResumeSchedules: Document<ResumeSchedulesMutation, ResumeSchedulesMutationVariables> =
   "mutation ResumeSchedules($appId:Int!){pause:resumeSchedules(appId:$appId){pausedAt}}";
 
-export const ReadCalls: Document<ReadCallsQuery, ReadCallsQueryVariables> =
-  "query ReadCalls($appId:Int!$id:Int!){action(appId:$appId id:$id){endpoints{method url draftUrl}}refused:refusedRequests(appId:$appId actionId:$id){status reason count lastAt lastAddress}}";
+export const ReadActionCalls: Document<ReadActionCallsQuery, ReadActionCallsQueryVariables> =
+  "query ReadActionCalls($appId:Int!$id:Int!){action(appId:$appId id:$id){endpoints{method url draftUrl}}refused:refusedRequests(appId:$appId actionId:$id){status reason count lastAt lastAddress}}";
 
 export const RotateTriggerSecret: Document<RotateTriggerSecretMutation, RotateTriggerSecretMutationVariables> =
   "mutation RotateTriggerSecret($appId:Int!$id:Int!){rotateTriggerSecret(appId:$appId id:$id){id}}";
@@ -79,14 +79,14 @@ export const DeletePreset: Document<DeletePresetMutation, DeletePresetMutationVa
 export const ListSettingKeys: Document<ListSettingKeysQuery, ListSettingKeysQueryVariables> =
   "query ListSettingKeys($appId:Int!){keys:settingsStatus(appId:$appId){key}}";
 
-export const ReadDeclarations: Document<ReadDeclarationsQuery, ReadDeclarationsQueryVariables> =
-  "query ReadDeclarations($appId:Int!$integrity:String!){files:packageDeclarations(appId:$appId integrity:$integrity)}";
+export const ReadTypeDeclarations: Document<ReadTypeDeclarationsQuery, ReadTypeDeclarationsQueryVariables> =
+  "query ReadTypeDeclarations($appId:Int!$integrity:String!){files:packageDeclarations(appId:$appId integrity:$integrity)}";
 
-export const LearnPayloads: Document<LearnPayloadsQuery, LearnPayloadsQueryVariables> =
-  "query LearnPayloads($appId:Int!$options:ActionLogsInput){page:actionLogs(appId:$appId options:$options){logs{payload}}}";
+export const ReadLoggedPayloads: Document<ReadLoggedPayloadsQuery, ReadLoggedPayloadsQueryVariables> =
+  "query ReadLoggedPayloads($appId:Int!$options:ActionLogsInput){page:actionLogs(appId:$appId options:$options){logs{payload}}}";
 
-export const FindProblems: Document<FindProblemsQuery, FindProblemsQueryVariables> =
-  "query FindProblems($appId:Int!$code:String!$dependencies:[String!]){problems:codeProblems(appId:$appId code:$code dependencies:$dependencies){message line column dependency}}";
+export const FindCodeProblems: Document<FindCodeProblemsQuery, FindCodeProblemsQueryVariables> =
+  "query FindCodeProblems($appId:Int!$code:String!$dependencies:[String!]){problems:codeProblems(appId:$appId code:$code dependencies:$dependencies){message line column dependency}}";
 
 export const CancelRun: Document<CancelRunMutation, CancelRunMutationVariables> =
   "mutation CancelRun($appId:Int!$runId:Int!){cancelRun(appId:$appId runId:$runId)}";
@@ -109,14 +109,14 @@ export const UnpublishAction: Document<UnpublishActionMutation, UnpublishActionM
 export const PublishApp: Document<PublishAppMutation, PublishAppMutationVariables> =
   "mutation PublishApp($appId:Int!$ifUpdatedAt:DateTime!){publishApp(appId:$appId ifUpdatedAt:$ifUpdatedAt){isPublished}}";
 
-export const CompareCopies: Document<CompareCopiesQuery, CompareCopiesQueryVariables> =
-  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment Side on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code scripts{name before{version integrity}after{version integrity}}}query CompareCopies($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...Diff}}";
+export const CompareDraftWithLive: Document<CompareDraftWithLiveQuery, CompareDraftWithLiveQueryVariables> =
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ComparedFields on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment ActionChanges on ActionDiff{fields before{...ComparedFields}after{...ComparedFields}code scripts{name before{version integrity}after{version integrity}}}query CompareDraftWithLive($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...ActionChanges}}";
 
 export const ListVersions: Document<ListVersionsQuery, ListVersionsQueryVariables> =
   "query ListVersions($appId:Int!$id:Int!$offset:Int){history:actionVersions(appId:$appId actionId:$id offset:$offset){versions{id createdAt action name active publishedAt commit user{firstName lastName}}pagination{hasMore}}}";
 
 export const CompareVersion: Document<CompareVersionQuery, CompareVersionQueryVariables> =
-  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment Side on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code scripts{name before{version integrity}after{version integrity}}}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...Diff}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ComparedFields on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment ActionChanges on ActionDiff{fields before{...ComparedFields}after{...ComparedFields}code scripts{name before{version integrity}after{version integrity}}}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...ActionChanges}}";
 
 export const RestoreVersion: Document<RestoreVersionMutation, RestoreVersionMutationVariables> =
   "mutation RestoreVersion($appId:Int!$id:Int!$versionId:Int!$ifUpdatedAt:DateTime!){restoreActionVersion(appId:$appId actionId:$id versionId:$versionId ifUpdatedAt:$ifUpdatedAt){preRestoreVersionId}}";
@@ -127,8 +127,8 @@ export const ReadSettings: Document<ReadSettingsQuery, ReadSettingsQueryVariable
 export const SetSettings: Document<SetSettingsMutation, SetSettingsMutationVariables> =
   "mutation SetSettings($appId:Int!$settings:JSON!$ifUpdatedAt:DateTime!){setSettings(appId:$appId settings:$settings ifUpdatedAt:$ifUpdatedAt)}";
 
-export const MarkSettings: Document<MarkSettingsMutation, MarkSettingsMutationVariables> =
-  "mutation MarkSettings($appId:Int!$keys:[String!]!$secret:Boolean!$ifUpdatedAt:DateTime!){markSettings(appId:$appId keys:$keys secret:$secret ifUpdatedAt:$ifUpdatedAt){key}}";
+export const SetSecretMark: Document<SetSecretMarkMutation, SetSecretMarkMutationVariables> =
+  "mutation SetSecretMark($appId:Int!$keys:[String!]!$secret:Boolean!$ifUpdatedAt:DateTime!){markSettings(appId:$appId keys:$keys secret:$secret ifUpdatedAt:$ifUpdatedAt){key}}";
 
 export const DeleteSettings: Document<DeleteSettingsMutation, DeleteSettingsMutationVariables> =
   "mutation DeleteSettings($appId:Int!$keys:[String!]!$ifUpdatedAt:DateTime!){deleteSettings(appId:$appId keys:$keys ifUpdatedAt:$ifUpdatedAt)}";
@@ -199,8 +199,8 @@ export const MoveMediaFile: Document<MoveMediaFileMutation, MoveMediaFileMutatio
 export const DeleteMediaFile: Document<DeleteMediaFileMutation, DeleteMediaFileMutationVariables> =
   "mutation DeleteMediaFile($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){deleteMediaFile(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
 
-export const LinkMediaFile: Document<LinkMediaFileQuery, LinkMediaFileQueryVariables> =
-  "query LinkMediaFile($appId:Int!$id:Int!){link:mediaLink(appId:$appId id:$id expiresIn:86400){url expiresAt}}";
+export const CreateMediaFileLink: Document<CreateMediaFileLinkQuery, CreateMediaFileLinkQueryVariables> =
+  "query CreateMediaFileLink($appId:Int!$id:Int!){link:mediaLink(appId:$appId id:$id expiresIn:86400){url expiresAt}}";
 
 export const ListMessages: Document<ListMessagesQuery, ListMessagesQueryVariables> =
   "fragment MessageRow on MessageSummary{id kind status subject to{address name type status detail}recipients attempts detail dueAt createdAt updatedAt}query ListMessages($appId:Int!$status:MessageStatus$limit:Int){outbox:messages(appId:$appId status:$status limit:$limit){messages{...MessageRow}pagination{hasMore}}}";
@@ -226,8 +226,8 @@ export const DeleteNotification: Document<DeleteNotificationMutation, DeleteNoti
 export const ReadSettingsUse: Document<ReadSettingsUseQuery, ReadSettingsUseQueryVariables> =
   "query ReadSettingsUse($appId:Int!$key:String){use:settingsUse(appId:$appId key:$key){underscoreBytes underscoreMaxBytes readers{id name}}}";
 
-export const PublicSettingsStatus: Document<PublicSettingsStatusQuery, PublicSettingsStatusQueryVariables> =
-  "query PublicSettingsStatus($appId:Int!$keys:[String!]!){settingsStatus(appId:$appId keys:$keys){key updatedAt updatedBy secret}}";
+export const ReadPublicSettingsStatus: Document<ReadPublicSettingsStatusQuery, ReadPublicSettingsStatusQueryVariables> =
+  "query ReadPublicSettingsStatus($appId:Int!$keys:[String!]!){settingsStatus(appId:$appId keys:$keys){key updatedAt updatedBy secret}}";
 
 export const ListEditors: Document<ListEditorsQuery, ListEditorsQueryVariables> =
   "fragment Person on User{id firstName lastName email}query ListEditors($appId:Int!){editors(appId:$appId){...Person}}";
@@ -271,8 +271,8 @@ export const RemoveStage: Document<RemoveStageMutation, RemoveStageMutationVaria
 export const PlanPromotion: Document<PlanPromotionMutation, PlanPromotionMutationVariables> =
   "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation PlanPromotion($appId:Int!$fromAppId:Int!){planned:promote(appId:$appId fromAppId:$fromAppId plan:true){tag plan{...ManifestPlanParts}}}";
 
-export const Promote: Document<PromoteMutation, PromoteMutationVariables> =
-  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation Promote($appId:Int!$fromAppId:Int!$ifMatch:[String!]){promoted:promote(appId:$appId fromAppId:$fromAppId ifMatch:$ifMatch){plan{...ManifestPlanParts}}}";
+export const PromoteStage: Document<PromoteStageMutation, PromoteStageMutationVariables> =
+  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation PromoteStage($appId:Int!$fromAppId:Int!$ifMatch:[String!]){promoted:promote(appId:$appId fromAppId:$fromAppId ifMatch:$ifMatch){plan{...ManifestPlanParts}}}";
 
 export const RollbackPromotion: Document<RollbackPromotionMutation, RollbackPromotionMutationVariables> =
   "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation RollbackPromotion($appId:Int!$id:Int!){rolledBack:rollbackPromotion(appId:$appId id:$id){plan{...ManifestPlanParts}}}";
@@ -316,11 +316,11 @@ export const DeleteAlert: Document<DeleteAlertMutation, DeleteAlertMutationVaria
 export const TestAlert: Document<TestAlertMutation, TestAlertMutationVariables> =
   "mutation TestAlert($appId:Int!$id:Int!){testAlertRule(appId:$appId id:$id){id}}";
 
-export const ReadBacklog: Document<ReadBacklogQuery, ReadBacklogQueryVariables> =
-  "query ReadBacklog($appId:Int!){backlog(appId:$appId){runs bytes oldestAt}}";
+export const CountQueuedRuns: Document<CountQueuedRunsQuery, CountQueuedRunsQueryVariables> =
+  "query CountQueuedRuns($appId:Int!){backlog(appId:$appId){runs bytes oldestAt}}";
 
-export const CancelBacklog: Document<CancelBacklogMutation, CancelBacklogMutationVariables> =
-  "mutation CancelBacklog($appId:Int!){cancelled:cancelBacklog(appId:$appId){cancelled more}}";
+export const CancelQueuedRuns: Document<CancelQueuedRunsMutation, CancelQueuedRunsMutationVariables> =
+  "mutation CancelQueuedRuns($appId:Int!){cancelled:cancelBacklog(appId:$appId){cancelled more}}";
 
 export const ReadOrigins: Document<ReadOriginsQuery, ReadOriginsQueryVariables> =
   "query ReadOrigins($appId:Int!){origins:appOrigins(appId:$appId)}";
@@ -391,8 +391,8 @@ export const TestSecretBinding: Document<TestSecretBindingMutation, TestSecretBi
 export const SetSecretBindings: Document<SetSecretBindingsMutation, SetSecretBindingsMutationVariables> =
   "mutation SetSecretBindings($appId:Int!$bindings:[SecretBindingInput]$ifUpdatedAt:DateTime){saved:setSecretBindings(appId:$appId bindings:$bindings ifUpdatedAt:$ifUpdatedAt){updatedAt}}";
 
-export const FindPaletteTables: Document<FindPaletteTablesQuery, FindPaletteTablesQueryVariables> =
-  "query FindPaletteTables($appId:Int!){dataSources(appId:$appId){id name}}";
+export const FindPaletteDataSources: Document<FindPaletteDataSourcesQuery, FindPaletteDataSourcesQueryVariables> =
+  "query FindPaletteDataSources($appId:Int!){dataSources(appId:$appId){id name}}";
 
 export const FindPalettePeople: Document<FindPalettePeopleQuery, FindPalettePeopleQueryVariables> =
   "query FindPalettePeople($appId:Int!){members:appMembers(appId:$appId){user{firstName lastName email}}}";
@@ -1186,9 +1186,9 @@ export type PublishedCopyRowFragment = { masterId: number, id: number, active: b
 
 export type LogRowFragment = { id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null };
 
-export type SideFragment = { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null };
+export type ComparedFieldsFragment = { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null };
 
-export type DiffFragment = { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, scripts: Array<{ name: string, before: { version: string | null, integrity: string } | null, after: { version: string | null, integrity: string } | null }> };
+export type ActionChangesFragment = { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, scripts: Array<{ name: string, before: { version: string | null, integrity: string } | null, after: { version: string | null, integrity: string } | null }> };
 
 export type AppsQueryVariables = Exact<{ [key: string]: never; }>;
 
@@ -1298,12 +1298,12 @@ export type FindRunsQueryVariables = Exact<{
 
 export type FindRunsQuery = { found: { runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }>, pagination: { total: number, totalIsExact: boolean, nextBefore: number | null } } };
 
-export type ListUnfinishedQueryVariables = Exact<{
+export type ListUnfinishedRunsQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ListUnfinishedQuery = { unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
+export type ListUnfinishedRunsQuery = { unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
 
 export type CountRunsQueryVariables = Exact<{
   appId: number;
@@ -1326,12 +1326,12 @@ export type ReplayRunMutationVariables = Exact<{
 
 export type ReplayRunMutation = { run: { runId: number } };
 
-export type ReadWeekQueryVariables = Exact<{
+export type ReadScheduleWeekQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ReadWeekQuery = { week: { from: string, to: string, hasMore: boolean, crowded: Array<{ tick: string, count: number }>, scheduled: Array<{ actionId: number, masterId: number, name: string, frequency: string, timezone: string, description: string, ticks: Array<string>, hasMore: boolean }>, missed: Array<{ actionId: number, name: string | null, state: RunState, reason: string | null, from: string, to: string, count: number, runId: number }> } };
+export type ReadScheduleWeekQuery = { week: { from: string, to: string, hasMore: boolean, crowded: Array<{ tick: string, count: number }>, scheduled: Array<{ actionId: number, masterId: number, name: string, frequency: string, timezone: string, description: string, ticks: Array<string>, hasMore: boolean }>, missed: Array<{ actionId: number, name: string | null, state: RunState, reason: string | null, from: string, to: string, count: number, runId: number }> } };
 
 export type ReadSchedulePauseQueryVariables = Exact<{
   appId: number;
@@ -1354,13 +1354,13 @@ export type ResumeSchedulesMutationVariables = Exact<{
 
 export type ResumeSchedulesMutation = { pause: { pausedAt: string | null } };
 
-export type ReadCallsQueryVariables = Exact<{
+export type ReadActionCallsQueryVariables = Exact<{
   appId: number;
   id: number;
 }>;
 
 
-export type ReadCallsQuery = { action: { endpoints: Array<{ method: HttpMethod | null, url: string, draftUrl: string }> | null }, refused: Array<{ status: string, reason: string, count: number, lastAt: string, lastAddress: string | null }> };
+export type ReadActionCallsQuery = { action: { endpoints: Array<{ method: HttpMethod | null, url: string, draftUrl: string }> | null }, refused: Array<{ status: string, reason: string, count: number, lastAt: string, lastAddress: string | null }> };
 
 export type RotateTriggerSecretMutationVariables = Exact<{
   appId: number;
@@ -1406,30 +1406,30 @@ export type ListSettingKeysQueryVariables = Exact<{
 
 export type ListSettingKeysQuery = { keys: Array<{ key: string }> };
 
-export type ReadDeclarationsQueryVariables = Exact<{
+export type ReadTypeDeclarationsQueryVariables = Exact<{
   appId: number;
   integrity: string;
 }>;
 
 
-export type ReadDeclarationsQuery = { files: Array<string> };
+export type ReadTypeDeclarationsQuery = { files: Array<string> };
 
-export type LearnPayloadsQueryVariables = Exact<{
+export type ReadLoggedPayloadsQueryVariables = Exact<{
   appId: number;
   options?: ActionLogsInput | null | undefined;
 }>;
 
 
-export type LearnPayloadsQuery = { page: { logs: Array<{ payload: unknown }> } };
+export type ReadLoggedPayloadsQuery = { page: { logs: Array<{ payload: unknown }> } };
 
-export type FindProblemsQueryVariables = Exact<{
+export type FindCodeProblemsQueryVariables = Exact<{
   appId: number;
   code: string;
   dependencies?: Array<string> | string | null | undefined;
 }>;
 
 
-export type FindProblemsQuery = { problems: Array<{ message: string, line: number, column: number, dependency: string | null }> };
+export type FindCodeProblemsQuery = { problems: Array<{ message: string, line: number, column: number, dependency: string | null }> };
 
 export type CancelRunMutationVariables = Exact<{
   appId: number;
@@ -1489,13 +1489,13 @@ export type PublishAppMutationVariables = Exact<{
 
 export type PublishAppMutation = { publishApp: { isPublished: boolean } };
 
-export type CompareCopiesQueryVariables = Exact<{
+export type CompareDraftWithLiveQueryVariables = Exact<{
   appId: number;
   id: number;
 }>;
 
 
-export type CompareCopiesQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, scripts: Array<{ name: string, before: { version: string | null, integrity: string } | null, after: { version: string | null, integrity: string } | null }> } };
+export type CompareDraftWithLiveQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, scripts: Array<{ name: string, before: { version: string | null, integrity: string } | null, after: { version: string | null, integrity: string } | null }> } };
 
 export type ListVersionsQueryVariables = Exact<{
   appId: number;
@@ -1541,7 +1541,7 @@ export type SetSettingsMutationVariables = Exact<{
 
 export type SetSettingsMutation = { setSettings: unknown };
 
-export type MarkSettingsMutationVariables = Exact<{
+export type SetSecretMarkMutationVariables = Exact<{
   appId: number;
   keys: Array<string> | string;
   secret: boolean;
@@ -1549,7 +1549,7 @@ export type MarkSettingsMutationVariables = Exact<{
 }>;
 
 
-export type MarkSettingsMutation = { markSettings: Array<{ key: string }> };
+export type SetSecretMarkMutation = { markSettings: Array<{ key: string }> };
 
 export type DeleteSettingsMutationVariables = Exact<{
   appId: number;
@@ -1769,13 +1769,13 @@ export type DeleteMediaFileMutationVariables = Exact<{
 
 export type DeleteMediaFileMutation = { deleteMediaFile: boolean };
 
-export type LinkMediaFileQueryVariables = Exact<{
+export type CreateMediaFileLinkQueryVariables = Exact<{
   appId: number;
   id: number;
 }>;
 
 
-export type LinkMediaFileQuery = { link: { url: string, expiresAt: string } };
+export type CreateMediaFileLinkQuery = { link: { url: string, expiresAt: string } };
 
 export type MessageRowFragment = { id: number, kind: MessageKind, status: MessageStatus, subject: string | null, recipients: number, attempts: number, detail: string | null, dueAt: string | null, createdAt: string, updatedAt: string, to: Array<{ address: string, name: string | null, type: string | null, status: string | null, detail: string | null }> };
 
@@ -1852,13 +1852,13 @@ export type ReadSettingsUseQueryVariables = Exact<{
 
 export type ReadSettingsUseQuery = { use: { underscoreBytes: number, underscoreMaxBytes: number, readers: Array<{ id: number, name: string }> } };
 
-export type PublicSettingsStatusQueryVariables = Exact<{
+export type ReadPublicSettingsStatusQueryVariables = Exact<{
   appId: number;
   keys: Array<string> | string;
 }>;
 
 
-export type PublicSettingsStatusQuery = { settingsStatus: Array<{ key: string, updatedAt: string | null, updatedBy: number | null, secret: boolean }> };
+export type ReadPublicSettingsStatusQuery = { settingsStatus: Array<{ key: string, updatedAt: string | null, updatedBy: number | null, secret: boolean }> };
 
 export type PersonFragment = { id: number, firstName: string, lastName: string, email: string };
 
@@ -1974,14 +1974,14 @@ export type PlanPromotionMutationVariables = Exact<{
 
 export type PlanPromotionMutation = { planned: { tag: string | null, plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
 
-export type PromoteMutationVariables = Exact<{
+export type PromoteStageMutationVariables = Exact<{
   appId: number;
   fromAppId: number;
   ifMatch?: Array<string> | string | null | undefined;
 }>;
 
 
-export type PromoteMutation = { promoted: { plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
+export type PromoteStageMutation = { promoted: { plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
 
 export type RollbackPromotionMutationVariables = Exact<{
   appId: number;
@@ -2100,19 +2100,19 @@ export type TestAlertMutationVariables = Exact<{
 
 export type TestAlertMutation = { testAlertRule: { id: number } };
 
-export type ReadBacklogQueryVariables = Exact<{
+export type CountQueuedRunsQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ReadBacklogQuery = { backlog: { runs: number, bytes: number, oldestAt: string | null } };
+export type CountQueuedRunsQuery = { backlog: { runs: number, bytes: number, oldestAt: string | null } };
 
-export type CancelBacklogMutationVariables = Exact<{
+export type CancelQueuedRunsMutationVariables = Exact<{
   appId: number;
 }>;
 
 
-export type CancelBacklogMutation = { cancelled: { cancelled: number, more: boolean } };
+export type CancelQueuedRunsMutation = { cancelled: { cancelled: number, more: boolean } };
 
 export type ReadOriginsQueryVariables = Exact<{
   appId: number;
@@ -2299,12 +2299,12 @@ export type SetSecretBindingsMutationVariables = Exact<{
 
 export type SetSecretBindingsMutation = { saved: { updatedAt: string } };
 
-export type FindPaletteTablesQueryVariables = Exact<{
+export type FindPaletteDataSourcesQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type FindPaletteTablesQuery = { dataSources: Array<{ id: number, name: string }> };
+export type FindPaletteDataSourcesQuery = { dataSources: Array<{ id: number, name: string }> };
 
 export type FindPalettePeopleQueryVariables = Exact<{
   appId: number;

@@ -2,7 +2,7 @@
 import { keepPreviousData, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { serviceAddress } from "../../service-address.js";
-import { ReadCalls, RotateTriggerSecret } from "../documents.js";
+import { ReadActionCalls, RotateTriggerSecret } from "../documents.js";
 import { useLog } from "../runs/use-log.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
@@ -38,14 +38,14 @@ const isHttpTrigger = ({ trigger }: Trigger): boolean => trigger === "http";
 function useActionCalls(appId: number, { id, updatedAt }: Action, newest: number | undefined) {
   const client = useQueryClient();
   const { value, fault } = useResource({
-    ...queryOf(ReadCalls, { appId, id }, `${updatedAt} ${newest}`),
+    ...queryOf(ReadActionCalls, { appId, id }, `${updatedAt} ${newest}`),
     placeholderData: keepPreviousData,
     // The URLs contain secrets, so the cache drops them as soon as no panel shows them.
     gcTime: 0,
   });
   /** Reads the URLs and rejected requests again. Cancels a read that is under way, because its response may contain the old secret. */
   const reload = async () => {
-    const filter = { queryKey: [ReadCalls, { appId, id }] };
+    const filter = { queryKey: [ReadActionCalls, { appId, id }] };
     await client.cancelQueries(filter);
     await client.invalidateQueries(filter);
   };

@@ -1,6 +1,6 @@
 /** Panel that publishes an action: it shows what would change, and has the buttons "Publish" and "Unpublish". */
 import { useCallback, useState } from "react";
-import { CompareCopies, PublishAction, PublishApp, UnpublishAction } from "../documents.js";
+import { CompareDraftWithLive, PublishAction, PublishApp, UnpublishAction } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
@@ -27,7 +27,7 @@ interface PublishPanelProps {
  */
 function usePublicationDiff({ appId, saved: { id, updatedAt }, copy }: PublishPanelProps): Diff | null {
   // Saving and publishing change the difference, so a new time of change causes a new request.
-  const query = queryOf(CompareCopies, { appId, id }, `${updatedAt} ${copy?.updatedAt}`);
+  const query = queryOf(CompareDraftWithLive, { appId, id }, `${updatedAt} ${copy?.updatedAt}`);
   return useResource({ ...query, enabled: copy !== undefined }).value?.diff ?? null;
 }
 

@@ -5,7 +5,7 @@
 import { useEffect, useMemo, useState } from "react";
 import packages from "../../../rules/packages.json";
 import { serviceAddress } from "../../service-address.js";
-import { LearnPayloads, ListSettingKeys, ReadDeclarations } from "../documents.js";
+import { ListSettingKeys, ReadLoggedPayloads, ReadTypeDeclarations } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import { type ActionTypes, createActionTypes, type InstalledDependency, replaceUnknownByAny } from "./code-types.js";
 import type { Draft } from "./draft.js";
@@ -35,7 +35,7 @@ function readDeclarations(api: Api, appId: number, integrity: string): Promise<r
   const key = `${appId} ${integrity}`;
   const known = declarationCache.get(key);
   if (known) return known;
-  const reading = api.request(ReadDeclarations, { appId, integrity }).then(
+  const reading = api.request(ReadTypeDeclarations, { appId, integrity }).then(
     ({ files }) => files ?? null,
     () => {
       // A failed read is removed from the cache, so that the next call reads again.
@@ -98,7 +98,7 @@ export function useCodeTypes(
     let isOver = false;
     const readFacts = async (): Promise<LearnedFacts> => {
       const reading = (JSON.parse(versionIds) as number[]).map((id) =>
-        api.request(LearnPayloads, { appId, options: { id, limit: PAYLOADS_READ } }),
+        api.request(ReadLoggedPayloads, { appId, options: { id, limit: PAYLOADS_READ } }),
       );
       const [text, { keys }, ...pages] = await Promise.all([
         readTypes(),

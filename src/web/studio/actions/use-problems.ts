@@ -3,7 +3,7 @@
  * typing.
  */
 import { useEffect, useState } from "react";
-import { FindProblems } from "../documents.js";
+import { FindCodeProblems } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { CodeProblem } from "../shared/model.js";
 import type { Draft } from "./draft.js";
@@ -27,7 +27,7 @@ export function useProblems(api: Api, appId: number, draft: Draft | null): CodeP
     }
     const timer = setTimeout(() => {
       const dependencies = JSON.parse(packages) as string[];
-      api.request(FindProblems, { appId, code, dependencies }).then(
+      api.request(FindCodeProblems, { appId, code, dependencies }).then(
         (answer) => isOver || setProblems(answer.problems),
         // If the check itself fails, no errors are shown; the next save reports them.
         () => isOver || setProblems([]),

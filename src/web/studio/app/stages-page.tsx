@@ -1,6 +1,6 @@
 /** Page of the app's stages: lists the apps of its group, promotes another stage to this app after a review, and rolls promotions back. */
 import { type FormEvent, lazy, Suspense, useState } from "react";
-import { CreateStage, ListStages, PlanPromotion, Promote, RemoveStage, RollbackPromotion } from "../documents.js";
+import { CreateStage, ListStages, PlanPromotion, PromoteStage, RemoveStage, RollbackPromotion } from "../documents.js";
 import { useNames } from "../people/people.js";
 import { asApiError } from "../shared/api.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
@@ -225,7 +225,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const promote = async ({ from, tag }: PromotionReview) => {
     setNotice(null);
     const sent = await change(() =>
-      api.request(Promote, { appId, fromAppId: from.appId, ifMatch: [tag] }).catch((error: unknown) => {
+      api.request(PromoteStage, { appId, fromAppId: from.appId, ifMatch: [tag] }).catch((error: unknown) => {
         if (asApiError(error).status === "MANIFEST_CHANGED") return "changed" as const;
         throw error;
       }),

@@ -2,10 +2,10 @@
 import { keepPreviousData } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 import {
+  CreateMediaFileLink,
   CreateMediaFolder,
   DeleteMediaFile,
   DeleteMediaFolder,
-  LinkMediaFile,
   ListMedia,
   MoveMediaFile,
   MoveMediaFolder,
@@ -145,6 +145,6 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
           ? api.request(DeleteMediaFile, variablesOf(item))
           : api.request(DeleteMediaFolder, variablesOf(item)),
       ),
-    link: async (id) => (await api.request(LinkMediaFile, { appId, id })).link.url,
+    link: async (id) => (await api.request(CreateMediaFileLink, { appId, id })).link.url,
   };
 }

@@ -1,6 +1,6 @@
 /** Line above the list of runs with the number of queued runs, and a button that cancels all of them. Hidden if no runs are queued. */
 import { useState } from "react";
-import { CancelBacklog, ReadBacklog } from "../documents.js";
+import { CancelQueuedRuns, CountQueuedRuns } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
 import { formatBytes, formatCount, formatDuration } from "../shared/format.js";
@@ -17,7 +17,7 @@ const countedRuns = (runs: number) => formatCount(runs, "run", "runs");
  */
 async function cancelAll(api: Api, appId: number): Promise<number> {
   for (let total = 0; ; ) {
-    const { cancelled } = await api.request(CancelBacklog, { appId });
+    const { cancelled } = await api.request(CancelQueuedRuns, { appId });
     total += cancelled.cancelled;
     if (!cancelled.more) return total;
   }
@@ -25,7 +25,7 @@ async function cancelAll(api: Api, appId: number): Promise<number> {
 
 export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; confirm: Confirm }) {
   // If a read fails, the line still shows the previous number.
-  const { value, reload } = useResource({ ...queryOf(ReadBacklog, { appId }), refetchInterval: REFRESH_MS });
+  const { value, reload } = useResource({ ...queryOf(CountQueuedRuns, { appId }), refetchInterval: REFRESH_MS });
   const [message, setMessage] = useState("");
   const [busy, setBusy] = useState(false);
   async function cancel(): Promise<void> {

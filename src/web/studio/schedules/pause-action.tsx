@@ -1,6 +1,6 @@
 /** Button that pauses or resumes the schedule of one action. It saves the action as inactive or active, and publishes it. */
 import { useState } from "react";
-import { CompareCopies, PublishAction, UpdateAction } from "../documents.js";
+import { CompareDraftWithLive, PublishAction, UpdateAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import type { ActionSummary, PublishedCopy } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -27,7 +27,7 @@ export function PauseButton({ api, app, appId, actions, confirm, action, copy }:
   const { id, name } = action;
   const active = !copy.active;
   const saveAndPublish = async () => {
-    const { diff } = await api.request(CompareCopies, { appId, id });
+    const { diff } = await api.request(CompareDraftWithLive, { appId, id });
     // Publishing would make all other changes of the draft live too, so the draft must have no other changes.
     if (diff.code !== null || diff.fields.some((field) => field !== "active")) return setFault(OTHER_CHANGES_TEXT);
     let { updatedAt } = action;

@@ -4,7 +4,7 @@
  */
 import { useCallback } from "react";
 import type { Actions } from "../actions/use-actions.js";
-import { ReadWeek } from "../documents.js";
+import { ReadScheduleWeek } from "../documents.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 
@@ -14,7 +14,10 @@ const GATHER_MS = 1_000;
 export function useWeek(appId: number, { tail, changes }: Actions) {
   const { onEntry } = tail;
   const { onChange } = changes;
-  const { value, fault, reload } = useResource({ ...queryOf(ReadWeek, { appId }), refetchInterval: REFRESH_MS });
+  const { value, fault, reload } = useResource({
+    ...queryOf(ReadScheduleWeek, { appId }),
+    refetchInterval: REFRESH_MS,
+  });
   const subscribe = useCallback(
     (listener: () => void) => {
       const ends = [onEntry(({ mode }) => void (mode === "scheduled" && listener())), onChange(listener)];

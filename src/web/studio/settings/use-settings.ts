@@ -1,6 +1,6 @@
 /** Hook for the app's settings. It reads public and private values; of protected settings it reads only the keys. */
 import { useQueryClient } from "@tanstack/react-query";
-import { DeleteSettings, MarkSettings, PublicSettingsStatus, ReadSettings, SetSettings } from "../documents.js";
+import { DeleteSettings, ReadPublicSettingsStatus, ReadSettings, SetSecretMark, SetSettings } from "../documents.js";
 import { type Api, ApiError, asApiError, isChanged } from "../shared/api.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
@@ -39,7 +39,7 @@ async function readSettings(api: Api, appId: number): Promise<Answer> {
   const keys = Object.keys(values)
     .filter((key) => tierOf(key) === "public")
     .slice(0, KEYS_AT_ONCE);
-  const known = keys.length > 0 ? (await api.request(PublicSettingsStatus, { appId, keys })).settingsStatus : [];
+  const known = keys.length > 0 ? (await api.request(ReadPublicSettingsStatus, { appId, keys })).settingsStatus : [];
   const details = [...settingsStatus, ...known].map(({ key, ...setting }) => [key, setting] as const);
   return { values, details: Object.fromEntries(details), updatedAt };
 }
@@ -86,7 +86,7 @@ export function useSettings(api: Api, appId: number): Settings {
     set: (key, setting) =>
       write(key, (ifUpdatedAt) => api.request(SetSettings, { appId, settings: { [key]: setting }, ifUpdatedAt })),
     mark: (key, secret) =>
-      write(key, (ifUpdatedAt) => api.request(MarkSettings, { appId, keys: [key], secret, ifUpdatedAt })),
+      write(key, (ifUpdatedAt) => api.request(SetSecretMark, { appId, keys: [key], secret, ifUpdatedAt })),
     remove: (key) => write(key, (ifUpdatedAt) => api.request(DeleteSettings, { appId, keys: [key], ifUpdatedAt })),
   };
 }

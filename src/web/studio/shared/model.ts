@@ -1,14 +1,14 @@
 /** Names for the types of the service's resources, as the GraphQL operations of Studio select them. Studio's components use these names. */
 import type {
+  ActionChangesFragment,
   ActionSummaryFragment,
   AdministratorRowFragment,
   AlertRowFragment,
   AppsQuery,
   CountRunsQuery,
   CreateTokenInput,
-  DiffFragment,
   EntryRowFragment,
-  FindProblemsQuery,
+  FindCodeProblemsQuery,
   FollowActionsSubscription,
   FollowConsoleSubscription,
   ListAppVersionsQuery,
@@ -26,15 +26,15 @@ import type {
   NotificationRowFragment,
   PersonFragment,
   PublishedCopyRowFragment,
+  ReadActionCallsQuery,
   ReadAlertDeliveriesQuery,
   ReadAuditQuery,
-  ReadCallsQuery,
   ReadConnectionsQuery,
   ReadGitQuery,
   ReadOrganizationAuditQuery,
   ReadRunQuery,
+  ReadScheduleWeekQuery,
   ReadSettingsQuery,
-  ReadWeekQuery,
   RunRowFragment,
   WholeActionFragment,
   WholeDataSourceFragment,
@@ -52,9 +52,9 @@ export type Action = WholeActionFragment;
 export type PublishedCopy = PublishedCopyRowFragment;
 
 /** URLs of an action's HTTP triggers, and the requests that the triggers have rejected. */
-export type Calls = ReadCallsQuery;
+export type Calls = ReadActionCallsQuery;
 
-export type Endpoint = NonNullable<NonNullable<ReadCallsQuery["action"]>["endpoints"]>[number];
+export type Endpoint = NonNullable<NonNullable<ReadActionCallsQuery["action"]>["endpoints"]>[number];
 
 export type SecretBinding = NonNullable<ReadConnectionsQuery["connections"]>["bindings"][number];
 
@@ -79,15 +79,15 @@ export type RunDetails = ReadRunQuery["run"];
 
 export type RunStatistics = CountRunsQuery["statistics"];
 
-export type Week = ReadWeekQuery["week"];
+export type Week = ReadScheduleWeekQuery["week"];
 
-export type CodeProblem = FindProblemsQuery["problems"][number];
+export type CodeProblem = FindCodeProblemsQuery["problems"][number];
 
 export type Preset = ListPresetsQuery["presets"][number];
 
 export type Version = ListVersionsQuery["history"]["versions"][number];
 
-export type Diff = DiffFragment;
+export type Diff = ActionChangesFragment;
 
 export type DataSource = WholeDataSourceFragment;
 

@@ -1,7 +1,7 @@
 /** Commands of the palette that are read from the service: data sources, settings, people, runs and sections of the documentation. */
 import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";
-import { FindPalettePeople, FindPaletteTables, ListSettingKeys, ReadPublicSettings } from "../documents.js";
+import { FindPaletteDataSources, FindPalettePeople, ListSettingKeys, ReadPublicSettings } from "../documents.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { Command } from "./commands.js";
 import type { Navigation } from "./place.js";
@@ -23,7 +23,7 @@ export interface SearchContext {
  */
 export function useItems({ appId, isEditor, go }: SearchContext): Command[] {
   // Sends one request for each kind, because the service rejects a whole request if the person may not read a part of it.
-  const tables = useResource(queryOf(FindPaletteTables, { appId })).value;
+  const tables = useResource(queryOf(FindPaletteDataSources, { appId })).value;
   const readable = useResource(queryOf(ReadPublicSettings, { appId })).value;
   const protectedOnes = useResource({ ...queryOf(ListSettingKeys, { appId }), enabled: isEditor }).value;
   const people = useResource({ ...queryOf(FindPalettePeople, { appId }), enabled: isEditor }).value;

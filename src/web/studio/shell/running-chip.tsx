@@ -1,14 +1,14 @@
 /** Button in the top bar with the number of queued and running runs of the app. It opens a list in which the person can cancel them. */
 import { useEffect, useRef, useState } from "react";
 import type { Tail } from "../actions/use-actions.js";
-import { CancelRun, ListUnfinished, type ListUnfinishedQuery } from "../documents.js";
+import { CancelRun, ListUnfinishedRuns, type ListUnfinishedRunsQuery } from "../documents.js";
 import { RunLine } from "../runs/run-line.js";
 import type { Api } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "./place.js";
 
-type Unfinished = ListUnfinishedQuery["unfinished"];
+type Unfinished = ListUnfinishedRunsQuery["unfinished"];
 
 /** Interval between reads while the list is closed, because the service sends no event when a run starts. */
 const REFRESH_MS = 5_000;
@@ -22,7 +22,7 @@ const wordsOf = ({ running, queued }: Unfinished) =>
 export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tail: Tail }) {
   const [isOpen, setOpen] = useState(false);
   const { value, reload } = useResource({
-    ...queryOf(ListUnfinished, { appId }),
+    ...queryOf(ListUnfinishedRuns, { appId }),
     refetchInterval: isOpen ? REFRESH_INTERVAL_WHILE_OPEN_MS : REFRESH_MS,
   });
   useReloadAfter(tail.onEntry, reload, GATHER_MS);
