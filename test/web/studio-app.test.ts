@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, ElementHandle, HTTPRequest, Page } from "puppeteer";
-import { dataOf } from "../../src/web/studio/actions/draft.js";
+import { draftToInput } from "../../src/web/studio/actions/draft.js";
 import { createDraftFromTemplate, TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { longTest } from "../harness/samples.js";
@@ -356,7 +356,7 @@ describe("Studio's pages of an app", () => {
   it("has templates that the service accepts unchanged", async () => {
     for (const name of Object.keys(TEMPLATES)) {
       const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
-        body: dataOf(createDraftFromTemplate(name)),
+        body: draftToInput(createDraftFromTemplate(name)),
       });
       expect(made.http, JSON.stringify(made.body)).to.equal(201);
       // Visitors may not start actions that are scheduled, that events start, or that make the service fetch a URL.

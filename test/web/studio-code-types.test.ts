@@ -5,7 +5,7 @@ import { declarationsOf } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { codeWithoutConfig } from "../../src/engine/bundler/project/action-file.js";
 import packages from "../../src/rules/packages.json" with { type: "json" };
-import { type CompilerDiagnostic, diagnosticText, isCodeError } from "../../src/web/studio/actions/code-findings.js";
+import { type CompilerDiagnostic, getDiagnosticText, isCodeError } from "../../src/web/studio/actions/code-findings.js";
 import { COMPILER_OPTIONS, createActionTypes, replaceUnknownByAny } from "../../src/web/studio/actions/code-types.js";
 import { TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { type Compiler, withTypedContext } from "../../src/web/studio/actions/typed-code.js";
@@ -68,7 +68,7 @@ describe("TypeScript of an action's code", () => {
     const types = createActionTypes({
       packages,
       dependencies: ALL,
-      installed: [],
+      installedDependencies: [],
       settings: ["__apiKey", "_note", "open"],
       environment: "server",
       payloads: [],
@@ -87,7 +87,7 @@ describe("TypeScript of an action's code", () => {
     const unreadable = await worker.getSyntacticDiagnostics(FILE);
     const found = await worker.getSemanticDiagnostics(FILE);
     return [...unreadable, ...found.filter((one) => isCodeError(one, types))].map(
-      (one) => `${code.slice(one.start, one.start! + one.length!)}: ${diagnosticText(one)}`,
+      (one) => `${code.slice(one.start, one.start! + one.length!)}: ${getDiagnosticText(one)}`,
     );
   }
 
@@ -167,15 +167,15 @@ describe("TypeScript of an action's code", () => {
 
   it("has npm packages by their global names, and marks no unknown name if a script may define it", async () => {
     const text = "async function execute() { return dateFns.addDays(new Date(), chart.days); }";
-    const installed = [{ name: "date-fns@4", version: "4.4.0", global: "dateFns" }];
+    const installedDependencies = [{ name: "date-fns@4", version: "4.4.0", global: "dateFns" }];
     const unknown = ["chart: Cannot find name 'chart'."];
-    expect(await faults(text, { dependencies: ["date-fns@4"], installed })).to.deep.equal(unknown);
+    expect(await faults(text, { dependencies: ["date-fns@4"], installedDependencies })).to.deep.equal(unknown);
     const script = "https://example.com/chart.js";
-    expect(await faults(text, { dependencies: ["date-fns@4", script], installed })).to.deep.equal([]);
+    expect(await faults(text, { dependencies: ["date-fns@4", script], installedDependencies })).to.deep.equal([]);
     expect(await faults(text, { dependencies: ["date-fns@4"] })).to.deep.equal([]);
     const about = await hoverText("async function execute() { return dateFns|; }", {
       dependencies: ["date-fns@4"],
-      installed,
+      installedDependencies,
     });
     expect(about).to.contain("date-fns@4, 4.4.0");
   });
@@ -206,7 +206,7 @@ describe("TypeScript of an action's code", () => {
     const declared = await declarationsOf(tree, { name: "p" }, { name: "p", namespace });
     return {
       dependencies: ["p@1"],
-      installed: [{ name: "p@1", version: "1.0.0", global: "p", integrity: "sha256-a/b+c=" }],
+      installedDependencies: [{ name: "p@1", version: "1.0.0", global: "p", integrity: "sha256-a/b+c=" }],
       declarations: new Map(declared === null ? [] : [["sha256-a/b+c=", declared]]),
     };
   }
@@ -324,14 +324,16 @@ describe("TypeScript of an action's code", () => {
       "settings",
     ]);
     await write("async function execute() { own; }", known);
-    expect((await worker.getSemanticDiagnostics(FILE)).map(diagnosticText)).to.deep.equal(["Cannot find name 'own'."]);
+    expect((await worker.getSemanticDiagnostics(FILE)).map(getDiagnosticText)).to.deep.equal([
+      "Cannot find name 'own'.",
+    ]);
   });
 
   it("describes payloads in few words, with any number of keys and levels", () => {
     const wide = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`key${at}`, { a: 1, b: { c: "d" } }]));
     const deep = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`${at}`.repeat(50), wide]));
     const { text } = createActionTypes({
-      ...{ packages, dependencies: [], installed: [], settings: [], environment: "server" },
+      ...{ packages, dependencies: [], installedDependencies: [], settings: [], environment: "server" },
       payloads: [deep, { ["k".repeat(500_000)]: 1 }],
     });
     expect(text.length).to.be.below(25_000);

@@ -2,7 +2,12 @@
 import { expect } from "chai";
 import { eventsPage } from "../../src/cli/reference/events.js";
 import { highlightCode } from "../../src/web/studio/actions/highlight-code.js";
-import { breakLine, indent, removeIndent, type TextEdit } from "../../src/web/studio/actions/plain-keys.js";
+import {
+  indentLines,
+  insertLineBreak,
+  removeIndentation,
+  type TextEdit,
+} from "../../src/web/studio/actions/plain-keys.js";
 import { isRuleList, rowsToTests, testsToRows } from "../../src/web/studio/data/access-templates.js";
 import { findDuplicate, isHookValue } from "../../src/web/studio/data/draft-rows.js";
 import { deliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
@@ -64,19 +69,19 @@ describe("the keys of the plain text for code", () => {
   }
 
   it("indent at the cursor or the selected lines, and remove indentation from them", () => {
-    expect(edited("a|b", indent)).to.equal("a  |b");
-    expect(edited("a\nb|c\n\nd\n|e", indent)).to.equal("a\n|  bc\n\n  d|\ne");
-    expect(edited("    a|b", removeIndent)).to.equal("  a|b");
-    expect(edited(" |a", removeIndent)).to.equal("|a");
-    expect(edited("\ta\n|   b\nc|", removeIndent)).to.equal("\ta\n| b\nc|");
+    expect(edited("a|b", indentLines)).to.equal("a  |b");
+    expect(edited("a\nb|c\n\nd\n|e", indentLines)).to.equal("a\n|  bc\n\n  d|\ne");
+    expect(edited("    a|b", removeIndentation)).to.equal("  a|b");
+    expect(edited(" |a", removeIndentation)).to.equal("|a");
+    expect(edited("\ta\n|   b\nc|", removeIndentation)).to.equal("\ta\n| b\nc|");
   });
 
   it("start a line with the indentation of the current one, one step more after an opening bracket", () => {
-    expect(edited("  a|b", breakLine)).to.equal("  a\n  |b");
-    expect(edited("  f(|x", breakLine)).to.equal("  f(\n    |x");
-    expect(edited("  {|}", breakLine)).to.equal("  {\n    |\n  }");
-    expect(edited("a|bc|d", breakLine)).to.equal("a\n|d");
-    expect(edited("|", breakLine)).to.equal("\n|");
+    expect(edited("  a|b", insertLineBreak)).to.equal("  a\n  |b");
+    expect(edited("  f(|x", insertLineBreak)).to.equal("  f(\n    |x");
+    expect(edited("  {|}", insertLineBreak)).to.equal("  {\n    |\n  }");
+    expect(edited("a|bc|d", insertLineBreak)).to.equal("a\n|d");
+    expect(edited("|", insertLineBreak)).to.equal("\n|");
   });
 });
 

@@ -21,30 +21,30 @@ import { hasPasskeys, registerPasskey } from "./passkeys.js";
 interface Account {
   user: Person;
   /** Sign-in data of the account. Null if the browser is signed in with a token, because a token cannot manage an account. */
-  signIns: { sessions: PersonSession[]; passkeys: Passkey[]; identities: Identity[]; providers: Provider[] } | null;
+  signInData: { sessions: PersonSession[]; passkeys: Passkey[]; identities: Identity[]; providers: Provider[] } | null;
 }
 
 /** Reads the account's data. @param isToken true if the browser is signed in with a token */
 async function readAccount(isToken: boolean): Promise<Account> {
   const { user } = await requestAuth<{ user: Person }>("GET", "session");
-  if (isToken) return { user, signIns: null };
+  if (isToken) return { user, signInData: null };
   const [a, b, c, d] = await Promise.all([
     requestAuth<{ sessions: PersonSession[] }>("GET", "sessions"),
     requestAuth<{ passkeys: Passkey[] }>("GET", "passkeys"),
     requestAuth<{ identities: Identity[] }>("GET", "identities"),
     requestAuth<{ providers: Provider[] }>("GET", "providers"),
   ]);
-  return { user, signIns: { ...a, ...b, ...c, ...d } };
+  return { user, signInData: { ...a, ...b, ...c, ...d } };
 }
 
 type ChangeAccount = Resource<Account>["change"];
-interface PartProps {
-  account: Account & { signIns: NonNullable<Account["signIns"]> };
+interface AccountSectionProps {
+  account: Account & { signInData: NonNullable<Account["signInData"]> };
   change: ChangeAccount;
   busy: boolean;
 }
 
-function NameSection({ account: { user }, change, busy }: PartProps) {
+function NameSection({ account: { user }, change, busy }: AccountSectionProps) {
   const field = useFieldDraft({ firstName: user.firstName, lastName: user.lastName });
   const { draft: names, setDraft: setNames } = field;
   const submit = async (event: FormEvent) => {
@@ -68,7 +68,7 @@ function NameSection({ account: { user }, change, busy }: PartProps) {
   );
 }
 
-function PassphraseSection({ change, busy }: PartProps) {
+function PassphraseSection({ change, busy }: AccountSectionProps) {
   const { values: currentPassphrase, setValues: setCurrent, clear: clearCurrent } = useNewValues("");
   const { values: passphrase, setValues: setPassphrase, clear: clearPassphrase } = useNewValues("");
   const [isChanged, setChanged] = useState(false);
@@ -113,7 +113,12 @@ function PassphraseSection({ change, busy }: PartProps) {
   );
 }
 
-function PasskeysSection({ account: { signIns }, change, busy, confirm }: PartProps & Pick<PageProps, "confirm">) {
+function PasskeysSection({
+  account: { signInData },
+  change,
+  busy,
+  confirm,
+}: AccountSectionProps & Pick<PageProps, "confirm">) {
   const { values: name, setValues: setName, clear } = useNewValues("");
   const add = async (event: FormEvent) => {
     event.preventDefault();
@@ -142,7 +147,7 @@ function PasskeysSection({ account: { signIns }, change, busy, confirm }: PartPr
         <p className="hint">Passkeys need a host name over https, or http://localhost.</p>
       )}
       <ul className="records">
-        {signIns.passkeys.map((passkey) => (
+        {signInData.passkeys.map((passkey) => (
           <li key={passkey.id}>
             <b className="grow">{passkey.name}</b>
             <span className="hint">
@@ -163,8 +168,8 @@ function PasskeysSection({ account: { signIns }, change, busy, confirm }: PartPr
   );
 }
 
-function IdentitiesSection({ account: { signIns }, change }: PartProps) {
-  const nameOf = (id: string) => signIns.providers.find((provider) => provider.id === id)?.name ?? id;
+function IdentitiesSection({ account: { signInData }, change }: AccountSectionProps) {
+  const nameOf = (id: string) => signInData.providers.find((provider) => provider.id === id)?.name ?? id;
   const link = (id: string) =>
     void change(async () => {
       const next = location.pathname + location.hash;
@@ -174,14 +179,14 @@ function IdentitiesSection({ account: { signIns }, change }: PartProps) {
   return (
     <>
       <p className="row">
-        {signIns.providers.map(({ id, name }) => (
+        {signInData.providers.map(({ id, name }) => (
           <button key={id} type="button" onClick={() => link(id)}>
             Link {name}
           </button>
         ))}
       </p>
       <ul className="records">
-        {signIns.identities.map(({ id, provider, issuer }) => (
+        {signInData.identities.map(({ id, provider, issuer }) => (
           <li key={id}>
             <b>{nameOf(provider)}</b>
             <span className="hint grow">{issuer}</span>
@@ -200,11 +205,11 @@ function IdentitiesSection({ account: { signIns }, change }: PartProps) {
   );
 }
 
-function SessionsSection({ account: { signIns }, change, busy }: PartProps) {
+function SessionsSection({ account: { signInData }, change, busy }: AccountSectionProps) {
   return (
     <>
       <ul className="records">
-        {signIns.sessions.map(({ id, device, address, lastUsedAt, isCurrent }) => (
+        {signInData.sessions.map(({ id, device, address, lastUsedAt, isCurrent }) => (
           <li key={id}>
             <b>{device}</b>
             <span className="hint grow">{address}</span>
@@ -222,7 +227,7 @@ function SessionsSection({ account: { signIns }, change, busy }: PartProps) {
           </li>
         ))}
       </ul>
-      {signIns.sessions.length > 1 && (
+      {signInData.sessions.length > 1 && (
         <p>
           <button type="button" disabled={busy} onClick={() => void change(() => requestAuth("DELETE", "sessions"))}>
             End all other sessions
@@ -236,11 +241,11 @@ function SessionsSection({ account: { signIns }, change, busy }: PartProps) {
 export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "email">) {
   const query = { queryKey: ["account"], queryFn: () => readAccount(email === "") };
   const { value, fault, busy, change } = useResource(query);
-  const renderSection = (id: string, title: string, content: (props: PartProps) => React.ReactNode) =>
-    value?.signIns && (
+  const renderSection = (id: string, title: string, content: (props: AccountSectionProps) => React.ReactNode) =>
+    value?.signInData && (
       <section aria-labelledby={id}>
         <h3 id={id}>{title}</h3>
-        {content({ account: { ...value, signIns: value.signIns }, change, busy })}
+        {content({ account: { ...value, signInData: value.signInData }, change, busy })}
       </section>
     );
   return (
@@ -250,7 +255,7 @@ export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "ema
         <p className="fault" role="alert">
           {fault}
         </p>
-        {value && !value.signIns && (
+        {value && !value.signInData && (
           <p>
             You are signed in with a token of {value.user.firstName} {value.user.lastName}. Sign in with an account to
             manage it.
@@ -265,8 +270,8 @@ export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "ema
         {renderSection("account-passkeys", "Passkeys", (props) => (
           <PasskeysSection {...props} confirm={confirm} />
         ))}
-        {value?.signIns &&
-          value.signIns.providers.length > 0 &&
+        {value?.signInData &&
+          value.signInData.providers.length > 0 &&
           renderSection("account-providers", "OpenID providers", (props) => <IdentitiesSection {...props} />)}
         {renderSection("account-programs", "Programs", () => (
           <p>

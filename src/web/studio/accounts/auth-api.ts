@@ -12,7 +12,7 @@ export interface Person {
   email: string;
 }
 
-export interface SignedIn {
+export interface SignInResult {
   user: Person;
   expiresAt: string;
 }

@@ -5,7 +5,7 @@
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import type { ApiError } from "../shared/api.js";
-import { requestAuth, type SignedIn } from "./auth-api.js";
+import { requestAuth, type SignInResult } from "./auth-api.js";
 import { isPassphraseLongEnough, NewPassphrase } from "./new-passphrase.js";
 import { hasPasskeys, registerPasskey } from "./passkeys.js";
 import { FormError, SignInField, useSignInAttempt } from "./sign-in-forms.js";
@@ -92,12 +92,12 @@ interface NewAccountProps {
   text: string;
   /** Path below `/v1/auth` of the route that exchanges the token of the one-time link for a session. */
   route: "setup" | "invitations/accept";
-  asksEmail: boolean;
+  hasEmailField: boolean;
 }
 
 const EMPTY_PERSON = { email: "", firstName: "", lastName: "" };
 
-function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
+function NewAccount({ title, text, route, hasEmailField }: NewAccountProps) {
   const [token] = useState(getLinkToken);
   const [person, setPerson] = useState(EMPTY_PERSON);
   const [passphrase, setPassphrase] = useState("");
@@ -121,10 +121,10 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
     const body = {
       token,
       ...names,
-      ...(asksEmail && { email: email.trim() }),
+      ...(hasEmailField && { email: email.trim() }),
       ...(secret !== null && { passphrase: secret }),
     };
-    await requestAuth<SignedIn>("POST", route, body);
+    await requestAuth<SignInResult>("POST", route, body);
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -148,14 +148,14 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
     onChange: (value: string) => setPerson({ ...person, [name]: value }),
   });
   const isComplete =
-    person.firstName.trim() !== "" && person.lastName.trim() !== "" && (!asksEmail || person.email.trim() !== "");
+    person.firstName.trim() !== "" && person.lastName.trim() !== "" && (!hasEmailField || person.email.trim() !== "");
   return (
     <LinkPageFrame title={title}>
       <form onSubmit={submit} aria-busy={busy}>
         <p>{text}</p>
         <SignInField label="First name" type="text" autoComplete="given-name" {...fieldProps("firstName")} autoFocus />
         <SignInField label="Last name" type="text" autoComplete="family-name" {...fieldProps("lastName")} />
-        {asksEmail && (
+        {hasEmailField && (
           <SignInField label="E-mail address" type="email" autoComplete="username" {...fieldProps("email")} />
         )}
         <NewPassphrase value={passphrase} onChange={setPassphrase} fault={fault} />
@@ -227,7 +227,7 @@ export function LinkPage({ name }: { name: LinkPageName }) {
         title="Create the first administrator"
         text="You will have all rights on this service."
         route="setup"
-        asksEmail
+        hasEmailField
       />
     );
   }
@@ -236,7 +236,7 @@ export function LinkPage({ name }: { name: LinkPageName }) {
       title="Accept the invitation"
       text="Create your account."
       route="invitations/accept"
-      asksEmail={false}
+      hasEmailField={false}
     />
   );
 }

@@ -4,7 +4,7 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/browser";
 import { ApiError } from "../shared/api.js";
-import { type Passkey, requestAuth, type SignedIn } from "./auth-api.js";
+import { type Passkey, requestAuth, type SignInResult } from "./auth-api.js";
 
 /**
  * True if passkeys can be used. False if the browser does not support passkeys, or if Studio is opened by an IP address, for which browsers
@@ -48,12 +48,12 @@ export async function registerPasskey(name: string): Promise<Passkey> {
 }
 
 /** Signs in with a passkey. @throws ApiError if the person cancels or the service rejects the passkey */
-export async function signInByPasskey(): Promise<SignedIn> {
+export async function signInByPasskey(): Promise<SignInResult> {
   const optionsJSON = await requestAuth<PublicKeyCredentialRequestOptionsJSON>(
     "POST",
     "passkeys/authentication-options",
   );
   const { startAuthentication } = await loadWebAuthn();
   const assertion = await startAuthentication({ optionsJSON }).catch(throwCancelled);
-  return requestAuth<SignedIn>("POST", "passkeys/sign-in", assertion);
+  return requestAuth<SignInResult>("POST", "passkeys/sign-in", assertion);
 }

@@ -11,7 +11,7 @@ let renewalTotal = 0;
  * True while a person is signed in to Studio, so that a 401 means an expired session and pauses requests. False on the sign-in page, where
  * a 401 is an error to show.
  */
-let isWatching = false;
+let isPausingEnabled = false;
 const expiryListeners = new Set<ExpiryListener>();
 
 const notifyListeners = (isExpired: boolean) => {
@@ -19,23 +19,23 @@ const notifyListeners = (isExpired: boolean) => {
 };
 
 /** Turns the pausing of requests on if a person is signed in, and off for the sign-in page. */
-export function watchSession(isSignedIn: boolean): void {
-  isWatching = isSignedIn;
+export function setRequestPausing(isSignedIn: boolean): void {
+  isPausingEnabled = isSignedIn;
   if (!isSignedIn) resumeRequests();
 }
 
 /** True if a request that the service rejected with 401 should wait until the person signs in again. */
-export const isRenewable = (): boolean => isWatching;
+export const shouldWaitForRenewal = (): boolean => isPausingEnabled;
 
 /**
  * Returns how often the person has signed in again so far. Read the number before a request, and pass it to `waitForRenewal` if the request
  * gets a 401.
  */
-export const renewalCount = (): number => renewalTotal;
+export const getRenewalCount = (): number => renewalTotal;
 
 /**
  * Resolves after the person has signed in again. Resolves immediately if the person did so after the request was sent.
- * @param earlierCount value of `renewalCount` before the request
+ * @param earlierCount value of `getRenewalCount` before the request
  */
 export function waitForRenewal(earlierCount: number): Promise<void> {
   if (earlierCount !== renewalTotal) return Promise.resolve();
@@ -59,7 +59,7 @@ export function resumeRequests(): void {
  * Calls the listener now and at each change: with true if the session has expired, with false if it is valid again. Returns a function that
  * removes the listener.
  */
-export function onExpiry(listener: ExpiryListener): () => void {
+export function onSessionExpiry(listener: ExpiryListener): () => void {
   expiryListeners.add(listener);
   listener(pendingRenewal !== null);
   return () => void expiryListeners.delete(listener);
@@ -73,7 +73,7 @@ export async function fetchSignedIn(input: URL, init?: RequestInit): Promise<Res
   for (;;) {
     const before = renewalTotal;
     const response = await fetch(input, init);
-    if (response.status !== 401 || !isWatching) return response;
+    if (response.status !== 401 || !isPausingEnabled) return response;
     await waitForRenewal(before);
   }
 }

@@ -6,7 +6,7 @@ import { useEffect, useState } from "react";
 import { ApiError } from "../shared/api.js";
 import { ModalDialog } from "../shared/modal.js";
 import { presentEmail } from "../shell/session.js";
-import { onExpiry, resumeRequests } from "./renewal.js";
+import { onSessionExpiry, resumeRequests } from "./renewal.js";
 import { SignInForms } from "./sign-in-forms.js";
 
 async function resumeIfSignedIn(email: string): Promise<void> {
@@ -29,7 +29,7 @@ async function resumeForPerson(email: string): Promise<void> {
 /** @param email e-mail address of the person who was signed in; the form shows it at first */
 export function SessionDialog({ email }: { email: string }) {
   const [isExpired, setExpired] = useState(false);
-  useEffect(() => onExpiry(setExpired), []);
+  useEffect(() => onSessionExpiry(setExpired), []);
   useEffect(() => {
     if (!isExpired) return undefined;
     // The person may have signed in in another tab of the browser, so the dialog checks the session again.

@@ -2,7 +2,7 @@
 import { type FormEvent, type ReactNode, useEffect, useId, useState } from "react";
 import { type ApiError, asApiError } from "../shared/api.js";
 import { signInByToken } from "../shell/session.js";
-import { type Provider, providerSignInUrl, requestAuth, type SignedIn, signInErrorText } from "./auth-api.js";
+import { type Provider, providerSignInUrl, requestAuth, type SignInResult, signInErrorText } from "./auth-api.js";
 import { hasPasskeys, signInByPasskey } from "./passkeys.js";
 
 interface FormsProps {
@@ -22,7 +22,7 @@ interface FormsProps {
 
 type SignInMode = "account" | "token" | "reset";
 
-interface FieldProps {
+interface SignInFieldProps {
   label: string;
   name: string;
   type: "email" | "password" | "text";
@@ -43,7 +43,7 @@ export function SignInField({
   onChange,
   fault,
   autoFocus = false,
-}: FieldProps) {
+}: SignInFieldProps) {
   return (
     <label>
       {label}
@@ -115,7 +115,7 @@ function AccountForm({
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
-      await requestAuth<SignedIn>("POST", "sign-in", { email: email.trim(), passphrase });
+      await requestAuth<SignInResult>("POST", "sign-in", { email: email.trim(), passphrase });
       await onSignedIn();
     });
   };

@@ -1,7 +1,7 @@
 /** Form field that sets who can run the action on demand from a page. */
 
 import { Field } from "../shared/field.js";
-import { ACCESS_LEVEL_LABELS, accessSentence } from "./access-text.js";
+import { ACCESS_LEVEL_LABELS, describeAccess } from "./access-text.js";
 import type { Draft } from "./draft.js";
 import type { FieldsProps } from "./fields-props.js";
 
@@ -12,7 +12,7 @@ const USER_RULE_EXAMPLE = '{"Role": {"equals": "admin"}}';
 export function AccessField({ draft: { access }, fault, change }: FieldsProps) {
   const changeAccess = (part: Partial<AccessDraft>) => change({ access: { ...access, ...part } });
   return (
-    <Field name="access" label="Access" fault={fault} hint={accessSentence(access.who)}>
+    <Field name="access" label="Access" fault={fault} hint={describeAccess(access.who)}>
       {(tied) => (
         <>
           <select

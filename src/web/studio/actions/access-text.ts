@@ -17,10 +17,10 @@ const ACCESS_SENTENCES: Record<AccessLevel, string> = {
   editors: "No visitor of the live app can run it; editors can, in the viewer.",
 };
 
-const accessLevelOf = (access: ActionAccess | null): AccessLevel =>
+const toAccessLevel = (access: ActionAccess | null): AccessLevel =>
   access === null ? "everyone" : typeof access === "string" ? access : "user";
 
-export const accessSentence = (who: AccessLevel): string => ACCESS_SENTENCES[who];
+export const describeAccess = (who: AccessLevel): string => ACCESS_SENTENCES[who];
 
 interface PublishedFields {
   access: unknown;
@@ -29,11 +29,11 @@ interface PublishedFields {
 }
 
 /** Describes who will be able to run the live version after this draft is published. */
-export function publishedSentence({ access, environment, triggers }: PublishedFields): string {
+export function describePublishedAccess({ access, environment, triggers }: PublishedFields): string {
   if (environment === "client") return "It runs in the pages of visitors. The service never runs it.";
   if (!triggers.some(({ trigger }) => trigger === "manual"))
     return "No visitor can run it by its name, because it has no on-demand trigger.";
-  return accessSentence(accessLevelOf(access as ActionAccess | null));
+  return describeAccess(toAccessLevel(access as ActionAccess | null));
 }
 
 export const APP_ACCESS_SENTENCE =

@@ -21,7 +21,7 @@ interface PublicationState {
   title: string;
 }
 
-function publicationState(action: ActionSummary, copy: PublishedCopy | undefined): PublicationState {
+function describePublication(action: ActionSummary, copy: PublishedCopy | undefined): PublicationState {
   if (!copy) return { className: "", text: "draft", title: "not published" };
   if (Date.parse(action.updatedAt) <= Date.parse(copy.updatedAt)) {
     return { className: "live", text: "live", title: "published as it is" };
@@ -34,17 +34,17 @@ function findLastRun(action: ActionSummary, copy: PublishedCopy | undefined): st
   return times.sort().at(-1) ?? null;
 }
 
-interface RowProps {
+interface ActionRowProps {
   action: ActionSummary;
   copy: PublishedCopy | undefined;
   hasFailed: boolean;
-  current: boolean;
+  isCurrent: boolean;
   open: () => void;
 }
 
-function ActionRow({ action, copy, hasFailed, current, open }: RowProps) {
+function ActionRow({ action, copy, hasFailed, isCurrent, open }: ActionRowProps) {
   const { name, active, environment, triggers } = action;
-  const { className, text, title } = publicationState(action, copy);
+  const { className, text, title } = describePublication(action, copy);
   const lastRunTime = findLastRun(action, copy);
   const state = [!active && "inactive", hasFailed && "the last live run failed"].filter(Boolean).join(", ");
   // Most actions run on the server, so the list names the environment only for actions that also or only run in pages.
@@ -55,11 +55,11 @@ function ActionRow({ action, copy, hasFailed, current, open }: RowProps) {
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
     // The selected action may be far down in the list when the page opens with its URL.
-    if (current) row.current?.scrollIntoView({ block: "nearest" });
-  }, [current]);
+    if (isCurrent) row.current?.scrollIntoView({ block: "nearest" });
+  }, [isCurrent]);
   return (
     <li ref={row}>
-      <button type="button" className="action" aria-current={current ? "true" : undefined} onClick={open}>
+      <button type="button" className="action" aria-current={isCurrent ? "true" : undefined} onClick={open}>
         <span className="action-name">
           <span className={hasFailed ? "dot failed" : active ? "dot on" : "dot"} title={state || "active"} />
           <b>{name}</b>
@@ -103,12 +103,12 @@ interface ActionListProps {
  * Returns the actions that the service found for the search text. Returns null if the page has loaded the whole list and can search it
  * itself.
  */
-function useFoundActions({ find }: Actions, search: string): ActionSummary[] | null {
+function useMatchingActions({ searchActions }: Actions, search: string): ActionSummary[] | null {
   const [foundActions, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
   useEffect(() => {
     let over = false;
     const timer = setTimeout(() => {
-      const matching = find(search.trim()) ?? Promise.resolve(null);
+      const matching = searchActions(search.trim()) ?? Promise.resolve(null);
       // If the search in the service fails, the page searches the part of the list that it has loaded.
       void matching.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
     }, SEARCH_DELAY_MS);
@@ -116,15 +116,15 @@ function useFoundActions({ find }: Actions, search: string): ActionSummary[] | n
       over = true;
       clearTimeout(timer);
     };
-  }, [find, search]);
+  }, [searchActions, search]);
   // The result of an earlier search is not shown for the current search text.
   return foundActions?.of === search ? foundActions.actions : null;
 }
 
 export function ActionList({ actions, selected, go }: ActionListProps) {
-  const { list, fault, copyOf, hasFailed, reload } = actions;
+  const { list, fault, findLiveVersion, hasFailed, reload } = actions;
   const [search, setSearch] = useState("");
-  const foundByService = useFoundActions(actions, search);
+  const foundByService = useMatchingActions(actions, search);
   const box = useRef<HTMLInputElement>(null);
   const matchingActions = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
@@ -181,9 +181,9 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
           <ActionRow
             key={action.id}
             action={action}
-            copy={copyOf(action.id)}
+            copy={findLiveVersion(action.id)}
             hasFailed={hasFailed(action.id)}
-            current={action.id === selected}
+            isCurrent={action.id === selected}
             open={() => go({ item: String(action.id) })}
           />
         ))}

@@ -5,7 +5,7 @@ import { hrefOf, idOf, type Navigation, type Place } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { ActionList } from "./action-list.js";
-import { OperatedAction } from "./operated-action.js";
+import { ActionForOperators } from "./operated-action.js";
 import { TEMPLATES } from "./templates.js";
 import { Workspace } from "./workspace.js";
 
@@ -22,11 +22,11 @@ function WelcomeText({ appId, none }: { appId: number; none: boolean }) {
       <h2>{none ? "No actions yet" : "Choose an action"}</h2>
       <p>{none ? "Start from a template:" : "Choose one on the left, or start from a template:"}</p>
       <ul className="templates">
-        {Object.entries(TEMPLATES).map(([template, { label, text }]) => (
+        {Object.entries(TEMPLATES).map(([template, { label, description }]) => (
           <li key={template}>
             <a className="button" href={hrefOf({ appId, view: "actions", item: "new", query: { template } })}>
               <b>{label}</b>
-              <span className="hint">{text}</span>
+              <span className="hint">{description}</span>
             </a>
           </li>
         ))}
@@ -59,12 +59,12 @@ function useWorkspaceKey(place: Place, go: Navigation["go"]) {
   return { key: item === "new" ? newWorkspaceKey : made?.item === item ? made.key : item, onCreated };
 }
 
-interface ChosenProps extends Pick<PageProps, "app" | "place" | "actions" | "go"> {
+interface ChosenActionProps extends Pick<PageProps, "app" | "place" | "actions" | "go"> {
   children?: ReactNode;
 }
 
 /** Shows the list of actions beside the chosen action, for people who may not edit actions. */
-function ChosenAction({ app, place, actions, go, children }: ChosenProps) {
+function ChosenAction({ app, place, actions, go, children }: ChosenActionProps) {
   return (
     <div className={children ? "actions-view" : "actions-view choosing"}>
       <ActionList key={app.id} actions={actions} selected={children ? idOf(place.item) : null} go={go} />
@@ -77,11 +77,13 @@ function ChosenAction({ app, place, actions, go, children }: ChosenProps) {
   );
 }
 
-function OperatedActions(props: PageProps) {
+function ActionsForOperators(props: PageProps) {
   const { place, actions } = props;
   const action = actions.list?.actions.find(({ id }) => id === idOf(place.item));
   return (
-    <ChosenAction {...props}>{action && <OperatedAction key={action.id} {...props} action={action} />}</ChosenAction>
+    <ChosenAction {...props}>
+      {action && <ActionForOperators key={action.id} {...props} action={action} />}
+    </ChosenAction>
   );
 }
 
@@ -90,7 +92,7 @@ export function ActionsPage(props: PageProps) {
   const actionId = place.item === "new" ? "new" : idOf(place.item);
   const { key, onCreated } = useWorkspaceKey(place, go);
   const isEmpty = actions.list?.actions.length === 0;
-  if (role === "operator") return <OperatedActions {...props} />;
+  if (role === "operator") return <ActionsForOperators {...props} />;
   if (role === "reader" && actionId === "new") return <ChosenAction {...props} />;
   return (
     <div className={`actions-view${actionId === null ? " choosing" : ""}${isEmpty ? " without-actions" : ""}`}>

@@ -49,11 +49,11 @@ interface AllowInDraftProps {
   origin: string | null;
   /** Allowed origins in the unsaved draft in the editor. */
   origins: readonly string[];
-  allow: (origin: string) => void;
+  allowOrigin: (origin: string) => void;
 }
 
 /** Button in the editor. It adds the origin to the unsaved draft; the next run saves the draft. */
-export function AllowInDraftButton({ origin, origins, allow: allowOrigin }: AllowInDraftProps) {
+export function AllowInDraftButton({ origin, origins, allowOrigin }: AllowInDraftProps) {
   if (origin === null) return null;
   if (origins.includes(origin)) return <p className="hint">The draft allows {origin} now. Run it again.</p>;
   return (

@@ -18,13 +18,13 @@ interface CallPanelProps {
   api: Api;
   appId: number;
   confirm: Confirm;
-  saved: Action;
+  savedAction: Action;
   actions: Actions;
   /** IDs of the draft and of the live version. */
-  ids: number[];
+  versionIds: number[];
   payload: string;
   /** Fills the Run panel with this payload. */
-  takePayload: (text: string) => void;
+  fillPayload: (text: string) => void;
 }
 
 type Trigger = Action["triggers"][number];
@@ -82,20 +82,20 @@ function EndpointUrl({ label, url }: { label: string; url: string }) {
   );
 }
 
-interface EndpointsProps extends Pick<CallPanelProps, "api" | "appId" | "confirm" | "saved" | "payload"> {
+interface EndpointsProps extends Pick<CallPanelProps, "api" | "appId" | "confirm" | "savedAction" | "payload"> {
   endpoints: NonNullable<Calls["action"]>["endpoints"];
   reload: () => Promise<void>;
 }
 
-function EndpointList({ api, appId, confirm, saved, payload, endpoints, reload }: EndpointsProps) {
+function EndpointList({ api, appId, confirm, savedAction, payload, endpoints, reload }: EndpointsProps) {
   const [fault, setFault] = useState<string | null>(null);
-  const triggers = saved.triggers.filter(isHttpTrigger);
+  const triggers = savedAction.triggers.filter(isHttpTrigger);
   const hasSecret = triggers.some(({ where }) => where?.auth?.type === "secret");
   const rotateSecret = async () => {
     const text = "The addresses of the draft and the live version change at once. Callers need the new one.";
     if (!(await confirm({ title: "Replace the secret?", text, yes: "Replace", danger: true }))) return;
     try {
-      await api.request(RotateTriggerSecret, { appId, id: saved.id });
+      await api.request(RotateTriggerSecret, { appId, id: savedAction.id });
       setFault(null);
       await reload();
     } catch (error) {
@@ -128,7 +128,7 @@ function EndpointList({ api, appId, confirm, saved, payload, endpoints, reload }
   );
 }
 
-function RefusedRequests({ refused }: { refused: Calls["refused"] }) {
+function RejectedRequests({ refused }: { refused: Calls["refused"] }) {
   if (refused.length === 0) return null;
   return (
     <ul className="rows" aria-label="Refused requests">
@@ -156,9 +156,9 @@ function describeCall({ mode, payload }: LogEntry): string | null {
 function RecentRequests({
   entries,
   appId,
-  saved,
-  takePayload,
-}: Pick<CallPanelProps, "appId" | "saved" | "takePayload"> & { entries: LogEntry[] }) {
+  savedAction,
+  fillPayload,
+}: Pick<CallPanelProps, "appId" | "savedAction" | "fillPayload"> & { entries: LogEntry[] }) {
   const requests = entries.flatMap((entry) => {
     const call = describeCall(entry);
     return call === null ? [] : [{ entry, call }];
@@ -176,25 +176,25 @@ function RecentRequests({
           <button
             type="button"
             className="quiet small"
-            onClick={() => takePayload(JSON.stringify(entry.payload, null, 2))}
+            onClick={() => fillPayload(JSON.stringify(entry.payload, null, 2))}
           >
             Use as test payload
           </button>
         </li>
       ))}
       <li>
-        <a href={hrefOf({ appId, view: "runs", query: { action: String(saved.id) } })}>All runs of this action</a>
+        <a href={hrefOf({ appId, view: "runs", query: { action: String(savedAction.id) } })}>All runs of this action</a>
       </li>
     </ul>
   );
 }
 
 export function CallPanel(props: CallPanelProps) {
-  const { api, appId, saved, actions, ids, payload } = props;
-  const { entries } = useLog({ api, appId, tail: actions.tail, ids, failuresOnly: false });
-  const { value: calls, fault, reload } = useActionCalls(appId, saved, entries?.[0]?.id);
-  const isOnDemand = saved.triggers.some(({ trigger }) => trigger === "manual");
-  const hasAddress = saved.triggers.some(isHttpTrigger);
+  const { api, appId, savedAction, actions, versionIds, payload } = props;
+  const { entries } = useLog({ api, appId, tail: actions.logSubscription, ids: versionIds, failuresOnly: false });
+  const { value: calls, fault, reload } = useActionCalls(appId, savedAction, entries?.[0]?.id);
+  const isOnDemand = savedAction.triggers.some(({ trigger }) => trigger === "manual");
+  const hasAddress = savedAction.triggers.some(isHttpTrigger);
   return (
     <section className="call-panel" aria-label="Call this action">
       {fault && (
@@ -206,16 +206,16 @@ export function CallPanel(props: CallPanelProps) {
       <EndpointList {...props} endpoints={calls?.action?.endpoints ?? null} reload={reload} />
       <h3>With a token</h3>
       {isOnDemand ? (
-        createRunExamples(serviceAddress("").href.replace(/\/$/, ""), appId, saved.name, payload).map((example) => (
-          <CallExampleView key={example.name} {...example} />
-        ))
+        createRunExamples(serviceAddress("").href.replace(/\/$/, ""), appId, savedAction.name, payload).map(
+          (example) => <CallExampleView key={example.name} {...example} />,
+        )
       ) : (
         <p className="hint">Running with a token needs the trigger “On demand”.</p>
       )}
       {(hasAddress || isOnDemand) && (
         <>
           <h3>Last requests</h3>
-          <RefusedRequests refused={calls?.refused ?? []} />
+          <RejectedRequests refused={calls?.refused ?? []} />
           <RecentRequests {...props} entries={entries ?? []} />
         </>
       )}

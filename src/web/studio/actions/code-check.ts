@@ -1,6 +1,6 @@
 /** Configures Monaco's TypeScript for the code of actions, and reads its type errors. Sends no requests. */
 import "monaco-editor/esm/vs/language/typescript/monaco.contribution.js";
-import { type CompilerDiagnostic, diagnosticText, isCodeError } from "./code-findings.js";
+import { type CompilerDiagnostic, getDiagnosticText, isCodeError } from "./code-findings.js";
 import { type ActionTypes, COMPILER_OPTIONS } from "./code-types.js";
 import * as monaco from "./editor-features.js";
 
@@ -53,7 +53,7 @@ export async function findTypeErrors(
         startColumn: from.column,
         endLineNumber: to.lineNumber,
         endColumn: to.column,
-        message: diagnosticText(finding),
+        message: getDiagnosticText(finding),
         severity: monaco.MarkerSeverity.Error,
       };
     });

@@ -21,7 +21,7 @@ interface CodeEditorProps {
   /** Position to which the editor moves the cursor once, or null. A new object moves the cursor again, even to the same position. */
   at: CodePosition | null;
   /** State of the plain text area that this editor replaces; null if there was none. */
-  lastState: RefObject<PlainCodeState | null>;
+  plainCodeState: RefObject<PlainCodeState | null>;
 }
 
 // Registers the JavaScript language directly. Monaco's own registration would request it when the first code is shown, which costs a round
@@ -30,9 +30,9 @@ monaco.languages.register({ id: "javascript", extensions: [".js"], aliases: ["Ja
 monaco.languages.setLanguageConfiguration("javascript", conf);
 monaco.languages.setMonarchTokensProvider("javascript", language);
 
-const darkQuery = matchMedia("(prefers-color-scheme: dark)");
+const darkModeQuery = matchMedia("(prefers-color-scheme: dark)");
 
-const surfaceColors = (background: string, gutter: string) => ({
+const createSurfaceColors = (background: string, gutter: string) => ({
   "editor.background": background,
   "editorGutter.background": background,
   "editorLineNumber.foreground": gutter,
@@ -41,16 +41,16 @@ monaco.editor.defineTheme("studio-light", {
   base: "vs",
   inherit: true,
   rules: [],
-  colors: surfaceColors("#ffffff", "#59626f"),
+  colors: createSurfaceColors("#ffffff", "#59626f"),
 });
 monaco.editor.defineTheme("studio-dark", {
   base: "vs-dark",
   inherit: true,
   rules: [],
-  colors: surfaceColors("#14171c", "#a0a9b6"),
+  colors: createSurfaceColors("#14171c", "#a0a9b6"),
 });
-const applyTheme = () => monaco.editor.setTheme(darkQuery.matches ? "studio-dark" : "studio-light");
-darkQuery.addEventListener("change", applyTheme);
+const applyTheme = () => monaco.editor.setTheme(darkModeQuery.matches ? "studio-dark" : "studio-light");
+darkModeQuery.addEventListener("change", applyTheme);
 applyTheme();
 
 // Ignores the rejections of Monaco's pending work, which happen when an editor is disposed.
@@ -79,8 +79,8 @@ const EDITOR_OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
   tabSize: 2,
 };
 
-const SERVICE_MARKERS = "service";
-const PROBLEM_MARKERS = "problems";
+const SERVICE_MARKER_OWNER = "service";
+const PROBLEM_MARKER_OWNER = "problems";
 const CHECK_DELAY_MS = 400;
 /**
  * Delay of TypeScript's diagnostics after the last key press. TypeScript takes a second of processor time to start, and clicks must be
@@ -173,7 +173,7 @@ function restoreState(editor: monaco.editor.IStandaloneCodeEditor, state: PlainC
 function useEditorText(
   element: RefObject<HTMLDivElement | null>,
   editor: EditorRef,
-  { code, onChange, lastState }: Pick<CodeEditorProps, "code" | "onChange" | "lastState">,
+  { code, onChange, plainCodeState }: Pick<CodeEditorProps, "code" | "onChange" | "plainCodeState">,
 ) {
   const latest = useRef({ code, onChange });
   latest.current = { code, onChange };
@@ -181,7 +181,7 @@ function useEditorText(
   const reportedTexts = useRef<string[]>([]);
   useLayoutEffect(() => {
     if (!element.current) return;
-    const value = lastState.current?.original ?? latest.current.code;
+    const value = plainCodeState.current?.originalText ?? latest.current.code;
     const createdEditor = monaco.editor.create(element.current, { ...EDITOR_OPTIONS, value });
     editor.current = createdEditor;
     const changeListener = createdEditor.onDidChangeModelContent(() => {
@@ -193,7 +193,7 @@ function useEditorText(
       createdEditor.getModel()?.dispose();
       createdEditor.dispose();
     };
-  }, [element, editor, lastState]);
+  }, [element, editor, plainCodeState]);
   useLayoutEffect(() => {
     const model = editor.current?.getModel();
     // A text that the editor itself passed to `onChange` comes back as `code` later, perhaps after more typing. Only a loaded or restored
@@ -204,23 +204,23 @@ function useEditorText(
       replaceText(model, code);
       reportedTexts.current = [];
     }
-    if (lastState.current) restoreState(editor.current!, lastState.current);
-    lastState.current = null;
-  }, [editor, code, lastState]);
+    if (plainCodeState.current) restoreState(editor.current!, plainCodeState.current);
+    plainCodeState.current = null;
+  }, [editor, code, plainCodeState]);
 }
 
-export function CodeEditor({ code, onChange, fault, problems, types, at, lastState }: CodeEditorProps) {
+export function CodeEditor({ code, onChange, fault, problems, types, at, plainCodeState }: CodeEditorProps) {
   const editorElement = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
   // Position and error to which the plain text area has already moved the cursor. Monaco does not move the cursor to them again.
   const shownAt = useRef<unknown>(null);
   const shownFault = useRef<unknown>(null);
   useLayoutEffect(() => {
-    if (!lastState.current?.selection) return;
+    if (!plainCodeState.current?.selection) return;
     shownAt.current = at;
     shownFault.current = fault;
-  }, [at, fault, lastState]);
-  useEditorText(editorElement, editor, { code, onChange, lastState });
+  }, [at, fault, plainCodeState]);
+  useEditorText(editorElement, editor, { code, onChange, plainCodeState });
   const readOnly = !mayEdit(useRole());
   useEffect(() => editor.current?.updateOptions({ readOnly }), [readOnly]);
   const faults = useTypeErrors(editor, code, types);
@@ -231,7 +231,7 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, lastSta
     const { line = 1, column = 1 } = fault?.at ?? {};
     monaco.editor.setModelMarkers(
       model,
-      SERVICE_MARKERS,
+      SERVICE_MARKER_OWNER,
       fault ? [createMarker(model, { line, column }, fault.message)] : [],
     );
     if (fault && fault !== shownFault.current) moveCursorTo(editor.current, { line, column });
@@ -244,7 +244,7 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, lastSta
     const serviceMarkers = problems.map((problem) => createMarker(model, problem, problem.message));
     // If the service reports an error on a line, TypeScript's errors on this line are hidden, because both often describe the same mistake.
     const otherErrors = faults.filter((fault) => !problems.some(({ line }) => line === fault.startLineNumber));
-    monaco.editor.setModelMarkers(model, PROBLEM_MARKERS, [...serviceMarkers, ...otherErrors]);
+    monaco.editor.setModelMarkers(model, PROBLEM_MARKER_OWNER, [...serviceMarkers, ...otherErrors]);
   }, [problems, faults]);
 
   useEffect(() => setActionTypes(types.library, types), [types]);

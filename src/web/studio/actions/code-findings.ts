@@ -21,7 +21,7 @@ const ARITHMETIC_CODES = new Set([2362, 2363]);
  */
 const UNKNOWN_ELEMENT_PATTERN = /on type '(Element|HTMLElement|EventTarget|Node|ChildNode|ParentNode)'/;
 
-export const diagnosticText = ({ messageText }: Pick<CompilerDiagnostic, "messageText">): string =>
+export const getDiagnosticText = ({ messageText }: Pick<CompilerDiagnostic, "messageText">): string =>
   typeof messageText === "string" ? messageText : messageText.messageText;
 
 /** True if the diagnostic is likely an error in plain JavaScript too, and not only missing type information. */
@@ -31,5 +31,5 @@ export function isCodeError(
 ): boolean {
   if (diagnostic.category !== ERROR_CATEGORY || ARITHMETIC_CODES.has(diagnostic.code)) return false;
   if (hasUnknownNames && UNKNOWN_NAME_CODES.has(diagnostic.code)) return false;
-  return !(diagnostic.code === 2339 && UNKNOWN_ELEMENT_PATTERN.test(diagnosticText(diagnostic)));
+  return !(diagnostic.code === 2339 && UNKNOWN_ELEMENT_PATTERN.test(getDiagnosticText(diagnostic)));
 }

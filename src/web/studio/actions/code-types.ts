@@ -24,10 +24,10 @@ export interface TypesFile {
   text: string;
 }
 
-interface KnownFacts {
+interface TypeSources {
   packages: readonly ServicePackage[];
   dependencies: readonly string[];
-  installed: readonly InstalledDependency[];
+  installedDependencies: readonly InstalledDependency[];
   /** Keys of the app's settings. */
   settings: readonly string[];
   environment: string;
@@ -54,12 +54,12 @@ export interface ActionTypes {
 /** Name of the generated type for the parameter of the action's function `execute`. */
 export const CONTEXT_TYPE = "ActionContext";
 
-const MAX_TYPE_LEVELS = 5;
-const MAX_KEYS = 60;
+const MAX_TYPE_DEPTH = 5;
+const MAX_KEYS_PER_TYPE = 60;
 const MAX_KEY_CHARACTERS = 100;
 const MAX_TYPE_CHARACTERS = 20_000;
 /** Index signature that allows keys which no past run had, because future payloads may have them. */
-const OTHER_KEYS = "[key: string]: any";
+const ANY_KEY_SIGNATURE = "[key: string]: any";
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -67,39 +67,39 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 const toDocComment = (text: string) => `/** ${text.replaceAll("*/", "* /")} */`;
 
 /** Returns an object type with all keys of the values, each with the type of its values. */
-function objectTypeOf(values: readonly Record<string, unknown>[], levels: number): string {
+function createObjectType(values: readonly Record<string, unknown>[], levels: number): string {
   const byKey = new Map<string, unknown[]>();
   for (const [key, memberValue] of values.flatMap(Object.entries)) {
     const seenValues = byKey.get(key);
     if (seenValues) seenValues.push(memberValue);
-    else if (byKey.size < MAX_KEYS && key.length <= MAX_KEY_CHARACTERS) byKey.set(key, [memberValue]);
+    else if (byKey.size < MAX_KEYS_PER_TYPE && key.length <= MAX_KEY_CHARACTERS) byKey.set(key, [memberValue]);
   }
   const members = [...byKey].map(
-    ([key, seenValues]) => `${JSON.stringify(key)}: ${commonTypeOf(seenValues, levels - 1)}`,
+    ([key, seenValues]) => `${JSON.stringify(key)}: ${createCommonType(seenValues, levels - 1)}`,
   );
-  return `{ ${[...members, OTHER_KEYS].join("; ")} }`;
+  return `{ ${[...members, ANY_KEY_SIGNATURE].join("; ")} }`;
 }
 
 /** Returns the common type of the values. Returns `any` if the types differ, because the code must then check the type itself. */
-function commonTypeOf(values: readonly unknown[], levels: number): string {
+function createCommonType(values: readonly unknown[], levels: number): string {
   const seenValues = values.filter((value) => value !== null && value !== undefined);
   const [first] = seenValues;
   if (seenValues.length === 0 || levels < 0) return "any";
-  if (seenValues.every(isRecord)) return objectTypeOf(seenValues, levels);
-  if (seenValues.every(Array.isArray)) return `${commonTypeOf(seenValues.flat(), levels - 1)}[]`;
+  if (seenValues.every(isRecord)) return createObjectType(seenValues, levels);
+  if (seenValues.every(Array.isArray)) return `${createCommonType(seenValues.flat(), levels - 1)}[]`;
   return typeof first !== "object" && seenValues.every((value) => typeof value === typeof first) ? typeof first : "any";
 }
 
 /** Returns a type for the payloads. Reduces its depth until the text has at most MAX_TYPE_CHARACTERS. */
 function createPayloadType(payloads: readonly unknown[]): string {
   const seenValues = payloads.filter(isRecord);
-  for (let levels = MAX_TYPE_LEVELS; ; levels -= 1) {
-    const type = objectTypeOf(seenValues, levels);
+  for (let levels = MAX_TYPE_DEPTH; ; levels -= 1) {
+    const type = createObjectType(seenValues, levels);
     if (type.length <= MAX_TYPE_CHARACTERS || levels === 0) return type;
   }
 }
 
-function createContextType({ settings, environment, payloads }: KnownFacts): string {
+function createContextType({ settings, environment, payloads }: TypeSources): string {
   const readableKeys = environment === "server" ? settings.filter((key) => key.startsWith("_")) : [];
   const keys = readableKeys.map((key) => {
     const tier = key.startsWith("__")
@@ -112,7 +112,7 @@ function createContextType({ settings, environment, payloads }: KnownFacts): str
     `  ${toDocComment(payloads.length > 0 ? "What the run was given; as past runs had it." : "What the run was given.")}`,
     `  payload: ${createPayloadType(payloads)};`,
     `  ${toDocComment(environment === "server" ? "The app's private and protected settings." : "Empty, unless the environment is server.")}`,
-    `  settings: { ${keys.join(" ")} ${OTHER_KEYS} };`,
+    `  settings: { ${keys.join(" ")} ${ANY_KEY_SIGNATURE} };`,
     "}",
   ].join("\n");
 }
@@ -123,9 +123,9 @@ const IDENTIFIER_PATTERN = /^[A-Za-z_$][\w$]*$/;
  * Returns the folder of a package's declaration files. The base64 characters "+" and "/" of the integrity hash are replaced, because the
  * folder is part of a URL.
  */
-const packageFolder = (integrity: string): string => `npm/${integrity.replaceAll("+", "-").replaceAll("/", "_")}`;
+const getPackageFolder = (integrity: string): string => `npm/${integrity.replaceAll("+", "-").replaceAll("/", "_")}`;
 
-type Declarations = NonNullable<KnownFacts["declarations"]>;
+type Declarations = NonNullable<TypeSources["declarations"]>;
 
 function declareGlobals(installed: readonly InstalledDependency[], declarations: Declarations): string[] {
   // If two packages have the same global name, the later one defines the global.
@@ -133,31 +133,38 @@ function declareGlobals(installed: readonly InstalledDependency[], declarations:
   return [...byName]
     .filter(([name]) => IDENTIFIER_PATTERN.test(name))
     .map(([name, { name: dependency, version, integrity }]) => {
-      const type = integrity && declarations.has(integrity) ? `import("./${packageFolder(integrity)}/0").Value` : "any";
+      const type =
+        integrity && declarations.has(integrity) ? `import("./${getPackageFolder(integrity)}/0").Value` : "any";
       return `${toDocComment([dependency, version].filter(Boolean).join(", "))} declare const ${name}: ${type};`;
     });
 }
 
-function declarationFiles(installed: readonly InstalledDependency[], declarations: Declarations): TypesFile[] {
+function createDeclarationFiles(installed: readonly InstalledDependency[], declarations: Declarations): TypesFile[] {
   const used = new Set(installed.flatMap(({ integrity }) => integrity ?? []));
   return [...used].flatMap((integrity) =>
-    (declarations.get(integrity) ?? []).map((text, at) => ({ path: `${packageFolder(integrity)}/${at}.d.ts`, text })),
+    (declarations.get(integrity) ?? []).map((text, at) => ({
+      path: `${getPackageFolder(integrity)}/${at}.d.ts`,
+      text,
+    })),
   );
 }
 
 /** Declarations that let JavaScript code add properties to these objects, which TypeScript would reject otherwise. */
-const EXTENSIBLE_INTERFACES = ["Window", "Error"].map((name) => `interface ${name} { ${OTHER_KEYS} }`);
+const EXTENSIBLE_INTERFACES = ["Window", "Error"].map((name) => `interface ${name} { ${ANY_KEY_SIGNATURE} }`);
 
-export function createActionTypes(known: KnownFacts): ActionTypes {
-  const { packages, dependencies, installed, declarations = new Map() } = known;
+export function createActionTypes(known: TypeSources): ActionTypes {
+  const { packages, dependencies, installedDependencies, declarations = new Map() } = known;
   const listedPackages = packages.filter(({ name }) => dependencies.includes(name));
   const packageMembers = listedPackages.map(
     ({ name, namespace }) => `${toDocComment(name)} ${namespace}: import("./svc").${namespace};`,
   );
   const otherDependencies = dependencies.filter((name) => !packages.some((used) => used.name === name));
   const isOperatorPackage = (name: string) => name.startsWith("svc-");
-  const installedOthers = installed.filter(({ name }) => otherDependencies.includes(name));
-  const svcMembers = [...packageMembers, ...(otherDependencies.some(isOperatorPackage) ? [`${OTHER_KEYS};`] : [])];
+  const installedOthers = installedDependencies.filter(({ name }) => otherDependencies.includes(name));
+  const svcMembers = [
+    ...packageMembers,
+    ...(otherDependencies.some(isOperatorPackage) ? [`${ANY_KEY_SIGNATURE};`] : []),
+  ];
   return {
     text: [
       createContextType(known),
@@ -165,7 +172,7 @@ export function createActionTypes(known: KnownFacts): ActionTypes {
       ...declareGlobals(installedOthers, declarations),
       ...EXTENSIBLE_INTERFACES,
     ].join("\n"),
-    packages: declarationFiles(installedOthers, declarations),
+    packages: createDeclarationFiles(installedOthers, declarations),
     hasUnknownNames: otherDependencies.some(
       (name) =>
         !isOperatorPackage(name) &&

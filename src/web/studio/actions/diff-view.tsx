@@ -5,7 +5,7 @@ import type { Diff } from "../shared/model.js";
 const LINE_CLASSES: Record<string, string> = { "+": "added", "-": "removed", "@": "hunk", "\\": "note" };
 
 /** Removes the null values that GraphQL returns for the unused fields of a trigger. */
-function withoutNulls(value: Diff["before"][keyof Diff["before"]]): unknown {
+function removeNulls(value: Diff["before"][keyof Diff["before"]]): unknown {
   if (!Array.isArray(value)) return value;
   return value.map((item) => {
     if (typeof item === "string" || !item.where) return typeof item === "string" ? item : { trigger: item.trigger };
@@ -15,7 +15,7 @@ function withoutNulls(value: Diff["before"][keyof Diff["before"]]): unknown {
 }
 
 /** Returns the lines of a unified diff without the two lines of its file header. */
-function hunkLines(patch: string): string[] {
+function getHunkLines(patch: string): string[] {
   const lines = patch.replace(/\n$/, "").split("\n");
   return lines.slice(lines.findIndex((line) => line.startsWith("@@")));
 }
@@ -24,7 +24,7 @@ function hunkLines(patch: string): string[] {
 export function PatchLines({ patch }: { patch: string }) {
   return (
     <pre>
-      {hunkLines(patch).map((line, index) => (
+      {getHunkLines(patch).map((line, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the lines of a diff never change their order
         <span key={index} className={LINE_CLASSES[line[0] ?? ""] ?? ""}>
           {`${line}\n`}
@@ -81,8 +81,8 @@ export function DiffView({ diff: { fields, before, after, code, scripts } }: { d
             {tableFields.map((field) => (
               <tr key={field}>
                 <th scope="row">{field}</th>
-                <td className="removed">{formatJson(withoutNulls(before[field]))}</td>
-                <td className="added">{formatJson(withoutNulls(after[field]))}</td>
+                <td className="removed">{formatJson(removeNulls(before[field]))}</td>
+                <td className="added">{formatJson(removeNulls(after[field]))}</td>
               </tr>
             ))}
           </tbody>

@@ -59,7 +59,7 @@ export function openDockPanel(name: DockTab, pressesButton = false): void {
  * Returns the position in the action's code at which a run failed, with the error message. Returns null if the stack does not contain a
  * line of this code.
  */
-function errorPosition(error: Run["error"], name: string | undefined): CodeProblem | null {
+function findErrorPosition(error: Run["error"], name: string | undefined): CodeProblem | null {
   if (!error || !("stack" in error) || name === undefined) return null;
   const stackPosition = error.stack.split(`${name}.js:`)[1];
   const [line = 0, column = 1] = stackPosition?.split(/[^0-9]/, 2).map(Number) ?? [];
@@ -78,7 +78,7 @@ interface DockProps extends WorkspaceProps {
 
 export function Dock(props: DockProps) {
   const { api, appId, actions, confirm, editor, draft } = props;
-  const { saved, dirty, save, reload } = editor;
+  const { savedAction, dirty, save, reload } = editor;
   const tabs = mayEdit(props.role) ? DOCK_TABS : READER_TABS;
   const [chosen, setTab] = useState<DockTab>(tabs[0]!);
   const tab = tabs.includes(chosen) ? chosen : tabs[0]!;
@@ -92,7 +92,10 @@ export function Dock(props: DockProps) {
   const isOld = ran !== null && ran !== `${draft.code}\n${payload}`;
   const { onFailure } = props;
   const error = runner.run?.error;
-  useEffect(() => onFailure(isOld ? null : errorPosition(error, saved?.name)), [onFailure, isOld, error, saved?.name]);
+  useEffect(
+    () => onFailure(isOld ? null : findErrorPosition(error, savedAction?.name)),
+    [onFailure, isOld, error, savedAction?.name],
+  );
 
   const { start } = runner;
   const saveAndRun = useCallback(async () => {
@@ -113,7 +116,7 @@ export function Dock(props: DockProps) {
   };
   const runNow = useCallback(() => void saveAndRun(), [saveAndRun]);
   useRunShortcut(runNow);
-  const isStored = saved !== null;
+  const isStored = savedAction !== null;
   const commands = useMemo<Command[]>(
     () => [
       { name: "Run this action", keys: "Ctrl Enter", run: runNow },
@@ -123,58 +126,65 @@ export function Dock(props: DockProps) {
   );
   useCommands(commands);
 
-  const copy = saved ? actions.copyOf(saved.id) : undefined;
+  const liveVersion = savedAction ? actions.findLiveVersion(savedAction.id) : undefined;
   const sharedProps = { api, appId, confirm };
   const panels = {
     Run: () => (
       <RunPanel
-        {...{ api, appId, saved, draft, dirty, runner, payload, payloadFault, isOld }}
+        {...{ api, appId, savedAction, draft, dirty, runner, payload, payloadFault, isOld }}
         setPayload={(text) => {
           setPayload(text);
           setPayloadFault(null);
         }}
-        start={() => void saveAndRun()}
+        startRun={() => void saveAndRun()}
         allowOrigin={(origin) => editor.change({ integrationOrigins: [...draft.integrationOrigins, origin] })}
-        blocked={editor.others.theirs !== null}
+        isBlocked={editor.otherPeopleChanges.conflict !== null}
       />
     ),
     Test: () =>
-      saved && (
+      savedAction && (
         <TestPanel
-          {...{ api, app: props.app, saved, draft, dirty }}
+          {...{ api, app: props.app, savedAction, draft, dirty }}
           runner={tester}
-          start={(presets) => void saveAndTest(presets)}
-          blocked={editor.others.theirs !== null}
-          writePayload={() => setTab("Run")}
+          startTests={(presets) => void saveAndTest(presets)}
+          isBlocked={editor.otherPeopleChanges.conflict !== null}
+          openRunPanel={() => setTab("Run")}
         />
       ),
     Call: () =>
-      saved && (
+      savedAction && (
         <CallPanel
           {...sharedProps}
-          {...{ saved, actions, payload }}
-          ids={copy ? [saved.id, copy.id] : [saved.id]}
-          takePayload={(text) => {
+          {...{ savedAction, actions, payload }}
+          versionIds={liveVersion ? [savedAction.id, liveVersion.id] : [savedAction.id]}
+          fillPayload={(text) => {
             setPayload(text);
             setPayloadFault(null);
             setTab("Run");
           }}
         />
       ),
-    Log: () => saved && <LogPanel {...sharedProps} actions={actions} ids={copy ? [saved.id, copy.id] : [saved.id]} />,
+    Log: () =>
+      savedAction && (
+        <LogPanel
+          {...sharedProps}
+          actions={actions}
+          ids={liveVersion ? [savedAction.id, liveVersion.id] : [savedAction.id]}
+        />
+      ),
     Publish: () =>
-      saved && (
+      savedAction && (
         <PublishPanel
           {...sharedProps}
-          {...{ saved, dirty, copy, actions, app: props.app }}
+          {...{ savedAction, dirty, liveVersion, actions, app: props.app }}
           onAppPublished={props.reloadApps}
         />
       ),
     Versions: () =>
-      saved && (
+      savedAction && (
         <VersionPanel
           {...sharedProps}
-          {...{ saved, dirty }}
+          {...{ saved: savedAction, dirty }}
           onRestored={async () => {
             await Promise.all([reload(draft), actions.reload()]);
           }}

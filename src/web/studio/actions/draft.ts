@@ -11,7 +11,7 @@ import type {
 } from "../../../data/action-types.js";
 import type { CreateActionInput, TriggerInput } from "../documents.js";
 import type { Action } from "../shared/model.js";
-import { createHttpDraft, type HttpDraft, httpTriggerInput, type TriggerWhere } from "./http-draft.js";
+import { createHttpDraft, type HttpDraft, httpDraftToInput, type TriggerWhere } from "./http-draft.js";
 
 /**
  * Trigger as one row of the form. `data` is JSON text and `dataSourceId` consists of digits; each is empty if the trigger does not use it.
@@ -120,7 +120,7 @@ function accessToDraft(access: ActionAccess | null): Draft["access"] {
   return { who: "user", user: JSON.stringify(access.user, null, 2) };
 }
 
-const numberText = (value: number | null | undefined): string =>
+const formatNumber = (value: number | null | undefined): string =>
   value === null || value === undefined ? "" : String(value);
 
 type LimitDraft = Pick<Draft, "concurrency" | "debounce" | "timeoutMs" | "jitterSeconds">;
@@ -129,16 +129,16 @@ function limitsToDraft({ concurrency, debounce, timeoutMs, jitterSeconds }: Acti
   return {
     concurrency: {
       policy: concurrency?.policy ?? "",
-      limit: numberText(concurrency?.limit),
+      limit: formatNumber(concurrency?.limit),
       key: concurrency?.key ?? "",
     },
     debounce: {
-      delayMs: numberText(debounce?.delayMs),
-      maxWaitMs: numberText(debounce?.maxWaitMs),
+      delayMs: formatNumber(debounce?.delayMs),
+      maxWaitMs: formatNumber(debounce?.maxWaitMs),
       manual: debounce?.manual ?? false,
     },
-    timeoutMs: numberText(timeoutMs),
-    jitterSeconds: numberText(jitterSeconds),
+    timeoutMs: formatNumber(timeoutMs),
+    jitterSeconds: formatNumber(jitterSeconds),
   };
 }
 
@@ -151,11 +151,11 @@ function parseJsonOrText(text: string): unknown {
   }
 }
 
-function triggerInput({ trigger, type, dataSourceId, data, http }: TriggerDraft): TriggerInput {
+function triggerToInput({ trigger, type, dataSourceId, data, http }: TriggerDraft): TriggerInput {
   if (trigger === "log") {
     return { trigger, where: { type, ...(dataSourceId !== "" && { dataSourceId: Number(dataSourceId) }) } };
   }
-  if (trigger === "http") return { trigger, where: httpTriggerInput(http) };
+  if (trigger === "http") return { trigger, where: httpDraftToInput(http) };
   if (trigger !== "analytics") return { trigger };
   return { trigger, where: { type, ...(data.trim() !== "" && { data: parseJsonOrText(data) }) } };
 }
@@ -177,7 +177,7 @@ function limitsToInput({ concurrency, debounce, timeoutMs, jitterSeconds }: Limi
   };
 }
 
-export function dataOf(draft: Draft): CreateActionInput {
+export function draftToInput(draft: Draft): CreateActionInput {
   const {
     triggers,
     frequency,
@@ -197,13 +197,13 @@ export function dataOf(draft: Draft): CreateActionInput {
     ...(source ? { source } : { code }),
     access: access.who === "user" ? { user: parseJsonOrText(access.user) } : access.who,
     ...limitsToInput({ concurrency, debounce, timeoutMs, jitterSeconds }),
-    triggers: triggers.map(triggerInput),
+    triggers: triggers.map(triggerToInput),
     frequency: frequency.trim() || null,
     timezone: timezone.trim() || null,
   };
 }
 
 /** True if two drafts would send the same input. */
-export function same(a: Draft, b: Draft): boolean {
-  return JSON.stringify(dataOf(a)) === JSON.stringify(dataOf(b));
+export function isSameInput(a: Draft, b: Draft): boolean {
+  return JSON.stringify(draftToInput(a)) === JSON.stringify(draftToInput(b));
 }

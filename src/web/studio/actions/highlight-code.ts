@@ -17,7 +17,7 @@ const KEYWORDS = new Set(
   ),
 );
 /** A slash after one of these characters begins a regular expression. After any other character, a slash is a division. */
-const BEFORE_REGULAR_EXPRESSION = "(,=:[!&|?{};+-*%<>~^\n";
+const CHARACTERS_BEFORE_REGEX = "(,=:[!&|?{};+-*%<>~^\n";
 
 const isBetween = (character: string, first: string, last: string) => character >= first && character <= last;
 const isDigit = (character: string) => isBetween(character, "0", "9");
@@ -33,7 +33,7 @@ const isWordPart = (character: string) => isWordStart(character) || isDigit(char
  * Returns the position behind the first occurrence of the text `end` at or after the position `from`. Returns the end of the code if there
  * is none.
  */
-function positionAfter(code: string, end: string, from: number): number {
+function findPositionAfter(code: string, end: string, from: number): number {
   const found = code.indexOf(end, from);
   return found < 0 ? code.length : found + end.length;
 }
@@ -41,7 +41,7 @@ function positionAfter(code: string, end: string, from: number): number {
 /**
  * Returns the position behind the string or regular expression that begins at `start`. A line break ends it, except in a template literal.
  */
-function endOfQuoted(code: string, start: number): number {
+function findQuotedEnd(code: string, start: number): number {
   const quote = code[start]!;
   let isInClass = false;
   for (let at = start + 1; at < code.length; at += 1) {
@@ -55,13 +55,13 @@ function endOfQuoted(code: string, start: number): number {
   return code.length;
 }
 
-function endOfWord(code: string, start: number): number {
+function findWordEnd(code: string, start: number): number {
   let at = start;
   while (at < code.length && (isWordPart(code[at]!) || (code[at] === "." && isDigit(code[start]!)))) at += 1;
   return at;
 }
 
-function kindOfWord(word: string): CodePartKind {
+function getWordKind(word: string): CodePartKind {
   if (KEYWORDS.has(word)) return "keyword";
   return isBetween(word[0]!, "A", "Z") ? "type" : "plain";
 }
@@ -70,21 +70,21 @@ function kindOfWord(word: string): CodePartKind {
  * Returns the colored part that begins at the position `at`, or null if the character there has no color.
  * @param before last character before this position that is not a space; "" at the beginning
  */
-function partAt(code: string, at: number, before: string): CodePart | null {
+function readPartAt(code: string, at: number, before: string): CodePart | null {
   const character = code[at]!;
   const part = (kind: CodePartKind, end: number): CodePart => ({ kind, text: code.slice(at, end) });
   if (code.startsWith("//", at)) {
     const end = code.indexOf("\n", at);
     return part("comment", end < 0 ? code.length : end);
   }
-  if (code.startsWith("/*", at)) return part("comment", positionAfter(code, "*/", at + 2));
-  if (character === '"' || character === "'" || character === "`") return part("string", endOfQuoted(code, at));
-  if (character === "/" && (before === "" || BEFORE_REGULAR_EXPRESSION.includes(before)))
-    return part("string", endOfQuoted(code, at));
-  if (isDigit(character)) return part("number", endOfWord(code, at));
+  if (code.startsWith("/*", at)) return part("comment", findPositionAfter(code, "*/", at + 2));
+  if (character === '"' || character === "'" || character === "`") return part("string", findQuotedEnd(code, at));
+  if (character === "/" && (before === "" || CHARACTERS_BEFORE_REGEX.includes(before)))
+    return part("string", findQuotedEnd(code, at));
+  if (isDigit(character)) return part("number", findWordEnd(code, at));
   if (!isWordStart(character)) return null;
-  const end = endOfWord(code, at);
-  return part(kindOfWord(code.slice(at, end)), end);
+  const end = findWordEnd(code, at);
+  return part(getWordKind(code.slice(at, end)), end);
 }
 
 /** Splits the code into parts. The texts of all parts together are the whole code. */
@@ -92,7 +92,7 @@ export function highlightCode(code: string): CodePart[] {
   const parts: CodePart[] = [];
   let before = "";
   for (let at = 0; at < code.length; ) {
-    const part = partAt(code, at, before) ?? { kind: "plain", text: code[at]! };
+    const part = readPartAt(code, at, before) ?? { kind: "plain", text: code[at]! };
     const last = parts.at(-1);
     if (last && last.kind === part.kind && part.kind === "plain") last.text += part.text;
     else parts.push(part);

@@ -51,7 +51,7 @@ export function createHttpDraft(where?: TriggerWhere): HttpDraft {
 
 const emptyToNull = (text: string): string | null => text.trim() || null;
 
-function authInput(draft: HttpDraft) {
+function authToInput(draft: HttpDraft) {
   const { authType: type, setting, scheme, toleranceSeconds } = draft;
   if (type === "basic") return { type, setting };
   if (type !== "signature") return { type };
@@ -67,12 +67,12 @@ function authInput(draft: HttpDraft) {
   return { type, setting, scheme, toleranceSeconds: toleranceInput, ...(scheme === "hmac" && hmacInput) };
 }
 
-export function httpTriggerInput(draft: HttpDraft): TriggerWhereInput {
+export function httpDraftToInput(draft: HttpDraft): TriggerWhereInput {
   const origins = draft.origins.split(/[\s,]+/).filter(Boolean);
   return {
     method: (emptyToNull(draft.method) as TriggerWhereInput["method"]) ?? null,
     path: draft.path.trim(),
-    auth: authInput(draft),
+    auth: authToInput(draft),
     cors: origins.length === 0 ? null : { origins },
     respond: emptyToNull(draft.respond),
     idempotencyHeader: emptyToNull(draft.idempotencyHeader),

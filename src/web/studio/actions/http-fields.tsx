@@ -28,14 +28,14 @@ interface HttpFieldsProps {
   change: (part: Partial<HttpDraft>) => void;
 }
 
-interface TextProps {
+interface TextFieldProps {
   label: string;
   value: string;
   placeholder: string;
-  onText: (text: string) => void;
+  onChange: (text: string) => void;
 }
 
-function TextField({ label, value, placeholder, onText }: TextProps) {
+function TextField({ label, value, placeholder, onChange }: TextFieldProps) {
   return (
     <label className="http-field">
       {label}
@@ -45,20 +45,20 @@ function TextField({ label, value, placeholder, onText }: TextProps) {
         spellCheck={false}
         placeholder={placeholder}
         value={value}
-        onChange={(event) => onText(event.target.value)}
+        onChange={(event) => onChange(event.target.value)}
       />
     </label>
   );
 }
 
-interface ChoiceProps<Value extends string> {
+interface ChoiceFieldProps<Value extends string> {
   label: string;
   value: string;
   options: readonly (readonly [value: Value, label: string])[];
   choose: (value: Value) => void;
 }
 
-function ChoiceField<Value extends string>({ label, value, options, choose }: ChoiceProps<Value>) {
+function ChoiceField<Value extends string>({ label, value, options, choose }: ChoiceFieldProps<Value>) {
   return (
     <label className="http-field">
       {label}
@@ -80,7 +80,7 @@ function HmacFields({ http, change }: HttpFieldsProps) {
         label="Header with the signature"
         placeholder="X-Signature"
         value={http.header}
-        onText={(header) => change({ header })}
+        onChange={(header) => change({ header })}
       />
       <div className="row">
         <ChoiceField
@@ -100,13 +100,13 @@ function HmacFields({ http, change }: HttpFieldsProps) {
         label="Text before the signature"
         placeholder="sha256="
         value={http.prefix}
-        onText={(prefix) => change({ prefix })}
+        onChange={(prefix) => change({ prefix })}
       />
       <TextField
         label="Header with the signed time"
         placeholder="none"
         value={http.timestampHeader}
-        onText={(timestampHeader) => change({ timestampHeader })}
+        onChange={(timestampHeader) => change({ timestampHeader })}
       />
     </>
   );
@@ -136,7 +136,7 @@ function CredentialFields({ http, change }: HttpFieldsProps) {
           label="Setting with the secret"
           placeholder={authType === "basic" ? "__login, as user:password" : "__stripe"}
           value={setting}
-          onText={(text) => change({ setting: text })}
+          onChange={(text) => change({ setting: text })}
         />
       )}
       {isSignature && scheme === "hmac" && <HmacFields http={http} change={change} />}
@@ -145,7 +145,7 @@ function CredentialFields({ http, change }: HttpFieldsProps) {
           label="Maximum age of the signature, in seconds"
           placeholder="300"
           value={toleranceSeconds}
-          onText={(text) => change({ toleranceSeconds: text })}
+          onChange={(text) => change({ toleranceSeconds: text })}
         />
       )}
     </>
@@ -162,7 +162,7 @@ export function HttpFields({ http, change }: HttpFieldsProps) {
           options={["", ...HTTP_METHODS].map((method) => [method, method || "All methods"] as const)}
           choose={(method) => change({ method })}
         />
-        <TextField label="Path" placeholder="orders/:id" value={http.path} onText={(path) => change({ path })} />
+        <TextField label="Path" placeholder="orders/:id" value={http.path} onChange={(path) => change({ path })} />
       </div>
       <CredentialFields http={http} change={change} />
       <ChoiceField
@@ -178,13 +178,13 @@ export function HttpFields({ http, change }: HttpFieldsProps) {
         label="Origins of pages that may read the response"
         placeholder="https://shop.example"
         value={http.origins}
-        onText={(origins) => change({ origins })}
+        onChange={(origins) => change({ origins })}
       />
       <TextField
         label="Header with the event's ID, to run each event once"
         placeholder="none"
         value={http.idempotencyHeader}
-        onText={(idempotencyHeader) => change({ idempotencyHeader })}
+        onChange={(idempotencyHeader) => change({ idempotencyHeader })}
       />
     </>
   );

@@ -2,11 +2,11 @@
 import { Component, type ComponentProps, lazy, type ReactNode, Suspense, useRef } from "react";
 import { LoadError } from "../shell/load-error.js";
 import { loadEditor } from "./load-editor.js";
-import { PlainCode, type PlainCodeState, whenComposed } from "./plain-code.js";
+import { PlainCode, type PlainCodeState, waitForComposition } from "./plain-code.js";
 
 const LazyEditor = lazy(async () => {
   const modules = await loadEditor();
-  await whenComposed();
+  await waitForComposition();
   return { default: modules.CodeEditor };
 });
 
@@ -33,14 +33,14 @@ class EditorBoundary extends Component<{ plain: ReactNode; children: ReactNode }
   }
 }
 
-export function CodeEditor(props: Omit<ComponentProps<typeof LazyEditor>, "lastState">) {
-  const lastState = useRef<PlainCodeState | null>(null);
+export function CodeEditor(props: Omit<ComponentProps<typeof LazyEditor>, "plainCodeState">) {
+  const plainCodeState = useRef<PlainCodeState | null>(null);
   const { code, onChange, at } = props;
-  const plain = <PlainCode {...{ code, onChange, lastState, at }} />;
+  const plain = <PlainCode {...{ code, onChange, plainCodeState, at }} />;
   return (
     <EditorBoundary plain={plain}>
       <Suspense fallback={plain}>
-        <LazyEditor {...props} lastState={lastState} />
+        <LazyEditor {...props} plainCodeState={plainCodeState} />
       </Suspense>
     </EditorBoundary>
   );

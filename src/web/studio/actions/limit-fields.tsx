@@ -15,14 +15,14 @@ interface NumberInputProps {
   value: string;
   placeholder: string;
   change: (value: string) => void;
-  tied?: FieldAttributes;
+  fieldAttributes?: FieldAttributes;
 }
 
-function NumberInput({ label, value, placeholder, change, tied }: NumberInputProps) {
+function NumberInput({ label, value, placeholder, change, fieldAttributes }: NumberInputProps) {
   return (
     <input
-      {...tied}
-      {...(!tied && { "aria-label": label })}
+      {...fieldAttributes}
+      {...(!fieldAttributes && { "aria-label": label })}
       type="number"
       min={1}
       step={1}
@@ -99,7 +99,7 @@ function DebounceField({ draft: { debounce }, fault, change }: FieldsProps) {
             value={delayMs}
             placeholder="none"
             change={(value) => changeDebounce({ delayMs: value })}
-            tied={tied}
+            fieldAttributes={tied}
           />
           {isSet && (
             <div className="row">
@@ -146,7 +146,7 @@ export function LimitFields(props: FieldsProps) {
             value={timeoutMs}
             placeholder="the service's"
             change={(value) => change({ timeoutMs: value })}
-            tied={tied}
+            fieldAttributes={tied}
           />
         )}
       </Field>

@@ -11,13 +11,13 @@ import { parsePayload } from "./payload-text.js";
 import { RunOutcome } from "./run-panel.js";
 import { useRun } from "./use-run.js";
 
-interface OperatedActionProps extends PageProps {
+interface ActionForOperatorsProps extends PageProps {
   action: ActionSummary;
 }
 
-export function OperatedAction({ api, appId, confirm, actions, go, action }: OperatedActionProps) {
+export function ActionForOperators({ api, appId, confirm, actions, go, action }: ActionForOperatorsProps) {
   const { id, name, description, environment, triggers } = action;
-  const copy = actions.copyOf(id);
+  const copy = actions.findLiveVersion(id);
   const { run, start, cancel } = useRun(api, appId);
   const [payload, setPayload] = useState("{}");
   const [fault, setFault] = useState<string | null>(null);
@@ -78,7 +78,7 @@ export function OperatedAction({ api, appId, confirm, actions, go, action }: Ope
             </div>
           </div>
           {run ? (
-            <RunOutcome run={run} isOld={false} appId={appId} saved={null} />
+            <RunOutcome run={run} isOutdated={false} appId={appId} savedAction={null} />
           ) : (
             <p className="hint empty">The result and what the action prints appear here.</p>
           )}

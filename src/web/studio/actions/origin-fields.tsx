@@ -89,7 +89,7 @@ export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
             findRequestedOrigins(code)
               .filter((origin) => !integrationOrigins.includes(origin))
               .map((origin) => (
-                <AllowInDraftButton key={origin} origin={origin} origins={integrationOrigins} allow={addOrigin} />
+                <AllowInDraftButton key={origin} origin={origin} origins={integrationOrigins} allowOrigin={addOrigin} />
               ))}
         </div>
       )}

@@ -11,12 +11,12 @@ interface OriginsProps {
   appId: number;
 }
 
-interface FieldsProps extends OriginsProps, Pick<Resource<ReadOriginsQuery>, "busy" | "change"> {
-  stored: readonly string[];
+interface OriginsFieldsProps extends OriginsProps, Pick<Resource<ReadOriginsQuery>, "busy" | "change"> {
+  storedOrigins: readonly string[];
 }
 
-function OriginsFields({ api, appId, stored, busy, change }: FieldsProps) {
-  const field = useFieldDraft(stored.join("\n"));
+function OriginsFields({ api, appId, storedOrigins, busy, change }: OriginsFieldsProps) {
+  const field = useFieldDraft(storedOrigins.join("\n"));
   const { draft: text, setDraft: setText } = field;
   const save = async (event: FormEvent) => {
     event.preventDefault();
@@ -49,7 +49,7 @@ export function OriginsForm({ api, appId }: OriginsProps) {
   return (
     <section className="origins" aria-labelledby="origins">
       <h3 id="origins">Pages on other sites</h3>
-      {value && <OriginsFields {...{ api, appId, busy, change }} stored={value.origins} />}
+      {value && <OriginsFields {...{ api, appId, busy, change }} storedOrigins={value.origins} />}
       <p className="fault" role="alert">
         {fault}
       </p>

@@ -6,13 +6,13 @@ import { useCallback, useState } from "react";
 import { formatJson } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
 import { CodeCompare } from "./code-compare.js";
-import { actionToDraft, type Draft, dataOf } from "./draft.js";
+import { actionToDraft, type Draft, draftToInput } from "./draft.js";
 import type { ActionEditor } from "./use-editor.js";
-import type { OtherChange } from "./use-others.js";
+import type { ConflictingChange } from "./use-others.js";
 
 /** Shows the form fields that differ between the other person's draft and the draft in this page. The code is compared elsewhere. */
 function FieldComparison({ theirs, mine }: { theirs: Draft; mine: Draft }) {
-  const [before, after] = [dataOf(theirs), dataOf(mine)] as Record<string, unknown>[];
+  const [before, after] = [draftToInput(theirs), draftToInput(mine)] as Record<string, unknown>[];
   const fields = Object.keys(after!).filter((field) => formatJson(before![field]) !== formatJson(after![field]));
   const changedFields = fields.filter((field) => field !== "code");
   if (changedFields.length === 0) return null;
@@ -40,33 +40,40 @@ function FieldComparison({ theirs, mine }: { theirs: Draft; mine: Draft }) {
   );
 }
 
-interface CompareProps {
-  who: string;
-  theirs: Draft;
-  mine: Draft;
+interface VersionComparisonProps {
+  personName: string;
+  otherDraft: Draft;
+  ownDraft: Draft;
   close: () => void;
-  takeTheirs: () => void;
-  keepMine: () => void;
+  takeOtherVersion: () => void;
+  keepOwnVersion: () => void;
 }
 
-function VersionComparison({ who, theirs, mine, close, takeTheirs, keepMine }: CompareProps) {
+function VersionComparison({
+  personName,
+  otherDraft,
+  ownDraft,
+  close,
+  takeOtherVersion,
+  keepOwnVersion,
+}: VersionComparisonProps) {
   return (
     <ModalDialog className="wide" aria-labelledby="both" onClose={close}>
       <h2 id="both">Both versions</h2>
       <p className="hint">
-        Lines with <code>-</code> are in the version that {who} saved. Lines with <code>+</code> are in yours, which is
-        not saved.
+        Lines with <code>-</code> are in the version that {personName} saved. Lines with <code>+</code> are in yours,
+        which is not saved.
       </p>
-      <CodeCompare before={theirs.code} after={mine.code} />
-      <FieldComparison theirs={theirs} mine={mine} />
+      <CodeCompare before={otherDraft.code} after={ownDraft.code} />
+      <FieldComparison theirs={otherDraft} mine={ownDraft} />
       <div className="row end">
         <button type="button" onClick={close}>
           Decide later
         </button>
-        <button type="button" className="danger" onClick={takeTheirs}>
+        <button type="button" className="danger" onClick={takeOtherVersion}>
           Take theirs
         </button>
-        <button type="button" className="primary" onClick={keepMine}>
+        <button type="button" className="primary" onClick={keepOwnVersion}>
           Go on with mine
         </button>
       </div>
@@ -74,55 +81,68 @@ function VersionComparison({ who, theirs, mine, close, takeTheirs, keepMine }: C
   );
 }
 
-function DeletedNotice({ who, editor }: { who: string; editor: ActionEditor }) {
+function DeletedNotice({ personName, editor }: { personName: string; editor: ActionEditor }) {
   return (
     <p className="notice banner" role="alert">
-      <span className="grow">{who} has deleted this action. What you see is not stored any more.</span>
-      <button type="button" onClick={editor.detach}>
+      <span className="grow">{personName} has deleted this action. What you see is not stored any more.</span>
+      <button type="button" onClick={editor.detachFromAction}>
         Create it as a new action
       </button>
     </p>
   );
 }
 
-function ChangedNotice({ who, theirs, editor }: { who: string; theirs: Draft; editor: ActionEditor }) {
+function ChangedNotice({
+  personName,
+  otherDraft,
+  editor,
+}: {
+  personName: string;
+  otherDraft: Draft;
+  editor: ActionEditor;
+}) {
   const [comparing, setComparing] = useState(false);
   const close = useCallback(() => setComparing(false), []);
   const closeAndChoose = (choice: () => void) => () => {
     close();
     choice();
   };
-  const choices = { takeTheirs: closeAndChoose(editor.takeTheirs), keepMine: closeAndChoose(editor.keepMine) };
+  const choices = {
+    takeOtherVersion: closeAndChoose(editor.takeOtherVersion),
+    keepOwnVersion: closeAndChoose(editor.keepOwnVersion),
+  };
   return (
     <>
       <p className="notice banner" role="alert">
-        <span className="grow">{who} has saved this action while you were changing it.</span>
+        <span className="grow">{personName} has saved this action while you were changing it.</span>
         <button type="button" className="primary" onClick={() => setComparing(true)}>
           See both
         </button>
-        <button type="button" onClick={choices.takeTheirs}>
+        <button type="button" onClick={choices.takeOtherVersion}>
           Take theirs
         </button>
-        <button type="button" onClick={choices.keepMine}>
+        <button type="button" onClick={choices.keepOwnVersion}>
           Go on with mine
         </button>
       </p>
-      {comparing && <VersionComparison {...{ who, theirs, close }} {...choices} mine={editor.draft!} />}
+      {comparing && <VersionComparison {...{ personName, otherDraft, close }} {...choices} ownDraft={editor.draft!} />}
     </>
   );
 }
 
 export function OthersBanner({ editor }: { editor: ActionEditor }) {
-  const { theirs, news } = editor.others;
-  if (theirs) return <ConflictNotice editor={editor} {...theirs} />;
+  const { conflict, changeNotice } = editor.otherPeopleChanges;
+  if (conflict) return <ConflictNotice editor={editor} {...conflict} />;
   return (
     <p className="hint news" role="status">
-      {news}
+      {changeNotice}
     </p>
   );
 }
 
-function ConflictNotice({ editor, action, who }: OtherChange & { editor: ActionEditor }) {
-  if (!action) return <DeletedNotice who={who} editor={editor} />;
-  return <ChangedNotice key={action.updatedAt} who={who} theirs={actionToDraft(action)} editor={editor} />;
+function ConflictNotice({ editor, action, personName }: ConflictingChange & { editor: ActionEditor }) {
+  if (!action) return <DeletedNotice personName={personName} editor={editor} />;
+  return (
+    <ChangedNotice key={action.updatedAt} personName={personName} otherDraft={actionToDraft(action)} editor={editor} />
+  );
 }

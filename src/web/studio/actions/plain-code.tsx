@@ -15,7 +15,7 @@ import {
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { highlightCode } from "./highlight-code.js";
-import { breakLine, indent, removeIndent, type TextEdit } from "./plain-keys.js";
+import { indentLines, insertLineBreak, removeIndentation, type TextEdit } from "./plain-keys.js";
 import type { CodePosition } from "./use-place-in-code.js";
 
 /** State of the text area when it is removed. The Monaco editor that replaces the text area continues with this state. */
@@ -25,14 +25,14 @@ export interface PlainCodeState {
   scrollTop: number;
   scrollLeft: number;
   /** Text before the person changed it in this text area. Monaco starts with this text, so that Undo can return to it. */
-  original: string;
+  originalText: string;
 }
 
 interface PlainCodeProps {
   code: string;
   onChange: (code: string) => void;
   /** Receives the state of this text area when React removes it. */
-  lastState: RefObject<PlainCodeState | null>;
+  plainCodeState: RefObject<PlainCodeState | null>;
   /** Position to which the text area moves the cursor; null to leave the cursor where it is. */
   at: CodePosition | null;
 }
@@ -69,13 +69,13 @@ const ColoredCode = memo(function ColoredCode({
 
 /** Line numbers, at the same place at which Monaco shows them. */
 const LineNumbers = memo(function LineNumbers({
-  count,
+  lineCount,
   element,
 }: {
-  count: number;
+  lineCount: number;
   element: RefObject<HTMLElement | null>;
 }) {
-  const numbers = useMemo(() => Array.from({ length: count }, (_, at) => at + 1).join("\n"), [count]);
+  const numbers = useMemo(() => Array.from({ length: lineCount }, (_, at) => at + 1).join("\n"), [lineCount]);
   return (
     <pre ref={element as RefObject<HTMLPreElement | null>} className="plain-code-numbers" aria-hidden="true">
       {numbers}
@@ -103,12 +103,12 @@ const setComposing = (value: boolean) => {
  * Resolves when the person is not in the middle of a character composed by an input method (IME). Removing the text area would lose that
  * character.
  */
-export async function whenComposed(): Promise<void> {
+export async function waitForComposition(): Promise<void> {
   if (isComposing) await new Promise((resolve) => addEventListener("compositionend", resolve, { once: true }));
 }
 
 /** Stores the state of the text area when React removes it, and restores the state of the text area that was removed before. */
-function useLastState(
+function usePlainCodeState(
   textArea: RefObject<HTMLTextAreaElement | null>,
   lastState: RefObject<PlainCodeState | null>,
   original: RefObject<string>,
@@ -123,7 +123,7 @@ function useLastState(
     }
     if (lastState.current) {
       Object.assign(text, { scrollTop, scrollLeft });
-      original.current = lastState.current.original;
+      original.current = lastState.current.originalText;
     }
     return () => {
       const { selectionStart: start, selectionEnd: end } = text;
@@ -131,7 +131,7 @@ function useLastState(
         selection: text === document.activeElement ? { start, end } : null,
         scrollTop: text.scrollTop,
         scrollLeft: text.scrollLeft,
-        original: original.current,
+        originalText: original.current,
       };
       setComposing(false);
     };
@@ -148,16 +148,17 @@ function applyEdit(element: HTMLTextAreaElement, { start, end, text, selection }
 }
 
 /** Returns the edit that a key causes, or null if the browser should handle the key. */
-function editOfKey(
+function getKeyEdit(
   event: KeyboardEvent,
   { value, selectionStart, selectionEnd }: HTMLTextAreaElement,
 ): TextEdit | null {
   if (event.ctrlKey || event.altKey || event.metaKey) return null;
-  if (event.key === "Tab") return (event.shiftKey ? removeIndent : indent)(value, selectionStart, selectionEnd);
-  return event.key === "Enter" ? breakLine(value, selectionStart, selectionEnd) : null;
+  if (event.key === "Tab")
+    return (event.shiftKey ? removeIndentation : indentLines)(value, selectionStart, selectionEnd);
+  return event.key === "Enter" ? insertLineBreak(value, selectionStart, selectionEnd) : null;
 }
 
-export function PlainCode({ code, onChange, lastState, at }: PlainCodeProps) {
+export function PlainCode({ code, onChange, plainCodeState, at }: PlainCodeProps) {
   const textArea = useRef<HTMLTextAreaElement>(null);
   const colors = useRef<HTMLElement>(null);
   const numbers = useRef<HTMLElement>(null);
@@ -181,12 +182,12 @@ export function PlainCode({ code, onChange, lastState, at }: PlainCodeProps) {
   useLayoutEffect(() => {
     if (at && textArea.current) showPosition(textArea.current, at);
   }, [at]);
-  useLastState(textArea, lastState, original);
+  usePlainCodeState(textArea, plainCodeState, original);
   const tabMovesFocus = useRef(false);
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     if (event.ctrlKey && event.key === "m") tabMovesFocus.current = !tabMovesFocus.current;
     if (readOnly || event.nativeEvent.isComposing || (event.key === "Tab" && tabMovesFocus.current)) return;
-    const edit = editOfKey(event, event.currentTarget);
+    const edit = getKeyEdit(event, event.currentTarget);
     if (!edit) return;
     event.preventDefault();
     applyEdit(event.currentTarget, edit);
@@ -212,7 +213,7 @@ export function PlainCode({ code, onChange, lastState, at }: PlainCodeProps) {
           onChange(target.value);
         }}
       />
-      <LineNumbers count={code.split("\n").length} element={numbers} />
+      <LineNumbers lineCount={code.split("\n").length} element={numbers} />
     </div>
   );
 }

@@ -15,11 +15,11 @@ const INDENT = "  ";
 const OPENING_BRACKETS = "{([";
 const CLOSING_BRACKETS = "})]";
 
-const lineStartOf = (code: string, at: number): number => code.lastIndexOf("\n", at - 1) + 1;
+const findLineStart = (code: string, at: number): number => code.lastIndexOf("\n", at - 1) + 1;
 
 /** Applies `changeLine` to each line that the selection touches. Afterwards the selection covers these lines. */
 function editLines(code: string, start: number, end: number, changeLine: (line: string) => string): TextEdit {
-  const from = lineStartOf(code, start);
+  const from = findLineStart(code, start);
   // A selection that ends at the start of a line does not include that line.
   const last = end > start && code[end - 1] === "\n" ? end - 1 : end;
   const lineEnd = code.indexOf("\n", last);
@@ -28,13 +28,13 @@ function editLines(code: string, start: number, end: number, changeLine: (line: 
   return { start: from, end: to, text, selection: { start: from, end: from + text.length } };
 }
 
-export function indent(code: string, start: number, end: number): TextEdit {
+export function indentLines(code: string, start: number, end: number): TextEdit {
   if (start !== end) return editLines(code, start, end, (line) => (line === "" ? line : INDENT + line));
   const caret = start + INDENT.length;
   return { start, end, text: INDENT, selection: { start: caret, end: caret } };
 }
 
-export function removeIndent(code: string, start: number, end: number): TextEdit {
+export function removeIndentation(code: string, start: number, end: number): TextEdit {
   const edit = editLines(code, start, end, (line) => line.replace(/^(?:\t| {1,2})/, ""));
   if (start !== end) return edit;
   const caret = Math.max(edit.start, start - (edit.end - edit.start - edit.text.length));
@@ -42,8 +42,8 @@ export function removeIndent(code: string, start: number, end: number): TextEdit
 }
 
 /** Inserts a line break and the indentation of the current line. After an opening bracket, adds one more step of indentation. */
-export function breakLine(code: string, start: number, end: number): TextEdit {
-  const [indentation] = /^[ \t]*/.exec(code.slice(lineStartOf(code, start), start))!;
+export function insertLineBreak(code: string, start: number, end: number): TextEdit {
+  const [indentation] = /^[ \t]*/.exec(code.slice(findLineStart(code, start), start))!;
   const before = code[start - 1];
   const isInBrackets = before !== undefined && OPENING_BRACKETS.includes(before);
   const first = `\n${indentation}${isInBrackets ? INDENT : ""}`;

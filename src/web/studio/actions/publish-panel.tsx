@@ -6,7 +6,7 @@ import type { Confirm } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Action, App, Diff, PublishedCopy } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { APP_ACCESS_SENTENCE, publishedSentence } from "./access-text.js";
+import { APP_ACCESS_SENTENCE, describePublishedAccess } from "./access-text.js";
 import { DiffView } from "./diff-view.js";
 import type { Actions } from "./use-actions.js";
 
@@ -15,9 +15,9 @@ interface PublishPanelProps {
   app: App;
   appId: number;
   confirm: Confirm;
-  saved: Action;
+  savedAction: Action;
   dirty: boolean;
-  copy: PublishedCopy | undefined;
+  liveVersion: PublishedCopy | undefined;
   actions: Actions;
   onAppPublished: () => Promise<void>;
 }
@@ -25,26 +25,26 @@ interface PublishPanelProps {
 /**
  * Reads the changes that publishing would make. Returns null while they are not loaded, and if there is no live version to compare with.
  */
-function usePublicationDiff({ appId, saved: { id, updatedAt }, copy }: PublishPanelProps): Diff | null {
+function usePublicationDiff({ appId, savedAction: { id, updatedAt }, liveVersion }: PublishPanelProps): Diff | null {
   // Saving and publishing change the difference, so a new time of change causes a new request.
-  const query = queryOf(CompareDraftWithLive, { appId, id }, `${updatedAt} ${copy?.updatedAt}`);
-  return useResource({ ...query, enabled: copy !== undefined }).value?.diff ?? null;
+  const query = queryOf(CompareDraftWithLive, { appId, id }, `${updatedAt} ${liveVersion?.updatedAt}`);
+  return useResource({ ...query, enabled: liveVersion !== undefined }).value?.diff ?? null;
 }
 
 function PublicationStatus({
   app,
-  saved,
-  copy,
+  savedAction,
+  liveVersion,
   diff,
-}: Pick<PublishPanelProps, "app" | "saved" | "copy"> & { diff: Diff | null }) {
+}: Pick<PublishPanelProps, "app" | "savedAction" | "liveVersion"> & { diff: Diff | null }) {
   const isEqual = diff?.code === null && diff.fields.length === 0;
   return (
     <div className="standing">
-      {copy ? (
+      {liveVersion ? (
         <p>
           <span className="chip live">live</span> Published{" "}
-          <span title={formatExactTime(copy.updatedAt)}>{formatAge(copy.updatedAt)}</span>
-          {isEqual && ", the same as the draft"}. The live copy is <b>{copy.active ? "active" : "inactive"}</b>.
+          <span title={formatExactTime(liveVersion.updatedAt)}>{formatAge(liveVersion.updatedAt)}</span>
+          {isEqual && ", the same as the draft"}. The live copy is <b>{liveVersion.active ? "active" : "inactive"}</b>.
         </p>
       ) : (
         <p>
@@ -52,10 +52,10 @@ function PublicationStatus({
           there is none.
         </p>
       )}
-      {copy?.active && !saved.active && (
+      {liveVersion?.active && !savedAction.active && (
         <p className="notice">The draft is switched off, and the live copy still runs.</p>
       )}
-      <p className="access-told">{publishedSentence(saved)}</p>
+      <p className="access-told">{describePublishedAccess(savedAction)}</p>
       <p className="hint">
         Switching the draft off leaves the live copy as it is until the next publish. To stop the live copy now, publish
         the inactive draft or unpublish.
@@ -68,7 +68,7 @@ function PublicationStatus({
 }
 
 export function PublishPanel(props: PublishPanelProps) {
-  const { api, app, appId, confirm, saved, dirty, copy, actions, onAppPublished } = props;
+  const { api, app, appId, confirm, savedAction, dirty, liveVersion, actions, onAppPublished } = props;
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
   const diff = usePublicationDiff(props);
@@ -84,16 +84,21 @@ export function PublishPanel(props: PublishPanelProps) {
     }
     setBusy(false);
   }, []);
-  const ids = { appId, id: saved.id, ifUpdatedAt: saved.updatedAt };
+  const ids = { appId, id: savedAction.id, ifUpdatedAt: savedAction.updatedAt };
   const unpublish = async () => {
     const text = "The live copy is removed: nothing runs it any more. The draft and its history stay.";
-    const isConfirmed = await confirm({ title: `Unpublish ${saved.name}?`, text, yes: "Unpublish", danger: true });
+    const isConfirmed = await confirm({
+      title: `Unpublish ${savedAction.name}?`,
+      text,
+      yes: "Unpublish",
+      danger: true,
+    });
     if (isConfirmed) await runAndReload(api.request(UnpublishAction, ids), actions.reload);
   };
 
   return (
     <div className="publish-panel">
-      <PublicationStatus {...{ app, saved, copy, diff }} />
+      <PublicationStatus {...{ app, savedAction, liveVersion, diff }} />
       <div className="row">
         {!app.isPublished && (
           <button
@@ -112,9 +117,9 @@ export function PublishPanel(props: PublishPanelProps) {
           disabled={busy || dirty || !app.isPublished}
           onClick={() => void runAndReload(api.request(PublishAction, ids), actions.reload)}
         >
-          {copy ? "Publish again" : "Publish"}
+          {liveVersion ? "Publish again" : "Publish"}
         </button>
-        {copy && (
+        {liveVersion && (
           <button type="button" disabled={busy} onClick={() => void unpublish()}>
             Unpublish
           </button>

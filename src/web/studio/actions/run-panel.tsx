@@ -13,22 +13,22 @@ import { PayloadPresets } from "./payload-presets.js";
 import type { ActionRunner, Run } from "./use-run.js";
 
 /** Returns the reason why the service would reject a manual run of the draft, or null if it would accept the run. */
-export function runObstacle({ active, environment, triggers }: Draft): string | null {
+export function findRunObstacle({ active, environment, triggers }: Draft): string | null {
   if (environment === "client") return "A client action runs in the user's browser only, not from here.";
   if (!active) return "The action is inactive: switch it on to run it.";
   if (!triggers.some(({ trigger }) => trigger === "manual")) return "Running on demand needs the trigger “On demand”.";
   return null;
 }
 
-const STATE_LABELS = { running: "Running…", completed: "Completed", failed: "Failed", cancelled: "Cancelled" };
+const RUN_STATE_LABELS = { running: "Running…", completed: "Completed", failed: "Failed", cancelled: "Cancelled" };
 
 interface RunLocation {
   appId: number;
   /** The saved action; null for a new action that was never saved. */
-  saved: Action | null;
+  savedAction: Action | null;
 }
 
-function RunFailure({ error, appId, saved }: RunLocation & { error: NonNullable<Run["error"]> }) {
+function RunFailure({ error, appId, savedAction }: RunLocation & { error: NonNullable<Run["error"]> }) {
   if ("status" in error) {
     return (
       <pre className="result failed">
@@ -42,30 +42,30 @@ function RunFailure({ error, appId, saved }: RunLocation & { error: NonNullable<
       <pre className="result failed">{`${error.name}: ${error.message}`}</pre>
       <details>
         <summary>Stack</summary>
-        <Stack error={error} appId={appId} action={saved} />
+        <Stack error={error} appId={appId} action={savedAction} />
       </details>
     </>
   );
 }
 
-interface OutcomeProps extends RunLocation {
+interface RunOutcomeProps extends RunLocation {
   run: Run;
-  isOld: boolean;
+  isOutdated: boolean;
   /** Content below the error message, such as a button that removes the cause of the error. */
   children?: ReactNode;
 }
 
-export function RunOutcome({ run, isOld, children, ...location }: OutcomeProps) {
+export function RunOutcome({ run, isOutdated, children, ...location }: RunOutcomeProps) {
   const { state, runId, took, error, result } = run;
   return (
     <div className="outcome" data-state={state}>
       <p className="row" role="status">
-        <span className={`state ${state}`}>{STATE_LABELS[state]}</span>
+        <span className={`state ${state}`}>{RUN_STATE_LABELS[state]}</span>
         {took !== undefined && <span className="hint">after {formatDuration(took)}</span>}
         {runId !== null && (
           <a href={hrefOf({ appId: location.appId, view: "runs", item: String(runId) })}>run {runId}</a>
         )}
-        {isOld && <span className="chip behind">of what was here before your last change</span>}
+        {isOutdated && <span className="chip behind">of what was here before your last change</span>}
       </p>
       {error && <RunFailure error={error} {...location} />}
       {children}
@@ -83,12 +83,12 @@ interface RunPanelProps extends RunLocation {
   payload: string;
   payloadFault: string | null;
   setPayload: (text: string) => void;
-  start: () => void;
+  startRun: () => void;
   /**
    * True if another person has saved a newer version. The person must choose one of the versions before the page can save or run the
    * action.
    */
-  blocked: boolean;
+  isBlocked: boolean;
   /** True if the code or the payload has changed since the shown run. */
   isOld: boolean;
   /** Adds an origin to the draft's list of allowed origins. */
@@ -96,11 +96,24 @@ interface RunPanelProps extends RunLocation {
 }
 
 export function RunPanel(props: RunPanelProps) {
-  const { api, appId, saved, draft, dirty, runner, payload, payloadFault, setPayload, start, blocked, isOld } = props;
+  const {
+    api,
+    appId,
+    savedAction,
+    draft,
+    dirty,
+    runner,
+    payload,
+    payloadFault,
+    setPayload,
+    startRun,
+    isBlocked,
+    isOld,
+  } = props;
   const { allowOrigin } = props;
   const { run, cancel } = runner;
   const blockedOrigin = run?.error ? findRefusedOrigin(run.error.message) : null;
-  const obstacleText = runObstacle(draft);
+  const obstacleText = findRunObstacle(draft);
   return (
     <div className="run-panel">
       <div className="payload">
@@ -114,7 +127,7 @@ export function RunPanel(props: RunPanelProps) {
           aria-describedby="payload-fault"
           onChange={(event) => setPayload(event.target.value)}
         />
-        {saved && <PayloadPresets {...{ api, appId, payload, setPayload }} actionId={saved.id} />}
+        {savedAction && <PayloadPresets {...{ api, appId, payload, setPayload }} actionId={savedAction.id} />}
         <p id="payload-fault" className="fault" role="alert">
           {payloadFault}
         </p>
@@ -125,7 +138,7 @@ export function RunPanel(props: RunPanelProps) {
               Cancel the run
             </button>
           ) : (
-            <button type="button" className="primary" title="Ctrl+Enter" disabled={blocked} onClick={start}>
+            <button type="button" className="primary" title="Ctrl+Enter" disabled={isBlocked} onClick={startRun}>
               {dirty ? "Save and run" : "Run"}
             </button>
           )}
@@ -135,8 +148,8 @@ export function RunPanel(props: RunPanelProps) {
         </div>
       </div>
       {run ? (
-        <RunOutcome run={run} isOld={isOld} appId={appId} saved={saved}>
-          <AllowInDraftButton origin={blockedOrigin} origins={draft.integrationOrigins} allow={allowOrigin} />
+        <RunOutcome run={run} isOutdated={isOld} appId={appId} savedAction={savedAction}>
+          <AllowInDraftButton origin={blockedOrigin} origins={draft.integrationOrigins} allowOrigin={allowOrigin} />
         </RunOutcome>
       ) : (
         <p className="hint empty">The result and what the action prints appear here.</p>

@@ -13,12 +13,12 @@ import {
 const CUSTOM_SCHEDULE = "custom";
 const padToTwoDigits = (value: number): string => String(value).padStart(2, "0");
 
-interface PartProps {
+interface PlanInputProps {
   plan: SchedulePlan;
-  put: (plan: Partial<SchedulePlan>) => void;
+  changePlan: (plan: Partial<SchedulePlan>) => void;
 }
 
-function TimeInput({ plan: { hour, minute }, put: changePlan }: PartProps) {
+function TimeInput({ plan: { hour, minute }, changePlan }: PlanInputProps) {
   return (
     <label>
       at{" "}
@@ -35,19 +35,19 @@ function TimeInput({ plan: { hour, minute }, put: changePlan }: PartProps) {
   );
 }
 
-interface NumberChoiceProps extends PartProps {
+interface NumberChoiceProps extends PlanInputProps {
   label: string;
   /** Name of the field of the schedule plan that this number input changes. */
   of: "every" | "minute" | "dayOfMonth";
   options: readonly number[];
-  before: string;
-  after?: string;
+  textBefore: string;
+  textAfter?: string;
 }
 
-function NumberSelect({ label, of, options, before, after, plan, put: changePlan }: NumberChoiceProps) {
+function NumberSelect({ label, of, options, textBefore, textAfter, plan, changePlan }: NumberChoiceProps) {
   return (
     <span className="row">
-      {before}
+      {textBefore}
       <select aria-label={label} value={plan[of]} onChange={({ target }) => changePlan({ [of]: Number(target.value) })}>
         {options.map((option) => (
           <option key={option} value={option}>
@@ -55,7 +55,7 @@ function NumberSelect({ label, of, options, before, after, plan, put: changePlan
           </option>
         ))}
       </select>
-      {after}
+      {textAfter}
     </span>
   );
 }
@@ -63,7 +63,7 @@ function NumberSelect({ label, of, options, before, after, plan, put: changePlan
 const MINUTE_OPTIONS = Array.from({ length: 60 }, (_, minute) => minute);
 const DAY_OPTIONS = Array.from({ length: 31 }, (_, day) => day + 1);
 
-function WeekdayInput({ plan: { weekdays }, put: changePlan }: PartProps) {
+function WeekdayInput({ plan: { weekdays }, changePlan }: PlanInputProps) {
   const toggleDay = (day: number, isOn: boolean) => {
     const next = isOn ? [...weekdays, day] : weekdays.filter((weekday) => weekday !== day);
     // A weekly schedule needs at least one day, so the last selected day cannot be deselected.
@@ -86,19 +86,21 @@ function WeekdayInput({ plan: { weekdays }, put: changePlan }: PartProps) {
   );
 }
 
-function ScheduleDetails(plan: PartProps) {
+function ScheduleDetails(plan: PlanInputProps) {
   const { repeat } = plan.plan;
   if (repeat === "minutes")
-    return <NumberSelect {...plan} before="every" label="Minutes" of="every" options={MINUTE_STEPS} after="min" />;
+    return (
+      <NumberSelect {...plan} textBefore="every" label="Minutes" of="every" options={MINUTE_STEPS} textAfter="min" />
+    );
   if (repeat === "hourly")
     return (
-      <NumberSelect {...plan} before="at minute" label="Minute of the hour" of="minute" options={MINUTE_OPTIONS} />
+      <NumberSelect {...plan} textBefore="at minute" label="Minute of the hour" of="minute" options={MINUTE_OPTIONS} />
     );
   return (
     <>
       {repeat === "weekly" && <WeekdayInput {...plan} />}
       {repeat === "monthly" && (
-        <NumberSelect {...plan} before="on day" label="Day of the month" of="dayOfMonth" options={DAY_OPTIONS} />
+        <NumberSelect {...plan} textBefore="on day" label="Day of the month" of="dayOfMonth" options={DAY_OPTIONS} />
       )}
       <TimeInput {...plan} />
     </>
@@ -137,7 +139,7 @@ export function ScheduleBuilder({ frequency, change }: ScheduleBuilderProps) {
           </option>
         )}
       </select>
-      {plan && <ScheduleDetails {...{ plan, put: changePlan }} />}
+      {plan && <ScheduleDetails {...{ plan, changePlan }} />}
     </div>
   );
 }

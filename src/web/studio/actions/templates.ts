@@ -3,7 +3,7 @@ import { createDraft, createTriggerDraft, type Draft } from "./draft.js";
 
 export interface ActionTemplate {
   label: string;
-  text: string;
+  description: string;
   draft: Partial<Draft>;
 }
 
@@ -44,15 +44,15 @@ async function execute({ payload }) {
 const EDITORS_ACCESS: Draft["access"] = { who: "editors", user: "" };
 
 export const TEMPLATES: Record<string, ActionTemplate> = {
-  hello: { label: "Hello", text: "A payload in, a result out.", draft: { name: "hello" } },
+  hello: { label: "Hello", description: "A payload in, a result out.", draft: { name: "hello" } },
   fetch: {
     label: "Call a web service",
-    text: "Sends a request and returns the response.",
+    description: "Sends a request and returns the response.",
     draft: { name: "call-a-service", code: FETCH_CODE, access: EDITORS_ACCESS },
   },
   schedule: {
     label: "Every working day",
-    text: "Runs by itself at nine.",
+    description: "Runs by itself at nine.",
     draft: {
       name: "every-working-day",
       code: SCHEDULE_CODE,
@@ -63,7 +63,7 @@ export const TEMPLATES: Record<string, ActionTemplate> = {
   },
   event: {
     label: "On an event",
-    text: "Runs when the app logs something.",
+    description: "Runs when the app logs something.",
     draft: {
       name: "on-an-event",
       code: EVENT_CODE,
@@ -73,7 +73,7 @@ export const TEMPLATES: Record<string, ActionTemplate> = {
   },
   client: {
     label: "In the page",
-    text: "Runs in the user's browser.",
+    description: "Runs in the user's browser.",
     draft: { name: "in-the-page", code: CLIENT_CODE, environment: "client" },
   },
 };

@@ -5,7 +5,7 @@ import { formatCount, formatDuration } from "../shared/format.js";
 import type { Action, App, Preset } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 import type { Draft } from "./draft.js";
-import { runObstacle } from "./run-panel.js";
+import { findRunObstacle } from "./run-panel.js";
 import { type PayloadTest, type PayloadTests, testInput } from "./use-payload-tests.js";
 import { usePresets } from "./use-presets.js";
 
@@ -14,19 +14,19 @@ const EXCERPT_MAX_CHARACTERS = 300;
 interface TestPanelProps {
   api: Api;
   app: App;
-  saved: Action;
+  savedAction: Action;
   draft: Draft;
   dirty: boolean;
   runner: PayloadTests;
   /** Saves the draft if it has changed, and runs the draft with these presets. */
-  start: (presets: readonly Preset[]) => void;
+  startTests: (presets: readonly Preset[]) => void;
   /**
    * True if another person has saved a newer version. The person must choose one of the versions before the page can save or run the
    * action.
    */
-  blocked: boolean;
+  isBlocked: boolean;
   /** Opens the Run panel, where the person can write a payload and save it as a preset. */
-  writePayload: () => void;
+  openRunPanel: () => void;
 }
 
 function TestOutcome({ test, isOld, appId }: { test: PayloadTest | undefined; isOld: boolean; appId: number }) {
@@ -43,12 +43,12 @@ function TestOutcome({ test, isOld, appId }: { test: PayloadTest | undefined; is
   );
 }
 
-interface SamplesProps extends Omit<TestPanelProps, "api" | "writePayload"> {
+interface PresetTestsProps extends Omit<TestPanelProps, "api" | "writePayload"> {
   presets: readonly Preset[];
   isReady: boolean;
 }
 
-function PresetTests({ app, draft, runner, presets, start, isReady }: SamplesProps) {
+function PresetTests({ app, draft, runner, presets, startTests, isReady }: PresetTestsProps) {
   return (
     <ul className="payload-tests" aria-label="Sample payloads">
       {presets.map((preset) => {
@@ -64,7 +64,7 @@ function PresetTests({ app, draft, runner, presets, start, isReady }: SamplesPro
               className="small"
               aria-label={`Run with ${name}`}
               disabled={!isReady}
-              onClick={() => start([preset])}
+              onClick={() => startTests([preset])}
             >
               Run
             </button>
@@ -117,10 +117,10 @@ function TestFilesHint({ app, name }: { app: App; name: string }) {
 }
 
 export function TestPanel(props: TestPanelProps) {
-  const { app, saved, draft, dirty, runner, start, blocked, writePayload } = props;
-  const { presets, fault } = usePresets(app.id, saved.id);
-  const obstacleText = runObstacle(draft);
-  const isReady = !blocked && !runner.isBusy && obstacleText === null;
+  const { app, savedAction, draft, dirty, runner, startTests, isBlocked, openRunPanel } = props;
+  const { presets, fault } = usePresets(app.id, savedAction.id);
+  const obstacleText = findRunObstacle(draft);
+  const isReady = !isBlocked && !runner.isBusy && obstacleText === null;
   const isEmpty = presets?.length === 0;
   return (
     <div className="test-panel">
@@ -134,7 +134,7 @@ export function TestPanel(props: TestPanelProps) {
             <p className="hint">
               Write a payload in the panel Run and save it under a name. Here the draft runs with all.
             </p>
-            <button type="button" onClick={writePayload}>
+            <button type="button" onClick={openRunPanel}>
               Write a payload
             </button>
           </div>
@@ -149,7 +149,7 @@ export function TestPanel(props: TestPanelProps) {
                 type="button"
                 className="primary"
                 disabled={!isReady || presets === null}
-                onClick={() => start(presets!)}
+                onClick={() => startTests(presets!)}
               >
                 {dirty ? "Save and run all" : "Run all"}
               </button>
@@ -165,7 +165,7 @@ export function TestPanel(props: TestPanelProps) {
         </p>
         {presets && <PresetTests {...props} presets={presets} isReady={isReady} />}
       </section>
-      <TestFilesHint app={app} name={saved.name} />
+      <TestFilesHint app={app} name={savedAction.name} />
     </div>
   );
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../../rules/trigger-match.js";
 import { Field } from "../shared/field.js";
-import { accessSentence } from "./access-text.js";
+import { describeAccess } from "./access-text.js";
 import { createTriggerDraft, type TriggerDraft } from "./draft.js";
 import type { FieldsProps } from "./fields-props.js";
 import { HttpFields } from "./http-fields.js";
@@ -30,12 +30,12 @@ const renderOption = ([kind, label]: TriggerKind) => (
   </option>
 );
 
-interface WhereProps {
+interface TriggerFilterProps {
   row: TriggerDraft;
   change: (change: Partial<TriggerDraft>) => void;
 }
 
-function LogFilter({ row, change }: WhereProps) {
+function LogFilter({ row, change }: TriggerFilterProps) {
   return (
     <>
       <input
@@ -64,7 +64,7 @@ function LogFilter({ row, change }: WhereProps) {
   );
 }
 
-function AnalyticsFilter({ row, change }: WhereProps) {
+function AnalyticsFilter({ row, change }: TriggerFilterProps) {
   return (
     <>
       <select
@@ -141,7 +141,7 @@ export function TriggerFields({ draft: { triggers, access, frequency, timezone }
                   ✕
                 </button>
               </div>
-              {row.trigger === "manual" && <p className="hint">{accessSentence(access.who)}</p>}
+              {row.trigger === "manual" && <p className="hint">{describeAccess(access.who)}</p>}
               {row.trigger === "log" && <LogFilter row={row} change={changeRow(row.key)} />}
               {row.trigger === "analytics" && <AnalyticsFilter row={row} change={changeRow(row.key)} />}
               {row.trigger === "http" && (

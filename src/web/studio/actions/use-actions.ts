@@ -18,8 +18,8 @@ import type { ActionChange, ActionList, ActionSummary, LogEntry, PublishedCopy }
 import { queryOf, useResource } from "../shared/use-resource.js";
 
 /** Subscription to the app's execution log. All parts of the page share it. */
-export interface Tail {
-  live: boolean;
+export interface LogSubscription {
+  isConnected: boolean;
   /** Calls `listener` with each new log entry. Returns a function that removes the listener. */
   onEntry(listener: (entry: LogEntry) => void): () => void;
 }
@@ -31,10 +31,10 @@ export interface ActionChanges {
 }
 
 /** Action to which a run belongs. `id` is the ID of its draft; `live` is true if the live version ran. */
-export interface Owner {
+export interface LoggedAction {
   id: number;
   name: string;
-  live: boolean;
+  isLive: boolean;
 }
 
 export interface Actions {
@@ -46,27 +46,27 @@ export interface Actions {
    * Returns the actions that the service finds by the words. Returns null if the page has loaded the whole list and can search it itself.
    * @throws ApiError
    */
-  find(search: string): Promise<ActionSummary[]> | null;
-  copyOf(masterId: number): PublishedCopy | undefined;
+  searchActions(search: string): Promise<ActionSummary[]> | null;
+  findLiveVersion(masterId: number): PublishedCopy | undefined;
   /** True if the last run of the action's live version failed. */
   hasFailed(masterId: number): boolean;
   /** Returns the action to which a log entry belongs. @param taskId ID of a draft or of a live version, as the log entry contains it */
-  whose(taskId: number): Owner | null;
-  tail: Tail;
+  findLoggedAction(taskId: number): LoggedAction | null;
+  logSubscription: LogSubscription;
   changes: ActionChanges;
 }
 
 /** Delay between a change of an action and the next read of the list. Many changes within this time cause only one read. */
-const RELOAD_MS = 300;
+const RELOAD_DELAY_MS = 300;
 
-function useChanges(api: Api, appId: number | null, reload: () => Promise<void>): ActionChanges {
+function useActionChanges(api: Api, appId: number | null, reload: () => Promise<void>): ActionChanges {
   const listeners = useRef(new Set<(change: ActionChange) => void>());
   useEffect(() => {
     if (appId === null) return;
     let due: ReturnType<typeof setTimeout> | undefined;
     const publishChange = (change: ActionChange) => {
       clearTimeout(due);
-      due = setTimeout(() => void reload(), RELOAD_MS);
+      due = setTimeout(() => void reload(), RELOAD_DELAY_MS);
       for (const listener of listeners.current) listener(change);
     };
     const unfollow = api.follow(FollowActions, { appId }, { next: ({ change }) => publishChange(change) });
@@ -82,8 +82,8 @@ function useChanges(api: Api, appId: number | null, reload: () => Promise<void>)
   return useMemo(() => ({ onChange }), [onChange]);
 }
 
-function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => void): Tail {
-  const [live, setLive] = useState(false);
+function useLogSubscription(api: Api, appId: number | null, first: (entry: LogEntry) => void): LogSubscription {
+  const [isConnected, setConnected] = useState(false);
   const listeners = useRef(new Set([first]));
 
   useEffect(() => {
@@ -94,7 +94,10 @@ function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => voi
       variables.after = entry.id;
       for (const listener of listeners.current) listener(entry);
     };
-    const ends = [api.onConnected(setLive), api.follow(FollowLog, variables, { next, failed: () => setLive(false) })];
+    const ends = [
+      api.onConnected(setConnected),
+      api.follow(FollowLog, variables, { next, failed: () => setConnected(false) }),
+    ];
     return () => {
       for (const unfollow of ends) unfollow();
     };
@@ -104,7 +107,7 @@ function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => voi
     listeners.current.add(listener);
     return () => void listeners.current.delete(listener);
   }, []);
-  return useMemo(() => ({ live, onEntry }), [live, onEntry]);
+  return useMemo(() => ({ isConnected, onEntry }), [isConnected, onEntry]);
 }
 
 /**
@@ -165,11 +168,11 @@ export function useActions(api: Api, appId: number | null): Actions {
     },
     [client, onEnd],
   );
-  const tail = useTail(api, appId, onEntry);
-  const changes = useChanges(api, appId, reload);
+  const logSubscription = useLogSubscription(api, appId, onEntry);
+  const changes = useActionChanges(api, appId, reload);
 
   const isWhole = list === null || list.total <= list.actions.length;
-  const find = useCallback(
+  const searchActions = useCallback(
     (search: string) => {
       if (appId === null || isWhole || search === "") return null;
       return api.request(ListActions, { appId, search }).then(({ actions: page }) => page.actions);
@@ -179,17 +182,17 @@ export function useActions(api: Api, appId: number | null): Actions {
 
   return useMemo(() => {
     const copies = new Map(list?.published.map((copy) => [copy.masterId, copy]));
-    const owners = new Map<number, Owner>();
+    const owners = new Map<number, LoggedAction>();
     for (const { id, name } of list?.actions ?? []) {
-      owners.set(id, { id, name, live: false });
+      owners.set(id, { id, name, isLive: false });
       const copy = copies.get(id);
-      if (copy) owners.set(copy.id, { id, name, live: true });
+      if (copy) owners.set(copy.id, { id, name, isLive: true });
     }
     return {
-      ...{ list, fault, reload, find, tail, changes },
-      copyOf: (masterId) => copies.get(masterId),
+      ...{ list, fault, reload, searchActions, logSubscription, changes },
+      findLiveVersion: (masterId) => copies.get(masterId),
       hasFailed: (masterId) => failing.has(masterId),
-      whose: (taskId) => owners.get(taskId) ?? null,
+      findLoggedAction: (taskId) => owners.get(taskId) ?? null,
     };
-  }, [list, fault, failing, reload, find, tail, changes]);
+  }, [list, fault, failing, reload, searchActions, logSubscription, changes]);
 }

@@ -83,14 +83,14 @@ export interface CodeTypes extends ActionTypes {
 /**
  * Hook that returns the types with which the editor checks an action's code.
  * @param ids IDs of the draft and of the live version, whose past payloads are read; empty for a new action
- * @param installed dependencies with the versions that the service resolved at the last save
+ * @param installedDependencies dependencies with the versions that the service resolved at the last save
  */
 export function useCodeTypes(
   api: Api,
   appId: number,
   ids: readonly number[],
   draft: Draft | null,
-  installed: readonly InstalledDependency[],
+  installedDependencies: readonly InstalledDependency[],
 ): CodeTypes {
   const [learned, setLearned] = useState(NOTHING_LEARNED);
   const versionIds = JSON.stringify(ids);
@@ -120,7 +120,7 @@ export function useCodeTypes(
       isOver = true;
     };
   }, [api, appId, versionIds]);
-  const declarations = useDeclarations(api, appId, installed);
+  const declarations = useDeclarations(api, appId, installedDependencies);
   const environment = draft?.environment ?? "server";
   const listedDependencies = JSON.stringify(draft?.dependencies ?? []);
   return useMemo(() => {
@@ -128,7 +128,7 @@ export function useCodeTypes(
     const dependencies = JSON.parse(listedDependencies) as string[];
     return {
       library,
-      ...createActionTypes({ ...known, packages, environment, dependencies, installed, declarations }),
+      ...createActionTypes({ ...known, packages, environment, dependencies, installedDependencies, declarations }),
     };
-  }, [learned, environment, listedDependencies, installed, declarations]);
+  }, [learned, environment, listedDependencies, installedDependencies, declarations]);
 }

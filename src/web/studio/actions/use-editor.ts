@@ -4,17 +4,17 @@ import { CreateAction, GetAction, UpdateAction } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
 import { idOf } from "../shell/place.js";
-import { actionToDraft, type Draft, dataOf, same } from "./draft.js";
+import { actionToDraft, type Draft, draftToInput, isSameInput } from "./draft.js";
 import { type FieldError, toFieldError } from "./field-fault.js";
 import { createDraftFromTemplate } from "./templates.js";
 import type { ActionChanges } from "./use-actions.js";
-import { type OtherChanges, useOthers } from "./use-others.js";
+import { type OtherPeopleChanges, useOtherPeopleChanges } from "./use-others.js";
 
 export interface ActionEditor {
   /** Draft with the person's changes; null while the action is loaded. */
   draft: Draft | null;
   /** Action as the service has stored it; null for a new action. */
-  saved: Action | null;
+  savedAction: Action | null;
   dirty: boolean;
   busy: boolean;
   fault: FieldError | null;
@@ -26,21 +26,21 @@ export interface ActionEditor {
    * typed text stays as an unsaved change.
    */
   reload(shown: Draft | null): Promise<void>;
-  others: OtherChanges;
+  otherPeopleChanges: OtherPeopleChanges;
   /** Replaces the draft by the version that another person has saved. */
-  takeTheirs(): void;
+  takeOtherVersion(): void;
   /** Keeps the draft, so that the next save overwrites the version that another person has saved. */
-  keepMine(): void;
+  keepOwnVersion(): void;
   /** Called after another person has deleted the action: the next save creates a new action from the draft. */
-  detach(): void;
+  detachFromAction(): void;
 }
 
-interface Options {
+interface EditorOptions {
   api: Api;
   appId: number;
   id: number | "new";
   /** For a new action: name of the template, or ID of the existing action, from which the draft is made. */
-  beginning: { template?: string; copyOf?: string };
+  draftSource: { template?: string; copyOf?: string };
   changes: ActionChanges;
   onSaved: (action: Action, isNew: boolean) => void;
 }
@@ -48,13 +48,13 @@ interface Options {
 const NAME_MAX_CHARACTERS = 255;
 
 const isEdited = (draft: Draft | null, saved: Draft | null): boolean =>
-  draft !== null && saved !== null && !same(draft, saved);
+  draft !== null && saved !== null && !isSameInput(draft, saved);
 
-const nameOfCopy = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
+const createCopyName = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
 
-export function useEditor({ api, appId, id, beginning, changes, onSaved }: Options): ActionEditor {
-  const { template } = beginning;
-  const copyOf = idOf(beginning.copyOf);
+export function useEditor({ api, appId, id, draftSource, changes, onSaved }: EditorOptions): ActionEditor {
+  const { template } = draftSource;
+  const copyOf = idOf(draftSource.copyOf);
   const [saved, setSaved] = useState<Action | null>(null);
   const [draft, setDrawn] = useState<Draft | null>(() =>
     id === "new" && copyOf === null ? createDraftFromTemplate(template) : null,
@@ -87,7 +87,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
       try {
         const { action } = await api.request(GetAction, { appId, id: requestedId });
         if (id !== "new") return latestDraft.current === shown ? applySaved(action) : setSaved(action);
-        const copy = { ...actionToDraft(action), name: nameOfCopy(action.name) };
+        const copy = { ...actionToDraft(action), name: createCopyName(action.name) };
         setBegun(copy);
         setDraft(copy);
       } catch (error) {
@@ -108,13 +108,20 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
   // State for `useOthers`. `isDirty` compares the last typed text, because the rendered state can be older.
   const knownState = useRef({ saved, isDirty: (): boolean => false });
   knownState.current = { saved, isDirty: () => isEdited(latestDraft.current, savedDraft) };
-  const saving = useRef<Promise<unknown>>(Promise.resolve());
-  const others = useOthers({ api, appId, changes, known: knownState, saving, adoptAction: applySaved });
-  const { theirs, refused, settle } = others;
+  const pendingSave = useRef<Promise<unknown>>(Promise.resolve());
+  const otherPeopleChanges = useOtherPeopleChanges({
+    api,
+    appId,
+    changes,
+    knownState,
+    pendingSave,
+    adoptAction: applySaved,
+  });
+  const { conflict, handleRejectedSave, clearNotices } = otherPeopleChanges;
 
   const sendSave = useCallback(
     async (current: Draft) => {
-      const data = dataOf(current);
+      const data = draftToInput(current);
       const savedAction = saved
         ? await api.request(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
         : await api.request(CreateAction, { appId, data });
@@ -130,40 +137,40 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
 
   const save = useCallback(async () => {
     const { current } = latestDraft;
-    if (!current || busy || theirs) return null;
-    if (saved && savedDraft && same(current, savedDraft)) return saved;
+    if (!current || busy || conflict) return null;
+    if (saved && savedDraft && isSameInput(current, savedDraft)) return saved;
     setBusy(true);
     const sending = sendSave(current);
     // `useOthers` only waits for the end of the save; the `try` block below handles its error.
-    saving.current = sending.catch(() => undefined);
+    pendingSave.current = sending.catch(() => undefined);
     try {
       const action = await sending;
-      settle();
+      clearNotices();
       onSaved(action, saved === null);
       return action;
     } catch (error) {
       const refusal = asApiError(error);
-      if (refusal.status === "ACTION_CHANGED") await refused().catch(() => setFault(toFieldError(refusal)));
+      if (refusal.status === "ACTION_CHANGED") await handleRejectedSave().catch(() => setFault(toFieldError(refusal)));
       else setFault(toFieldError(refusal));
       return null;
     } finally {
       setBusy(false);
     }
-  }, [savedDraft, busy, saved, theirs, sendSave, onSaved, refused, settle]);
+  }, [savedDraft, busy, saved, conflict, sendSave, onSaved, handleRejectedSave, clearNotices]);
 
-  const takeTheirs = useCallback(() => {
-    if (theirs?.action) applySaved(theirs.action);
-    settle();
-  }, [theirs, applySaved, settle]);
-  const keepMine = useCallback(() => {
-    if (theirs?.action) setSaved(theirs.action);
-    settle();
-  }, [theirs, settle]);
+  const takeOtherVersion = useCallback(() => {
+    if (conflict?.action) applySaved(conflict.action);
+    clearNotices();
+  }, [conflict, applySaved, clearNotices]);
+  const keepOwnVersion = useCallback(() => {
+    if (conflict?.action) setSaved(conflict.action);
+    clearNotices();
+  }, [conflict, clearNotices]);
   const keepAsNewAction = useCallback(() => {
     setDetached(true);
     setSaved(null);
-    settle();
-  }, [settle]);
+    clearNotices();
+  }, [clearNotices]);
 
   const change = useCallback(
     (changed: Partial<Draft>) => {
@@ -175,16 +182,16 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
 
   return {
     draft,
-    saved,
+    savedAction: saved,
     dirty,
     busy,
     fault,
     change,
     save,
     reload,
-    others,
-    takeTheirs,
-    keepMine,
-    detach: keepAsNewAction,
+    otherPeopleChanges,
+    takeOtherVersion,
+    keepOwnVersion,
+    detachFromAction: keepAsNewAction,
   };
 }

@@ -9,21 +9,21 @@ import type { Action, ActionChange } from "../shared/model.js";
 import type { ActionChanges } from "./use-actions.js";
 
 /** Saved change of another person that conflicts with unsaved changes in this page. */
-export interface OtherChange {
+export interface ConflictingChange {
   /** Action as the other person has saved it; null if the other person has deleted it. */
   action: Action | null;
   /** Name of the other person, or "Another person". */
-  who: string;
+  personName: string;
 }
 
-export interface OtherChanges {
+export interface OtherPeopleChanges {
   /** Conflicting change of another person; null if there is none. */
-  theirs: OtherChange | null;
+  conflict: ConflictingChange | null;
   /** Sentence that describes a change by another person which the page has applied; null if there is none. */
-  news: string | null;
+  changeNotice: string | null;
   /** Called after the service rejected a save because another person had saved the action before. */
-  refused(): Promise<void>;
-  settle(): void;
+  handleRejectedSave(): Promise<void>;
+  clearNotices(): void;
 }
 
 interface Options {
@@ -33,67 +33,74 @@ interface Options {
   /**
    * The saved action as this page knows it. `isDirty` returns true if the draft has unsaved changes. Both are read when a change arrives.
    */
-  known: RefObject<{ saved: Action | null; isDirty: () => boolean }>;
+  knownState: RefObject<{ saved: Action | null; isDirty: () => boolean }>;
   /**
    * Promise of the current save. The hook waits for it before it handles a change, because the page also receives the changes that it makes
    * itself.
    */
-  saving: RefObject<Promise<unknown>>;
+  pendingSave: RefObject<Promise<unknown>>;
   adoptAction(action: Action): void;
 }
 
-const personName = ({ user }: Pick<ActionChange, "user">) =>
+const getPersonName = ({ user }: Pick<ActionChange, "user">) =>
   user ? `${user.firstName} ${user.lastName}` : "Another person";
 
-function changeSentence(change: ActionChange): string {
+function describeChange(change: ActionChange): string {
   const changeText = change.fields.length > 0 ? `changed ${change.fields.join(", ")}` : "changed this action";
-  return `${personName(change)} ${changeText} just now; you see it as it is.`;
+  return `${getPersonName(change)} ${changeText} just now; you see it as it is.`;
 }
 
-export function useOthers({ api, appId, changes, known, saving, adoptAction }: Options): OtherChanges {
-  const [theirs, setTheirs] = useState<OtherChange | null>(null);
-  const [news, setNews] = useState<string | null>(null);
+export function useOtherPeopleChanges({
+  api,
+  appId,
+  changes,
+  knownState,
+  pendingSave,
+  adoptAction,
+}: Options): OtherPeopleChanges {
+  const [conflict, setTheirs] = useState<ConflictingChange | null>(null);
+  const [changeNotice, setNews] = useState<string | null>(null);
   const latestChange = useRef<ActionChange | null>(null);
 
   const checkChange = useCallback(
     async (change: ActionChange | null) => {
-      await saving.current;
-      const { saved } = known.current;
+      await pendingSave.current;
+      const { saved } = knownState.current;
       if (!saved || (change && change.id !== saved.id && !change.reset)) return;
-      if (change?.removed) return setTheirs({ action: null, who: personName(change) });
+      if (change?.removed) return setTheirs({ action: null, personName: getPersonName(change) });
       if (change?.updatedAt === saved.updatedAt) return;
       const { action } = await api.request(GetAction, { appId, id: saved.id });
       // Reads `known` again, because the person may have typed or saved while the request was sent.
-      const current = known.current;
+      const current = knownState.current;
       if (current.saved?.id !== action.id || current.saved.updatedAt >= action.updatedAt) return;
       const describedChange = change?.reset ? null : change;
       if (current.isDirty())
-        return setTheirs({ action, who: describedChange ? personName(describedChange) : "Another person" });
+        return setTheirs({ action, personName: describedChange ? getPersonName(describedChange) : "Another person" });
       adoptAction(action);
-      setNews(describedChange && changeSentence(describedChange));
+      setNews(describedChange && describeChange(describedChange));
     },
-    [api, appId, known, saving, adoptAction],
+    [api, appId, knownState, pendingSave, adoptAction],
   );
 
   useEffect(
     () =>
       changes.onChange((change) => {
-        if (change.id === known.current.saved?.id) latestChange.current = change;
+        if (change.id === knownState.current.saved?.id) latestChange.current = change;
         // A failed read needs no message: the hook reads again at the next change, and when the service rejects a save.
         checkChange(change).catch(() => undefined);
       }),
-    [changes, known, checkChange],
+    [changes, knownState, checkChange],
   );
 
-  const refused = useCallback(async () => {
+  const handleRejectedSave = useCallback(async () => {
     // The last received change usually contains the other person's name. It is not used if it is the change that this page has saved
     // itself.
     const lastChange = latestChange.current;
-    await checkChange(lastChange && lastChange.updatedAt !== known.current.saved?.updatedAt ? lastChange : null);
-  }, [known, checkChange]);
-  const settle = useCallback(() => {
+    await checkChange(lastChange && lastChange.updatedAt !== knownState.current.saved?.updatedAt ? lastChange : null);
+  }, [knownState, checkChange]);
+  const clearNotices = useCallback(() => {
     setTheirs(null);
     setNews(null);
   }, []);
-  return { theirs, news, refused, settle };
+  return { conflict, changeNotice, handleRejectedSave, clearNotices };
 }

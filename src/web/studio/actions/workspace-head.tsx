@@ -18,17 +18,17 @@ interface HeadProps {
   toggleFields: () => void;
 }
 
-function savedStateText({ busy, others, dirty, saved }: ActionEditor, isEditor: boolean): string {
+function savedStateText({ busy, otherPeopleChanges, dirty, savedAction }: ActionEditor, isEditor: boolean): string {
   if (!isEditor) return "read only";
   if (busy) return "saving…";
-  if (others.theirs) return "changed elsewhere";
-  return dirty || !saved ? "not saved" : "saved";
+  if (otherPeopleChanges.conflict) return "changed elsewhere";
+  return dirty || !savedAction ? "not saved" : "saved";
 }
 
-function LiveVersionState({ editor: { saved }, copy }: Pick<HeadProps, "editor" | "copy">) {
-  if (!saved) return null;
+function LiveVersionState({ editor: { savedAction }, copy }: Pick<HeadProps, "editor" | "copy">) {
+  if (!savedAction) return null;
   if (!copy) return <span className="chip">not published</span>;
-  const isDraftNewer = Date.parse(saved.updatedAt) > Date.parse(copy.updatedAt);
+  const isDraftNewer = Date.parse(savedAction.updatedAt) > Date.parse(copy.updatedAt);
   return isDraftNewer ? (
     <span className="chip behind" title="The draft was saved after the last publication.">
       draft newer than live
@@ -39,15 +39,15 @@ function LiveVersionState({ editor: { saved }, copy }: Pick<HeadProps, "editor" 
 }
 
 export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }: HeadProps) {
-  const { draft, saved, dirty, busy, fault, save } = editor;
+  const { draft, savedAction, dirty, busy, fault, save } = editor;
   const isEditor = mayEdit(useRole());
-  const isBlocked = busy || editor.others.theirs !== null;
+  const isBlocked = busy || editor.otherPeopleChanges.conflict !== null;
   return (
     <div className="workspace-head">
       <button type="button" className="quiet narrow-only" aria-label="Back to the list of actions" onClick={back}>
         ‹
       </button>
-      <h2>{draft?.name || (saved ? saved.name : "New action")}</h2>
+      <h2>{draft?.name || (savedAction ? savedAction.name : "New action")}</h2>
       <span className="hint" role="status">
         {savedStateText(editor, isEditor)}
       </span>
@@ -82,7 +82,7 @@ export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }:
             type="button"
             className="head-publish with-icon"
             aria-label="Publish: show the changes"
-            disabled={!saved}
+            disabled={!savedAction}
             onClick={() => openDockPanel("Publish")}
           >
             <CloudUpload size={ICON_PIXELS} aria-hidden /> Publish
@@ -91,10 +91,10 @@ export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }:
             type="button"
             className="primary"
             title="Ctrl+S"
-            disabled={isBlocked || (saved !== null && !dirty)}
+            disabled={isBlocked || (savedAction !== null && !dirty)}
             onClick={() => void save()}
           >
-            {saved ? "Save" : "Create"}
+            {savedAction ? "Save" : "Create"}
           </button>
         </ForEditors>
       </span>

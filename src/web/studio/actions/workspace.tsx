@@ -58,18 +58,18 @@ export function Workspace(props: WorkspaceProps) {
     },
     [onCreated, reloadList],
   );
-  const editor = useEditor({ api, appId, id, beginning: place.query, changes: actions.changes, onSaved });
-  const { draft, saved, dirty, fault, change, save } = editor;
+  const editor = useEditor({ api, appId, id, draftSource: place.query, changes: actions.changes, onSaved });
+  const { draft, savedAction, dirty, fault, change, save } = editor;
   const isEditor = mayEdit(useRole());
   // The service checks code only for people who may edit it, so nothing is requested for others.
   const problems = useProblems(api, appId, isEditor ? draft : null);
-  const copy = saved && actions.copyOf(saved.id);
+  const copy = savedAction && actions.findLiveVersion(savedAction.id);
   const types = useCodeTypes(
     api,
     appId,
-    [saved?.id, copy?.id].filter((id) => id !== undefined),
+    [savedAction?.id, copy?.id].filter((id) => id !== undefined),
     draft,
-    saved?.assets ?? NO_ASSETS,
+    savedAction?.assets ?? NO_ASSETS,
   );
   const at = useCodePosition(props.place, go);
   const [showsFields, setShowsFields] = useState(true);
@@ -90,7 +90,7 @@ export function Workspace(props: WorkspaceProps) {
     (name: string) => change({ dependencies: [...new Set([...(listedDependencies ?? []), name])] }),
     [change, listedDependencies],
   );
-  const savedId = saved?.id;
+  const savedId = savedAction?.id;
   const duplicate = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
   const commands = useMemo<Command[]>(
     () => [
@@ -103,11 +103,11 @@ export function Workspace(props: WorkspaceProps) {
 
   const back = () => go({ item: null });
   const remove = async () => {
-    if (!saved) return;
+    if (!savedAction) return;
     const text = "Its live copy and its version history go with it. The execution log stays.";
-    if (!(await confirm({ title: `Delete ${saved.name}?`, text, yes: "Delete", danger: true }))) return;
+    if (!(await confirm({ title: `Delete ${savedAction.name}?`, text, yes: "Delete", danger: true }))) return;
     try {
-      await api.request(RemoveAction, { appId, id: saved.id, ifUpdatedAt: saved.updatedAt });
+      await api.request(RemoveAction, { appId, id: savedAction.id, ifUpdatedAt: savedAction.updatedAt });
       go({ item: null }, { force: true, from: place });
       await reloadList();
     } catch (error) {
@@ -147,9 +147,9 @@ export function Workspace(props: WorkspaceProps) {
       </div>
       <section className="fields" aria-label="Fields" hidden={!showsFields}>
         <ReadOnlyFields>
-          <ActionFields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
+          <ActionFields {...{ api, appId, draft, assets: savedAction?.assets ?? [], fault, change }} />
         </ReadOnlyFields>
-        {saved && (
+        {savedAction && (
           <ForEditors>
             <p className="row">
               <button type="button" onClick={duplicate}>

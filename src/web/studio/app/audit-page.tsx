@@ -57,7 +57,7 @@ export function AuditPage({ api, appId, actions }: PageProps) {
             <span title={type}>{describeAuditType(type)}</span>
             <b>{nameOf(userId) ?? (credentialId === null ? "the service" : `token ${credentialId}`)}</b>
             <span className="hint grow">
-              {actionId !== null && <b>{actions.whose(actionId)?.name ?? `action ${actionId}`} </b>}
+              {actionId !== null && <b>{actions.findLoggedAction(actionId)?.name ?? `action ${actionId}`} </b>}
               {describeAuditData(data)}
             </span>
           </li>

@@ -170,7 +170,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
 }
 
 export function HomePage({ api, app, appId, actions, role }: PageProps) {
-  const { value: home, fault } = useHome(api, appId, mayEdit(role), actions.tail);
+  const { value: home, fault } = useHome(api, appId, mayEdit(role), actions.logSubscription);
   return (
     <div className="home">
       {fault && (

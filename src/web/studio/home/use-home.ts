@@ -1,5 +1,5 @@
 /** Hook for the data of Home: failures, current and next runs, usage and alerts. Reads the data at an interval and after each run. */
-import type { Tail } from "../actions/use-actions.js";
+import type { LogSubscription } from "../actions/use-actions.js";
 import type { Api } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
@@ -9,7 +9,7 @@ const READ_AGAIN_MS = 15_000;
 /** Time in which several ended runs cause only one read. */
 const GATHER_MS = 800;
 
-export function useHome(api: Api, appId: number, isEditor: boolean, { onEntry }: Tail) {
+export function useHome(api: Api, appId: number, isEditor: boolean, { onEntry }: LogSubscription) {
   const home = useResource({
     queryKey: ["home", appId, isEditor],
     queryFn: () => readHome(api, appId, isEditor),

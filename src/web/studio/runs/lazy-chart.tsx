@@ -1,7 +1,7 @@
 /** Loads the chart of runs when a page first shows it, because the chart's library is in a separate file. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { type ComponentProps, lazy, Suspense } from "react";
-import type { Tail } from "../actions/use-actions.js";
+import type { LogSubscription } from "../actions/use-actions.js";
 import { CountRuns } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
@@ -27,7 +27,7 @@ interface RunsOverTimeProps {
   appId: number;
   actionId: number | null;
   range: Range | null;
-  tail: Tail;
+  tail: LogSubscription;
 }
 
 export function RunsOverTime({ api, appId, actionId, range, tail: { onEntry } }: RunsOverTimeProps) {

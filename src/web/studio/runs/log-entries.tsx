@@ -109,7 +109,7 @@ const EntryItem = memo(function EntryItem(props: EntryProps) {
 interface LogEntriesProps extends Pick<LogState, "more" | "isLoading" | "loadMore"> {
   entries: LogEntry[];
   appId: number;
-  whose: Actions["whose"];
+  whose: Actions["findLoggedAction"];
 }
 
 export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }: LogEntriesProps) {
@@ -152,7 +152,7 @@ export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }:
               {...{ entry, appId, index, start, toggle }}
               masterId={owner?.id ?? null}
               name={owner?.name ?? null}
-              isLive={owner?.live ?? false}
+              isLive={owner?.isLive ?? false}
               isOpen={open.has(entry.id)}
               measure={virtual.measureElement}
             />

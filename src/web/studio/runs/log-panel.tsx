@@ -16,13 +16,13 @@ interface LogPanelProps {
 export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
   const [all, setAll] = useState(false);
   const [failuresOnly, setFailuresOnly] = useState(false);
-  const { live } = actions.tail;
+  const { isConnected } = actions.logSubscription;
   const shownIds = all ? null : ids;
-  const { entries, fault, ...log } = useLog({ api, appId, tail: actions.tail, ids: shownIds, failuresOnly });
+  const { entries, fault, ...log } = useLog({ api, appId, tail: actions.logSubscription, ids: shownIds, failuresOnly });
   return (
     <section className="log-panel" aria-label="Execution log">
       <div className="row log-head">
-        <span className={live ? "live-dot on" : "live-dot"}>{live ? "live" : "reconnecting…"}</span>
+        <span className={isConnected ? "live-dot on" : "live-dot"}>{isConnected ? "live" : "reconnecting…"}</span>
         <label className="check">
           <input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} />
           all actions
@@ -45,7 +45,7 @@ export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
         <LogEntries
           key={`${shownIds} ${failuresOnly}`}
           {...{ entries: entries ?? [], appId, ...log }}
-          whose={actions.whose}
+          whose={actions.findLoggedAction}
         />
       )}
     </section>

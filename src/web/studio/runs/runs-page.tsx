@@ -50,7 +50,7 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
   // The time is read only once. Otherwise the start of the time range would move with each render.
   const [now] = useState(() => Date.now());
   const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
-  const runsFound = useRuns({ api, appId, filter, tail: actions.tail });
+  const runsFound = useRuns({ api, appId, filter, tail: actions.logSubscription });
   const { runs, hasMore, isLoading, fault } = runsFound;
   const change = useCallback((part: RunsQuery) => go({ query: changedQuery(query, part) }), [go, query]);
   const setSearch = useCallback(
@@ -70,12 +70,12 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
             {...{ api, appId }}
             actionId={filter.actionId ?? null}
             range={timeRangeOf(query)}
-            tail={actions.tail}
+            tail={actions.logSubscription}
           />
         )}
         <div className="row runs-count">
-          <span className={actions.tail.live ? "live-dot on" : "live-dot"}>
-            {actions.tail.live ? "live" : "reconnecting…"}
+          <span className={actions.logSubscription.isConnected ? "live-dot on" : "live-dot"}>
+            {actions.logSubscription.isConnected ? "live" : "reconnecting…"}
           </span>
           <RunsCount runsFound={runsFound} />
           {fault && (

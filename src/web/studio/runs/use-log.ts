@@ -1,6 +1,6 @@
 /** Hook for the execution log: loads pages of older entries on request, and adds each new entry when the service writes it. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import type { Tail } from "../actions/use-actions.js";
+import type { LogSubscription } from "../actions/use-actions.js";
 import { ReadLog } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { LogEntry } from "../shared/model.js";
@@ -43,13 +43,13 @@ const isOlderThanPage = (page: LogPage, entry: LogEntry) =>
 interface Options {
   api: Api;
   appId: number;
-  tail: Tail;
+  tail: LogSubscription;
   /** IDs of the draft and the live version whose entries are shown; null for all actions of the app. */
   ids: number[] | null;
   failuresOnly: boolean;
 }
 
-export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly }: Options): LogState {
+export function useLog({ api, appId, tail: { isConnected, onEntry }, ids, failuresOnly }: Options): LogState {
   const [entries, setEntries] = useState<LogEntry[] | null>(null);
   const [more, setMore] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
@@ -109,7 +109,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
   }, [wantedIds, failuresOnly]);
   // Reads again when the subscription is restored, because entries may have been missed.
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above
-  useEffect(() => void load(false), [load, live]);
+  useEffect(() => void load(false), [load, isConnected]);
   useEffect(
     () =>
       onEntry((entry) => {

@@ -1,6 +1,6 @@
 /** Hook for the runs that match a filter: loads the newest runs, older runs on request, and changes of runs when they happen. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import type { Tail } from "../actions/use-actions.js";
+import type { LogSubscription } from "../actions/use-actions.js";
 import { CancelRun, FindRuns, type FindRunsQueryVariables } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { RunRow } from "../shared/model.js";
@@ -55,7 +55,7 @@ export function useRuns({
   api: Api;
   appId: number;
   filter: RunsFilter;
-  tail: Tail;
+  tail: LogSubscription;
 }): RunsFound {
   const [runs, setRuns] = useState<RunRow[] | null>(null);
   const [total, setTotal] = useState<RunsFound["total"]>(null);

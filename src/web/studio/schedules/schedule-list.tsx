@@ -33,7 +33,7 @@ function scheduleState(
   list: ListProps,
 ): ScheduleRow["state"] {
   const { actions, app, isPaused } = list;
-  const copy = actions.copyOf(action.id);
+  const copy = actions.findLiveVersion(action.id);
   if (!copy) return { words: "not published", tone: "" };
   if (!copy.active) return { words: "inactive", tone: "" };
   if (!scheduled) return { words: "no live schedule", tone: "" };
@@ -49,7 +49,7 @@ function createRows(list: ListProps): ScheduleRow[] {
     .filter(({ id, triggers }) => byActionId.has(id) || triggers.some(({ trigger }) => trigger === "schedule"))
     .map((action) => {
       const scheduled = byActionId.get(action.id);
-      const lastRunAt = list.actions.copyOf(action.id)?.lastRunAt ?? null;
+      const lastRunAt = list.actions.findLiveVersion(action.id)?.lastRunAt ?? null;
       return { action, scheduled, lastRunAt, state: scheduleState(action, scheduled, list) };
     });
   const nextTick = ({ scheduled }: ScheduleRow) => scheduled?.ticks[0] ?? "~";
@@ -100,7 +100,7 @@ function RunNowButton({ api, appId, action }: Pick<ListProps, "api" | "appId"> &
 function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) {
   const { action, scheduled, lastRunAt, state } = row;
   const { api, appId } = list;
-  const copy = list.actions.copyOf(action.id);
+  const copy = list.actions.findLiveVersion(action.id);
   const nextRun = scheduled && nextRunIn(scheduled);
   return (
     <tr>

@@ -11,8 +11,8 @@ import { queryOf, useResource } from "../shared/use-resource.js";
 const REFRESH_MS = 60_000;
 const GATHER_MS = 1_000;
 
-export function useWeek(appId: number, { tail, changes }: Actions) {
-  const { onEntry } = tail;
+export function useWeek(appId: number, { logSubscription, changes }: Actions) {
+  const { onEntry } = logSubscription;
   const { onChange } = changes;
   const { value, fault, reload } = useResource({
     ...queryOf(ReadScheduleWeek, { appId }),

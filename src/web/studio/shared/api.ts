@@ -2,7 +2,7 @@
 import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../../document.js";
 import { serviceAddress } from "../../service-address.js";
-import { fetchSignedIn, isRenewable, renewalCount, waitForRenewal } from "../accounts/renewal.js";
+import { fetchSignedIn, getRenewalCount, shouldWaitForRenewal, waitForRenewal } from "../accounts/renewal.js";
 
 const GRAPHQL_ADDRESS = serviceAddress("/graphql");
 
@@ -160,7 +160,7 @@ function uploadForm(
     signal: AbortSignal;
   },
 ): Promise<void> {
-  const before = renewalCount();
+  const before = getRenewalCount();
   const request = new XMLHttpRequest();
   request.open("POST", url);
   request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);
@@ -168,7 +168,7 @@ function uploadForm(
   return new Promise((resolve, reject) => {
     request.onload = () => {
       if (request.status === 201) return resolve();
-      if (request.status === 401 && isRenewable()) {
+      if (request.status === 401 && shouldWaitForRenewal()) {
         return waitForRenewal(before).then(
           () => uploadForm(url, { form, onProgress, signal }).then(resolve, reject),
           reject,
@@ -197,14 +197,14 @@ export function createApi(): Api {
   url.protocol = url.protocol.replace("http", "ws");
   /** True after the service has closed the socket because the session has ended. The client does not reconnect then. */
   let isForbidden = false;
-  let before = renewalCount();
+  let before = getRenewalCount();
   const client = createClient({
     url: url.href,
     retryAttempts: Number.POSITIVE_INFINITY,
-    shouldRetry: (event) => !(event instanceof CloseEvent && event.code === FORBIDDEN) || isRenewable(),
+    shouldRetry: (event) => !(event instanceof CloseEvent && event.code === FORBIDDEN) || shouldWaitForRenewal(),
     async retryWait(retries) {
       if (isForbidden) await waitForRenewal(before);
-      before = renewalCount();
+      before = getRenewalCount();
       isForbidden = false;
       await new Promise((resolve) => setTimeout(resolve, reconnectDelayMs(retries)));
     },
@@ -234,11 +234,11 @@ export function createApi(): Api {
       };
       const init = { method: "POST", headers, body: JSON.stringify({ query, variables }) };
       for (;;) {
-        const sent = renewalCount();
+        const sent = getRenewalCount();
         const answer = await sendRequest<Data>(init);
         checkForbidden(statusOf(answer));
         // A GraphQL response has the HTTP status 200 even if the session has expired, so the error status in its body is checked.
-        if (statusOf(answer) !== "UNAUTHORIZED" || !isRenewable()) return dataOf(answer);
+        if (statusOf(answer) !== "UNAUTHORIZED" || !shouldWaitForRenewal()) return dataOf(answer);
         await waitForRenewal(sent);
       }
     },

@@ -3,13 +3,13 @@
  * also closes the connection but has its own dialog.
  */
 import { useEffect, useState } from "react";
-import { onExpiry } from "../accounts/renewal.js";
+import { onSessionExpiry } from "../accounts/renewal.js";
 import type { Api } from "../shared/api.js";
 
 export function ConnectionBanner({ api }: { api: Api }) {
   const [lost, setLost] = useState(false);
   const [isExpired, setExpired] = useState(false);
-  useEffect(() => onExpiry(setExpired), []);
+  useEffect(() => onSessionExpiry(setExpired), []);
   useEffect(() => api.onConnected((connected) => setLost(!connected)), [api]);
   return (
     <p className="notice connection" role="status">

@@ -3,7 +3,7 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { FinishAccount, LinkPage, parseLinkPage } from "../accounts/link-pages.js";
-import { watchSession } from "../accounts/renewal.js";
+import { setRequestPausing } from "../accounts/renewal.js";
 import { createQueryClient } from "../shared/query-client.js";
 import { NotFound } from "./not-found.js";
 import type { Session } from "./session.js";
@@ -13,9 +13,9 @@ import { Studio } from "./studio.js";
 
 function Page() {
   const [session, setSession] = useState<Session | null>(null);
-  useEffect(() => watchSession(session !== null), [session]);
+  useEffect(() => setRequestPausing(session !== null), [session]);
   const signOut = useCallback(() => {
-    watchSession(false);
+    setRequestPausing(false);
     void session?.end().finally(() => setSession(null));
   }, [session]);
   const queries = useMemo(() => session && createQueryClient(session.api), [session]);

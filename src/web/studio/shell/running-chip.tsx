@@ -1,6 +1,6 @@
 /** Button in the top bar with the number of queued and running runs of the app. It opens a list in which the person can cancel them. */
 import { useEffect, useRef, useState } from "react";
-import type { Tail } from "../actions/use-actions.js";
+import type { LogSubscription } from "../actions/use-actions.js";
 import { CancelRun, ListUnfinishedRuns, type ListUnfinishedRunsQuery } from "../documents.js";
 import { RunLine } from "../runs/run-line.js";
 import type { Api } from "../shared/api.js";
@@ -19,7 +19,7 @@ const GATHER_MS = 300;
 const wordsOf = ({ running, queued }: Unfinished) =>
   [running > 0 && `${running} running`, queued > 0 && `${queued} waiting`].filter(Boolean).join(", ");
 
-export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tail: Tail }) {
+export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tail: LogSubscription }) {
   const [isOpen, setOpen] = useState(false);
   const { value, reload } = useResource({
     ...queryOf(ListUnfinishedRuns, { appId }),

@@ -98,7 +98,7 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
         </LoadOnFirstUse>
       )}
       <Breadcrumbs {...{ app, place, actions }} />
-      <RunningChip key={app.id} api={api} appId={app.id} tail={actions.tail} />
+      <RunningChip key={app.id} api={api} appId={app.id} tail={actions.logSubscription} />
       <span className={app.isPublished ? "chip live app-state" : "chip app-state"}>
         {app.isPublished ? "published" : "not published"}
       </span>
