@@ -155,7 +155,7 @@ export function createAccounts(options: {
         const user = await insertPerson([organizationId, ...names, email, passphraseHash, true], manager);
         await manager.query(INSERT_OWNER, [organizationId, user.id]);
         refuseUnknownFields(body, SETUP_FIELDS);
-        const sessionOptions = { replaced: request.caller, isProvisional: passphraseHash === null };
+        const sessionOptions = { replacedCaller: request.caller, isProvisional: passphraseHash === null };
         const session = await sessions.beginSession(user.id, request, sessionOptions, manager);
         const { address } = request;
         await recordAccessEvent(manager, { type: "person.setup", personId: user.id, subjectId: user.id, address });
@@ -181,7 +181,7 @@ export function createAccounts(options: {
       return db.transaction(async (manager) => {
         const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
         await acceptInvitation(user, manager);
-        const sessionOptions = { replaced: request.caller, isProvisional: passphraseHash === null };
+        const sessionOptions = { replacedCaller: request.caller, isProvisional: passphraseHash === null };
         return { user, session: await sessions.beginSession(user.id, request, sessionOptions, manager) };
       });
     },
@@ -220,9 +220,9 @@ export function createAccounts(options: {
       executor?: EntityManager,
     ): Promise<SignInResult> {
       if (!executor) return db.transaction((manager) => this.beginSession(request, user, proof, manager));
-      const { address, caller: replaced } = request;
+      const { address, caller: replacedCaller } = request;
       const { by, provider = null } = proof;
-      const session = await sessions.beginSession(user.id, request, { replacedCaller: replaced, provider }, executor);
+      const session = await sessions.beginSession(user.id, request, { replacedCaller, provider }, executor);
       const data = provider === null ? { by } : { by, provider };
       await recordAccessEvent(executor, {
         type: "person.signIn",

@@ -128,11 +128,11 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
     async beginSession(
       personId: number,
       { address, userAgent }: SessionOrigin,
-      { replacedCaller: replaced = null, isProvisional = false, provider = null }: NewSessionOptions = {},
+      { replacedCaller = null, isProvisional = false, provider = null }: NewSessionOptions = {},
       executor: Executor = db,
     ): Promise<NewSession> {
-      if (replaced?.session && replaced.personId !== null) {
-        await endSessions(replaced.personId, replaced.credentialId, null, executor);
+      if (replacedCaller?.session && replacedCaller.personId !== null) {
+        await endSessions(replacedCaller.personId, replacedCaller.credentialId, null, executor);
       }
       const expiresAt = new Date(Date.now() + SESSION_IDLE_MS);
       const { id, token } = await credentials.issue({ kind: "editor", personId, name: "session", expiresAt }, executor);
