@@ -1,9 +1,9 @@
 /** Issues credentials, finds the caller of a token, and revokes credentials in all processes. */
 import { hash } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { boundedCache } from "../../engine/bounded-cache.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
@@ -194,12 +194,12 @@ const cacheKeyOf = (token: string): string => hash("sha256", token, "base64");
  * network address.
  */
 function createUnknownTokens() {
-  const recentlyUnknown = new LRUCache<string, true>({ max: CALLER_CACHE_MAX_ENTRIES, ttl: CALLER_CACHE_MS });
+  const recentlyUnknown = boundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
   /**
    * Keys of tokens that were valid in this process before. Other clients' unknown tokens from the same address never
    * block these tokens.
    */
-  const previouslyValidKeys = new LRUCache<string, true>({ max: CALLER_CACHE_MAX_ENTRIES });
+  const previouslyValidKeys = boundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES);
   const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   return {
     has: (key: string): boolean => recentlyUnknown.has(key),
@@ -233,13 +233,13 @@ function createUnknownTokens() {
 export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
-  const callersByHash = new LRUCache<string, Caller>({ max: CALLER_CACHE_MAX_ENTRIES, ttl: CALLER_CACHE_MS });
+  const callersByHash = boundedCache<string, Caller>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
   const unknownTokens = createUnknownTokens();
   /**
    * Valid run tokens that this process has issued. Maps the credential ID to the token's key in `callersByHash`; the
    * key is empty until the token is first used.
    */
-  const runTokenKeys = new LRUCache<number, string>({ max: CALLER_CACHE_MAX_ENTRIES });
+  const runTokenKeys = boundedCache<number, string>(CALLER_CACHE_MAX_ENTRIES);
   const watchers = new Set<CredentialWatcher>();
   let epoch = 0;
   const forgetCallers = () => {

@@ -2,10 +2,10 @@
  * Checks each operation before it runs: the caller's right, the existence of the app, and the rate limit. The
  * permission table is in rules/access.ts.
  */
-import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import { rows } from "../../data/database.js";
+import { boundedCache } from "../../engine/bounded-cache.js";
 import type { DiskSpace, DiskSpaceLevel } from "../../engine/disk-space.js";
 import type { RateAnswer, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
@@ -155,7 +155,7 @@ export function createGate(options: {
 }): AccessGate {
   const { db, window, limits, diskSpace } = options;
   /** IDs of apps that are known to exist. An entry stays correct, because the service never deletes an app. */
-  const existingApps = new LRUCache<number, true>({ max: EXISTING_APP_CACHE_MAX_ENTRIES, ttl: EXISTING_APP_CACHE_MS });
+  const existingApps = boundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
 
   /**
    * Counts one request in the app's rate window. Visitors can use the whole window. Requests of visitors above their

@@ -1,9 +1,9 @@
 /** Returns the URLs of HTTP triggers to editors, and stores the secrets that some of these URLs contain. */
 import { randomBytes, timingSafeEqual } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager } from "typeorm";
 import type { HttpMethod, Trigger } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
+import { boundedCache } from "../../engine/bounded-cache.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { type Caller, mayEnter } from "../../rules/access.js";
 import type { DataKeys } from "../settings/data-keys.js";
@@ -40,7 +40,7 @@ export type Endpoints = ReturnType<typeof createEndpoints>;
 export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; baseUrl: string }) {
   const { db, dataKeys, baseUrl } = options;
   /** Decrypted secrets, by their encrypted bytes. */
-  const openedSecrets = new LRUCache<string, string>({ max: OPENED_MAX });
+  const openedSecrets = boundedCache<string, string>(OPENED_MAX);
 
   async function openSecret(appId: number, masterId: number, sealedSecret: Buffer): Promise<string | null> {
     const key = `${masterId} ${sealedSecret.toString("base64")}`;

@@ -3,8 +3,8 @@
  * request creates no run.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import type { HttpAuth } from "../../data/action-types.js";
+import { boundedCache } from "../../engine/bounded-cache.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, mayEnter } from "../../rules/access.js";
 import { isSigned, keysOf, type SignedRequest } from "../../rules/http/signatures.js";
@@ -48,7 +48,7 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
    * Secrets of triggers, cached by app and setting. An entry is valid while the version number of the app's secrets
    * stays the same.
    */
-  const keysBySetting = new LRUCache<string, { version: number; keys: string[] }>({ max: KEYS_MAX });
+  const keysBySetting = boundedCache<string, { version: number; keys: string[] }>(KEYS_MAX);
 
   async function keysFor(appId: number, setting: string, version: number): Promise<string[]> {
     const name = `${appId} ${setting}`;

@@ -2,7 +2,7 @@
  * Limits the total size of the scripts that one app's actions and versions use. Each script is checked before a save
  * stores it.
  */
-import { LRUCache } from "lru-cache";
+import { boundedCache } from "../../engine/bounded-cache.js";
 import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type StoredScriptAsset, unresolvedError } from "../../rules/packages.js";
@@ -28,7 +28,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
    * Upper bound of the total size of each app's scripts. While the bound is below the limit, the exact size is not
    * computed.
    */
-  const upperBounds = new LRUCache<number, number>({ max: 10_000, ttl: COUNTED_FOR_MS, noUpdateTTL: true });
+  const upperBounds = boundedCache<number, number>(10_000, { ttl: COUNTED_FOR_MS, noUpdateTTL: true });
   /** Hashes of scripts that a request has counted, and that no action uses yet. */
   const countedBy = new WeakMap<ScriptAuthor, Set<string>>();
 

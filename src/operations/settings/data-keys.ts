@@ -4,9 +4,9 @@
  */
 import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
-import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
+import { boundedCache } from "../../engine/bounded-cache.js";
 import { keyFingerprint, masterKeyFingerprintOf, newDataKey, unwrapDataKey, wrapDataKey } from "../../engine/cipher.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
@@ -23,7 +23,7 @@ export type DataKeys = ReturnType<typeof createDataKeys>;
 
 export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) {
   /** Cached data keys. A committed data key never changes. A rotation only changes the master key that encrypts it. */
-  const cachedKeys = new LRUCache<number, KeyObject>({ max: KNOWN_MAX });
+  const cachedKeys = boundedCache<number, KeyObject>(KNOWN_MAX);
 
   function masterKey(name: string): Buffer {
     const key = ring.find((candidate) => keyFingerprint(candidate) === name);
