@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { createSchema, type Resolvers } from "../src/api/graphql/schema.js";
 import { openapiDocument } from "../src/api/openapi/document.js";
 import { ROUTES } from "../src/api/rest/routes.js";
-import { manifestJsonSchema } from "../src/rules/manifest.js";
+import { createManifestJsonSchema } from "../src/rules/manifest.js";
 import { TRIGGER_TYPES } from "../src/rules/trigger-input.js";
 
 const ROOTS = ["src", "docs", "schema", "examples", "README.md"];
@@ -71,7 +71,7 @@ describe("lists of the kinds of triggers", () => {
 
   it("say it in the manifest's JSON Schema and in the OpenAPI document", async () => {
     const documents = [
-      manifestJsonSchema("https://schemas.example/manifest"),
+      createManifestJsonSchema("https://schemas.example/manifest"),
       await openapiDocument(await createSchema({} as Resolvers), ROUTES, ""),
     ];
     for (const document of documents) {

@@ -8,8 +8,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
 import { readLargeReport } from "../operations/client/large-reports.js";
-import { isVisitor } from "../rules/access.js";
-import { holdsInfinity } from "../rules/described.js";
+import { isPageCaller } from "../rules/access.js";
+import { containsInfinity } from "../rules/described.js";
 import { callWhenResponseEnds } from "./answer-end.js";
 import type { BodyCapacities } from "./body-capacity.js";
 import { parseInParts } from "./json-in-parts.js";
@@ -47,7 +47,7 @@ declare module "fastify" {
 function limitOf({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
   const { isReport, isLargeForAll } = routeOptions.config;
-  const isTrusted = context.caller !== null && !isVisitor(context.caller);
+  const isTrusted = context.caller !== null && !isPageCaller(context.caller);
   return isTrusted || isReport || isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
@@ -156,7 +156,7 @@ function parseBody(body: Buffer, { routeOptions }: FastifyRequest): unknown {
   const text = textOf(body);
   const value = parseText(text);
   // JSON.parse turns 1e400 into Infinity, which would be stored as null.
-  if (MAY_BE_HUGE.test(text) && holdsInfinity(value)) {
+  if (MAY_BE_HUGE.test(text) && containsInfinity(value)) {
     const status = routeOptions.url?.endsWith("/settings") ? "SETTINGS_INVALID" : "REQUEST_INVALID";
     throw new ActionError(status, "the body must not contain a number above 1.8e308");
   }

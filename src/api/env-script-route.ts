@@ -1,7 +1,7 @@
 /** GET /v1/apps/:id/env.js: the runtime's bootstrap script (contract, section 3), its cache headers and which pages can include it. */
 import { createHash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
-import { envScript } from "../rules/env-script.js";
+import { buildEnvScript } from "../rules/env-script.js";
 import type { CallerReader } from "./caller.js";
 import { requireAdmission } from "./gated.js";
 import type { SettingResolver } from "./graphql/setting-resolver.js";
@@ -38,7 +38,7 @@ export function registerEnvScript(app: FastifyInstance, settings: SettingResolve
     const isPublic = context.caller === null && callers.sourceOf(request.headers) === "foreign";
     if (!isPublic) await requireAdmission(request);
     const env = isPublic ? settings.publicEnv(id("appId")) : settings.runtimeEnv(context, id("appId"));
-    const script = envScript(await env);
+    const script = buildEnvScript(await env);
     const etag = etagOf(script);
     reply.headers({ ...(isPublic ? PUBLIC_HEADERS : SCRIPT_HEADERS), ETag: etag });
     return headerNamesEtag(request.headers["if-none-match"], etag) ? reply.code(304).send() : reply.send(script);

@@ -17,8 +17,8 @@ import type {
 } from "../operations/http/http-triggers.js";
 import { allowHeaderOf, type Route, routeFor } from "../operations/http/routes.js";
 import { RoutesChangedError } from "../operations/runs/matching-routes.js";
-import { GUARD_HEADERS } from "../rules/http/answer.js";
-import { DRAFT_SEGMENT, segmentsOf } from "../rules/http/path.js";
+import { SECURITY_HEADERS } from "../rules/http/answer.js";
+import { DRAFT_SEGMENT, splitPath } from "../rules/http/path.js";
 import { HTTP_METHODS } from "../rules/http/where.js";
 import { responseEndSignal } from "./answer-end.js";
 import { readBytes } from "./bodies.js";
@@ -60,7 +60,7 @@ function splitUrl(url: string): { path: string; query: string } {
 /** @throws NOT_FOUND for a path that no trigger can have */
 function addressOf(request: FastifyRequest): Address {
   const appId = toId((request.params as { appId?: string }).appId);
-  const segments = segmentsOf(splitUrl(request.raw.url ?? "").path);
+  const segments = splitPath(splitUrl(request.raw.url ?? "").path);
   if (appId === 0 || !segments) throw new ActionError("NOT_FOUND");
   const isDraft = segments.decoded[0] === DRAFT_SEGMENT;
   const { raw, decoded } = segments;
@@ -148,7 +148,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
 
   /** Finds the trigger, before the body is read. @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN */
   async function findTrigger(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    reply.headers(GUARD_HEADERS);
+    reply.headers(SECURITY_HEADERS);
     const { context } = request;
     context.isAnswered = true;
     const address = addressOf(request);

@@ -1,11 +1,11 @@
 /** GET `/schemas/manifest.json`: the JSON Schema of manifests, for editors and tools, without a credential. */
 import type { FastifyInstance } from "fastify";
-import { manifestJsonSchema } from "../rules/manifest.js";
+import { createManifestJsonSchema } from "../rules/manifest.js";
 
 const SCHEMA_PATH = "/schemas/manifest.json";
 
 export function registerManifestSchema(app: FastifyInstance, baseUrl: string): void {
-  const text = JSON.stringify(manifestJsonSchema(`${baseUrl}${SCHEMA_PATH}`));
+  const text = JSON.stringify(createManifestJsonSchema(`${baseUrl}${SCHEMA_PATH}`));
   app.get(SCHEMA_PATH, async (_request, reply) =>
     reply
       .type("application/schema+json; charset=utf-8")

@@ -7,8 +7,8 @@ import { FILES_PER_UPLOAD } from "../limits.js";
 import { throwDeferred } from "../operations/access/gate.js";
 import type { MediaContents } from "../operations/media/contents.js";
 import type { Upload } from "../operations/media/uploads.js";
-import { folderIdIn, parseContentsForm } from "../rules/media-fields.js";
-import { containsTag, contentDisposition, rangeIn, servingOf } from "../rules/media-serving.js";
+import { parseContentsForm, parseFolderId } from "../rules/media-fields.js";
+import { containsTag, contentDisposition, parseRange, servingHeadersFor } from "../rules/media-serving.js";
 import { asFormRefusal, refuseOtherBytes } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_MS } from "./live/outbox.js";
@@ -47,7 +47,7 @@ async function receiveForm(
   upload: Upload,
   fields: Record<"folderId" | "name", unknown>,
 ): Promise<object[]> {
-  const folder = () => folderIdIn(fields["folderId"] ?? null);
+  const folder = () => parseFolderId(fields["folderId"] ?? null);
   const connectionSignal = whileConnected(request);
   for await (const part of request.parts() as AsyncIterable<FormPart>) {
     refuseOtherBytes(part.fieldname, "the name of a field");
@@ -71,7 +71,7 @@ const CONTENTS_HEADERS = {
 } as const;
 
 function headersOf({ name, contentType, isReadable, isPublic, tag }: MediaContents, isSaved: boolean) {
-  const servingHeaders = servingOf(contentType, isReadable);
+  const servingHeaders = servingHeadersFor(contentType, isReadable);
   return {
     ...CONTENTS_HEADERS,
     "content-type": servingHeaders.contentType,
@@ -92,7 +92,7 @@ async function sendContents(
   const { tag, bytes } = contents;
   if (containsTag(headers["if-none-match"], tag)) return reply.code(304).send();
   const mayBePart = bytes !== null && (headers["if-range"] === undefined || headers["if-range"] === tag);
-  const range = mayBePart ? rangeIn(headers.range, bytes) : null;
+  const range = mayBePart ? parseRange(headers.range, bytes) : null;
   if (range === "none") {
     reply.header("content-range", `bytes */${bytes}`).removeHeader("etag");
     throw new ActionError("RANGE_NOT_SATISFIABLE");

@@ -3,7 +3,7 @@
  * visitors.
  */
 import type { Visitor } from "../operations/access/gate.js";
-import { isVisitor } from "../rules/access.js";
+import { isPageCaller } from "../rules/access.js";
 import { addressBlock } from "../rules/address-block.js";
 
 /** Returns the key of a sender that is identified only by its network address. */
@@ -12,6 +12,6 @@ export const addressSender = (address: string | undefined): string =>
 
 /** Returns the sender. Tokens of visitors are public, so that one visitor can have many: they count by address. */
 export function senderOf({ caller, address }: Pick<Visitor, "caller" | "address">): string {
-  if (caller === null || isVisitor(caller)) return addressSender(address);
+  if (caller === null || isPageCaller(caller)) return addressSender(address);
   return `credential ${caller.credentialId}`;
 }

@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { RequestTracing, TraceSpan } from "../operations/watch/tracing.js";
-import { isVisitor } from "../rules/access.js";
+import { isPageCaller } from "../rules/access.js";
 import { callWhenResponseEnds } from "./answer-end.js";
 import type { RequestContext } from "./context.js";
 
@@ -12,7 +12,7 @@ import type { RequestContext } from "./context.js";
 function parentOf({ headers, context }: FastifyRequest): string | null {
   const { caller } = context;
   const { traceparent } = headers;
-  return typeof traceparent === "string" && caller && !isVisitor(caller) ? traceparent : null;
+  return typeof traceparent === "string" && caller && !isPageCaller(caller) ? traceparent : null;
 }
 
 /** Registers the hooks, if requests are traced. Call it after the hook that creates the context. */

@@ -28,21 +28,21 @@ export interface Caller {
   grantor?: Role | null;
   /** Set for a session of a person's sign-in; `provisional`, with no role, until the person registers a passkey. Absent for tokens. */
   session?: "full" | "provisional";
-  /** ID of the run to which a task token belongs. */
+  /** ID of the run for which the service issued a task token; null for all other kinds of credentials. */
   runId: number | null;
-  /** Number of runs in the chain that led to this task token's run; each run of the chain started the next one. */
+  /** For a task token, the number of runs that started each other before its run: 0 for a run that no run started. 0 for other kinds. */
   runDepth: number;
-  /** ID of the action if a viewer credential belongs to its debug page, which can read the action's script in any state. */
-  debugs: number | null;
-  /** Version of an action, draft or live, that this caller starts (specification, "Which version runs"). */
+  /** For a viewer credential of an action's debug page: ID of the action. The page can read the script of an inactive action too. */
+  debugActionId: number | null;
+  /** Version of actions that this caller starts: the draft (`master`) or the live version (`production`). */
   copy: Copy;
   /** Unix time in milliseconds at which the credential expires; Infinity if it does not expire. */
   expiresAt: number;
-  /** The network address of the request, if there is one. */
+  /** Network address of the client that sent the request; absent for calls that the service makes itself. */
   address?: string;
   /** Hash of the Git commit from which the request deploys. Versions that the request creates store the hash. */
   commit?: string;
-  /** Unknown field of the request's body. The operation reports it after all other faults, by `reportUnknownField`. */
+  /** Error for an unknown field of the request's body. The operation throws it after all other checks (`reportUnknownField`). */
   unknownField?: ActionError;
 }
 
@@ -54,10 +54,10 @@ export type Scope = (typeof SCOPES)[number];
 export type CallerRole = "administrator" | Role | "api" | "task" | "viewer" | "live";
 
 interface Rule {
-  who: readonly CallerRole[];
-  /** API tokens with scopes need one of these. If absent, such tokens are not allowed. */
+  callers: readonly CallerRole[];
+  /** An API token with scopes needs at least one of these scopes. If absent, the operation rejects API tokens with scopes. */
   scopes?: readonly Scope[];
-  rate?: RateClass;
+  rateClass?: RateClass;
 }
 
 const ADMIN_ROLES = ["administrator", "owner", "admin"] as const;
@@ -66,116 +66,116 @@ const OPERATOR_ROLES = ["administrator", "owner", "admin", "editor", "operator"]
 const READER_ROLES = ["administrator", "owner", "admin", "editor", "reader"] as const;
 const MEMBER_ROLES = ["administrator", "owner", "admin", "editor", "operator", "reader"] as const;
 const BACKEND_CALLERS = ["administrator", "owner", "admin", "editor", "api", "task"] as const;
-/** Callers who may read app data, such as back ends of the app. */
+/** Callers that may read all data of the app: people, and the app's own back ends with an API or task token. */
 const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", "api", "task"] as const;
 const RUN_CALLERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
-/** Callers who can read the notifications of their own user. */
+/** Callers that can read notifications. A page gets only the notifications of the app user who is signed in to the page. */
 const NOTIFICATION_READERS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
 /** Credentials that can open an app page. */
 const CLIENT_CALLERS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
 /** Credentials of pages, in which an app user can sign in. */
-const PAGES = ["viewer", "live"] as const;
+const PAGE_CALLERS = ["viewer", "live"] as const;
 
 /** Access table: the callers and token scopes that each operation allows. Every operation has a row. */
 export const ACCESS_TABLE = {
-  readSettings: { who: BACKEND_READERS, scopes: ["settings", "read"] },
-  writeSettings: { who: BACKEND_CALLERS, scopes: ["settings"] },
-  markSettings: { who: AUTHOR_ROLES },
-  readSettingsStatus: { who: BACKEND_CALLERS, scopes: ["settings"] },
-  readSecretBindings: { who: AUTHOR_ROLES },
-  writeSecretBindings: { who: AUTHOR_ROLES, rate: "manage" },
-  testSecretBinding: { who: AUTHOR_ROLES, rate: "manage" },
-  readSettingsUse: { who: AUTHOR_ROLES, rate: "manage" },
-  readRuntimeSettings: { who: [...CLIENT_CALLERS, "reader"] },
-  readTrail: { who: AUTHOR_ROLES },
-  updateApp: { who: AUTHOR_ROLES, scopes: ["manage"] },
-  readOrigins: { who: READER_ROLES, scopes: ["read", "manage"] },
-  writeOrigins: { who: AUTHOR_ROLES, scopes: ["manage"] },
-  administrate: { who: ADMIN_ROLES },
-  ownAccount: { who: MEMBER_ROLES },
-  createOrganization: { who: ["administrator"] },
-  manageAdministrators: { who: ["administrator"] },
-  listOrganizations: { who: MEMBER_ROLES },
-  readOrganization: { who: ADMIN_ROLES },
-  manageOrganization: { who: ADMIN_ROLES },
-  readMembers: { who: AUTHOR_ROLES },
-  manageMembers: { who: ADMIN_ROLES },
-  listApps: { who: [...MEMBER_ROLES, "api", "task", "viewer", "live"], scopes: SCOPES },
-  publishApp: { who: AUTHOR_ROLES, scopes: ["publish"] },
-  manageEditors: { who: AUTHOR_ROLES },
-  manageTokens: { who: AUTHOR_ROLES },
-  appVersions: { who: AUTHOR_ROLES },
-  listActions: { who: MEMBER_ROLES, scopes: ["read", "manage", "publish"], rate: "manage" },
-  getAction: { who: READER_ROLES, scopes: ["read", "manage"], rate: "manage" },
-  followActions: { who: MEMBER_ROLES, scopes: ["read", "manage"] },
-  createAction: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
-  updateAction: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
-  removeAction: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
-  listVersions: { who: READER_ROLES, scopes: ["read", "manage"], rate: "manage" },
-  getVersion: { who: READER_ROLES, scopes: ["read", "manage"], rate: "manage" },
-  restoreVersion: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "publish" },
-  compareVersions: { who: READER_ROLES, scopes: ["read", "manage"], rate: "manage" },
-  exportActions: { who: READER_ROLES, scopes: ["read", "manage"], rate: "manage" },
-  importActions: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
-  readManifest: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
-  writeManifest: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
-  readStages: { who: AUTHOR_ROLES, scopes: ["manage"] },
-  writeStages: { who: AUTHOR_ROLES, rate: "manage" },
-  promote: { who: AUTHOR_ROLES, rate: "manage" },
-  readGit: { who: AUTHOR_ROLES },
-  writeGit: { who: AUTHOR_ROLES, rate: "manage" },
-  pullGit: { who: AUTHOR_ROLES, rate: "publish" },
-  publishAction: { who: AUTHOR_ROLES, scopes: ["publish"], rate: "publish" },
-  unpublishAction: { who: AUTHOR_ROLES, scopes: ["publish"], rate: "publish" },
-  runAction: { who: RUN_CALLERS, scopes: ["run"], rate: "run" },
-  // This applies only to requests that name the version: `runAction` runs the version that belongs to the credential.
-  runDraft: { who: OPERATOR_ROLES, scopes: ["manage"], rate: "run" },
-  runLive: { who: [...OPERATOR_ROLES, "api"], scopes: ["run"], rate: "run" },
-  listRuns: { who: [...MEMBER_ROLES, "api"], scopes: ["read"] },
-  replayRun: { who: OPERATOR_ROLES, rate: "run" },
-  readPresets: { who: MEMBER_ROLES, scopes: ["read", "manage"] },
-  writePresets: { who: AUTHOR_ROLES, scopes: ["manage"] },
-  checkCode: { who: AUTHOR_ROLES, scopes: ["manage"] },
-  readDeclarations: { who: READER_ROLES, scopes: ["read", "manage"] },
-  addLogEvent: { who: BACKEND_CALLERS, scopes: ["data"] },
-  backtestTrigger: { who: AUTHOR_ROLES, scopes: ["manage"] },
-  previewSchedule: { who: MEMBER_ROLES, scopes: ["read", "manage"] },
-  readLogs: { who: [...MEMBER_ROLES, "api"], scopes: ["read"] },
-  previewApp: { who: AUTHOR_ROLES },
-  recordAnalytics: { who: CLIENT_CALLERS },
-  clientTriggers: { who: CLIENT_CALLERS },
-  compileAction: { who: CLIENT_CALLERS },
-  reportClientRun: { who: CLIENT_CALLERS },
-  cancelRun: { who: RUN_CALLERS, scopes: ["run"] },
-  cancelBacklog: { who: OPERATOR_ROLES },
-  pauseSchedules: { who: OPERATOR_ROLES, scopes: ["manage"], rate: "manage" },
-  readDataSources: { who: BACKEND_READERS, scopes: ["read", "data", "manage"] },
-  writeDataSources: { who: BACKEND_CALLERS, scopes: ["manage"] },
-  removeDataSources: { who: BACKEND_CALLERS, scopes: ["manage"] },
-  // Other callers, with or without a credential, are subject to the access rules of the data source.
-  readEntries: { who: BACKEND_READERS, scopes: ["read", "data"] },
-  writeEntries: { who: BACKEND_CALLERS, scopes: ["data"] },
-  removeEntries: { who: BACKEND_CALLERS, scopes: ["data"] },
-  signInAppUser: { who: PAGES },
-  verifyAppUser: { who: PAGES },
-  readSession: { who: CLIENT_CALLERS },
-  // Other callers, with or without a credential, are subject to the media access rules of the app.
-  readMedia: { who: BACKEND_READERS, scopes: ["read", "data"] },
-  writeMedia: { who: BACKEND_CALLERS, scopes: ["data"] },
-  removeMedia: { who: BACKEND_CALLERS, scopes: ["data"] },
-  useAi: { who: ["task"] },
-  sendMessage: { who: BACKEND_CALLERS, scopes: ["data"], rate: "communicate" },
+  readSettings: { callers: BACKEND_READERS, scopes: ["settings", "read"] },
+  writeSettings: { callers: BACKEND_CALLERS, scopes: ["settings"] },
+  markSettings: { callers: AUTHOR_ROLES },
+  readSettingsStatus: { callers: BACKEND_CALLERS, scopes: ["settings"] },
+  readSecretBindings: { callers: AUTHOR_ROLES },
+  writeSecretBindings: { callers: AUTHOR_ROLES, rateClass: "manage" },
+  testSecretBinding: { callers: AUTHOR_ROLES, rateClass: "manage" },
+  readSettingsUse: { callers: AUTHOR_ROLES, rateClass: "manage" },
+  readRuntimeSettings: { callers: [...CLIENT_CALLERS, "reader"] },
+  readAuditTrail: { callers: AUTHOR_ROLES },
+  updateApp: { callers: AUTHOR_ROLES, scopes: ["manage"] },
+  readOrigins: { callers: READER_ROLES, scopes: ["read", "manage"] },
+  writeOrigins: { callers: AUTHOR_ROLES, scopes: ["manage"] },
+  administrate: { callers: ADMIN_ROLES },
+  manageOwnAccount: { callers: MEMBER_ROLES },
+  createOrganization: { callers: ["administrator"] },
+  manageAdministrators: { callers: ["administrator"] },
+  listOrganizations: { callers: MEMBER_ROLES },
+  readOrganization: { callers: ADMIN_ROLES },
+  manageOrganization: { callers: ADMIN_ROLES },
+  readMembers: { callers: AUTHOR_ROLES },
+  manageMembers: { callers: ADMIN_ROLES },
+  listApps: { callers: [...MEMBER_ROLES, "api", "task", "viewer", "live"], scopes: SCOPES },
+  publishApp: { callers: AUTHOR_ROLES, scopes: ["publish"] },
+  manageEditors: { callers: AUTHOR_ROLES },
+  manageTokens: { callers: AUTHOR_ROLES },
+  appVersions: { callers: AUTHOR_ROLES },
+  listActions: { callers: MEMBER_ROLES, scopes: ["read", "manage", "publish"], rateClass: "manage" },
+  getAction: { callers: READER_ROLES, scopes: ["read", "manage"], rateClass: "manage" },
+  followActions: { callers: MEMBER_ROLES, scopes: ["read", "manage"] },
+  createAction: { callers: AUTHOR_ROLES, scopes: ["manage"], rateClass: "manage" },
+  updateAction: { callers: AUTHOR_ROLES, scopes: ["manage"], rateClass: "manage" },
+  removeAction: { callers: AUTHOR_ROLES, scopes: ["manage"], rateClass: "manage" },
+  listVersions: { callers: READER_ROLES, scopes: ["read", "manage"], rateClass: "manage" },
+  getVersion: { callers: READER_ROLES, scopes: ["read", "manage"], rateClass: "manage" },
+  restoreVersion: { callers: AUTHOR_ROLES, scopes: ["manage"], rateClass: "publish" },
+  compareVersions: { callers: READER_ROLES, scopes: ["read", "manage"], rateClass: "manage" },
+  exportActions: { callers: READER_ROLES, scopes: ["read", "manage"], rateClass: "manage" },
+  importActions: { callers: AUTHOR_ROLES, scopes: ["manage"], rateClass: "manage" },
+  readManifest: { callers: AUTHOR_ROLES, scopes: ["manage"], rateClass: "manage" },
+  writeManifest: { callers: AUTHOR_ROLES, scopes: ["manage"], rateClass: "manage" },
+  readStages: { callers: AUTHOR_ROLES, scopes: ["manage"] },
+  writeStages: { callers: AUTHOR_ROLES, rateClass: "manage" },
+  promote: { callers: AUTHOR_ROLES, rateClass: "manage" },
+  readGit: { callers: AUTHOR_ROLES },
+  writeGit: { callers: AUTHOR_ROLES, rateClass: "manage" },
+  pullGit: { callers: AUTHOR_ROLES, rateClass: "publish" },
+  publishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
+  unpublishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
+  runAction: { callers: RUN_CALLERS, scopes: ["run"], rateClass: "run" },
+  // `runDraft` and `runLive` are checked only if the request names the version; `runAction` runs the credential's version.
+  runDraft: { callers: OPERATOR_ROLES, scopes: ["manage"], rateClass: "run" },
+  runLive: { callers: [...OPERATOR_ROLES, "api"], scopes: ["run"], rateClass: "run" },
+  listRuns: { callers: [...MEMBER_ROLES, "api"], scopes: ["read"] },
+  replayRun: { callers: OPERATOR_ROLES, rateClass: "run" },
+  readPresets: { callers: MEMBER_ROLES, scopes: ["read", "manage"] },
+  writePresets: { callers: AUTHOR_ROLES, scopes: ["manage"] },
+  checkCode: { callers: AUTHOR_ROLES, scopes: ["manage"] },
+  readDeclarations: { callers: READER_ROLES, scopes: ["read", "manage"] },
+  addLogEvent: { callers: BACKEND_CALLERS, scopes: ["data"] },
+  backtestTrigger: { callers: AUTHOR_ROLES, scopes: ["manage"] },
+  previewSchedule: { callers: MEMBER_ROLES, scopes: ["read", "manage"] },
+  readLogs: { callers: [...MEMBER_ROLES, "api"], scopes: ["read"] },
+  previewApp: { callers: AUTHOR_ROLES },
+  recordAnalytics: { callers: CLIENT_CALLERS },
+  clientTriggers: { callers: CLIENT_CALLERS },
+  compileAction: { callers: CLIENT_CALLERS },
+  reportClientRun: { callers: CLIENT_CALLERS },
+  cancelRun: { callers: RUN_CALLERS, scopes: ["run"] },
+  cancelBacklog: { callers: OPERATOR_ROLES },
+  pauseSchedules: { callers: OPERATOR_ROLES, scopes: ["manage"], rateClass: "manage" },
+  readDataSources: { callers: BACKEND_READERS, scopes: ["read", "data", "manage"] },
+  writeDataSources: { callers: BACKEND_CALLERS, scopes: ["manage"] },
+  removeDataSources: { callers: BACKEND_CALLERS, scopes: ["manage"] },
+  // All other callers of entry operations, even without a credential, need an access rule of the data source that allows the operation.
+  readEntries: { callers: BACKEND_READERS, scopes: ["read", "data"] },
+  writeEntries: { callers: BACKEND_CALLERS, scopes: ["data"] },
+  removeEntries: { callers: BACKEND_CALLERS, scopes: ["data"] },
+  signInAppUser: { callers: PAGE_CALLERS },
+  verifyAppUser: { callers: PAGE_CALLERS },
+  readSession: { callers: CLIENT_CALLERS },
+  // All other callers of media operations, even without a credential, need a media access rule of the app that allows the operation.
+  readMedia: { callers: BACKEND_READERS, scopes: ["read", "data"] },
+  writeMedia: { callers: BACKEND_CALLERS, scopes: ["data"] },
+  removeMedia: { callers: BACKEND_CALLERS, scopes: ["data"] },
+  useAi: { callers: ["task"] },
+  sendMessage: { callers: BACKEND_CALLERS, scopes: ["data"], rateClass: "communicate" },
   // Messages contain sign-in codes of app users, so readers cannot see them.
-  readMessages: { who: BACKEND_CALLERS, scopes: ["data"] },
-  decideMessage: { who: AUTHOR_ROLES },
-  readAlerts: { who: AUTHOR_ROLES, scopes: ["manage"] },
-  manageAlerts: { who: AUTHOR_ROLES, scopes: ["manage"] },
-  removeAlerts: { who: AUTHOR_ROLES, scopes: ["manage"] },
-  manageNotifications: { who: BACKEND_CALLERS, scopes: ["data"] },
-  readNotifications: { who: NOTIFICATION_READERS, scopes: ["data"] },
-  markNotifications: { who: NOTIFICATION_READERS, scopes: ["data"] },
-  pushDevices: { who: NOTIFICATION_READERS, scopes: ["data"] },
-  addPushDevice: { who: NOTIFICATION_READERS, scopes: ["data"] },
+  readMessages: { callers: BACKEND_CALLERS, scopes: ["data"] },
+  decideMessage: { callers: AUTHOR_ROLES },
+  readAlerts: { callers: AUTHOR_ROLES, scopes: ["manage"] },
+  manageAlerts: { callers: AUTHOR_ROLES, scopes: ["manage"] },
+  removeAlerts: { callers: AUTHOR_ROLES, scopes: ["manage"] },
+  manageNotifications: { callers: BACKEND_CALLERS, scopes: ["data"] },
+  readNotifications: { callers: NOTIFICATION_READERS, scopes: ["data"] },
+  markNotifications: { callers: NOTIFICATION_READERS, scopes: ["data"] },
+  pushDevices: { callers: NOTIFICATION_READERS, scopes: ["data"] },
+  addPushDevice: { callers: NOTIFICATION_READERS, scopes: ["data"] },
 } as const satisfies Record<string, Rule>;
 
 export type Operation = keyof typeof ACCESS_TABLE;
@@ -195,12 +195,12 @@ export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> =
   writeSecretBindings: "rows",
   testSecretBinding: "rows",
   readRuntimeSettings: "nothing",
-  readTrail: "nothing",
+  readAuditTrail: "nothing",
   updateApp: "rows",
   readOrigins: "nothing",
   writeOrigins: "nothing",
   administrate: "rows",
-  ownAccount: "nothing",
+  manageOwnAccount: "nothing",
   createOrganization: "rows",
   manageAdministrators: "nothing",
   listOrganizations: "nothing",
@@ -282,21 +282,21 @@ export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> =
   addPushDevice: "rows",
 };
 
-/** Returns the length of the rate limit's window for a class, in milliseconds. */
+/** Returns the time in milliseconds after which the rate limit of this class starts to count from zero. */
 export const rateWindowOf = (rateClass: RateClass): number =>
   rateClass === "communicate" ? COMMUNICATE_WINDOW_MS : RATE_WINDOW_MS;
 
 export function rateClassOf(operation: Operation): RateClass | undefined {
-  return (ACCESS_TABLE[operation] as Rule).rate;
+  return (ACCESS_TABLE[operation] as Rule).rateClass;
 }
 
 /** True for a session of a person, whatever the person's roles are. */
 export const isPersonCaller = ({ kind }: Pick<Caller, "kind">): boolean => kind === "editor" || kind === "admin";
 
-/** True for the credential of an app user's page. */
-export const isVisitor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";
+/** True for the credential of an app's page, live or viewer, on which an app user can sign in. */
+export const isPageCaller = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";
 
-/** Returns the role of the caller on an app, as in the access table; null if the caller has none. */
+/** Returns the caller's role on an app, as the access table names it; null if the caller has no role on the app. */
 export function callerRoleIn(caller: Caller, appId: number): CallerRole | null {
   switch (caller.kind) {
     case "admin":
@@ -308,19 +308,19 @@ export function callerRoleIn(caller: Caller, appId: number): CallerRole | null {
   }
 }
 
-/** True if the access table allows the operation for this role, and for the scopes of an API token. */
+/** True if the access table allows the operation for this role. `scopes` are those of an API token; null checks only the role. */
 export function allowsOperation(
   operation: Operation,
   callerRole: CallerRole,
   scopes: readonly Scope[] | null = null,
 ): boolean {
-  const { who, scopes: permitted = [] }: Rule = ACCESS_TABLE[operation];
+  const { callers: who, scopes: permitted = [] }: Rule = ACCESS_TABLE[operation];
   if (callerRole === "api" && scopes !== null) return permitted.some((scope) => scopes.includes(scope));
   return who.includes(callerRole);
 }
 
 /** True if the caller may perform the operation on the app. For administrators it is also true if the app does not exist. */
-export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
+export function mayPerformOnApp(caller: Caller, operation: Operation, appId: number): boolean {
   const standing = callerRoleIn(caller, appId);
   if (standing === null || !allowsOperation(operation, standing, caller.scopes)) return false;
   return caller.grantor === undefined || (caller.grantor !== null && allowsOperation(operation, caller.grantor));
@@ -330,13 +330,13 @@ export function mayEnter(caller: Caller, operation: Operation, appId: number): b
  * True if the caller may perform the operation in the organization. For administrators it is also true if the
  * organization does not exist.
  */
-export function mayEnterOrganization(caller: Caller, operation: Operation, organizationId: number): boolean {
+export function mayPerformOnOrganization(caller: Caller, operation: Operation, organizationId: number): boolean {
   const standing = caller.kind === "admin" ? "administrator" : caller.organizations.get(organizationId);
   return standing !== undefined && allowsOperation(operation, standing);
 }
 
 /** True if the caller may perform an operation that belongs to no app and no organization. A person needs no role for it. */
-export function mayEnterService({ kind, scopes }: Caller, operation: Operation): boolean {
+export function mayPerformOnService({ kind, scopes }: Caller, operation: Operation): boolean {
   if (kind === "admin") return allowsOperation(operation, "administrator");
   return kind === "editor"
     ? ROLES.some((role) => allowsOperation(operation, role))

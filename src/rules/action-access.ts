@@ -4,7 +4,7 @@
  */
 import type { ActionAccess } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
-import { allowsUser, checkTests, type UserData } from "./caller-rules.js";
+import { allowsUser, checkColumnConditions, type UserData } from "./caller-rules.js";
 import { describeValue, isObject } from "./described.js";
 
 /** Access of an action whose author has set none (contract, section 7). */
@@ -22,7 +22,7 @@ export function accessFault(value: unknown): string | null {
     return `access must be ${expected} (got ${describeValue(value)})`;
   }
   try {
-    checkTests(value["user"], "access.user");
+    checkColumnConditions(value["user"], "access.user");
   } catch (error) {
     return (error as ActionError).message;
   }
@@ -31,19 +31,19 @@ export function accessFault(value: unknown): string | null {
 }
 
 /** Returns the stored form of a value that `accessFault` accepts. The default replaces null. */
-export const storedAccess = (value: unknown): ActionAccess => (value ?? DEFAULT_ACCESS) as ActionAccess;
+export const toStoredAccess = (value: unknown): ActionAccess => (value ?? DEFAULT_ACCESS) as ActionAccess;
 
 /**
  * True if a page with a token of this kind may run the action on demand.
- * @param userOf reads the app user who is signed in to the page; called only if the access depends on it
+ * @param readUser reads the app user who is signed in to the page; called only if the access depends on it
  */
-export async function admitsVisitor(
+export async function mayPageRunAction(
   access: ActionAccess,
   kind: "viewer" | "live",
-  userOf: () => Promise<UserData | null>,
+  readUser: () => Promise<UserData | null>,
 ): Promise<boolean> {
   if (access === "everyone") return true;
   if (access === "editors") return kind === "viewer";
-  const user = await userOf();
+  const user = await readUser();
   return allowsUser(access === "signedIn" ? "loggedIn" : access, user);
 }

@@ -26,7 +26,7 @@ export interface ScriptChange {
 }
 
 export interface ActionDiff {
-  /** Fields that differ, without `code`, in the order of the specification. */
+  /** Fields of the action that differ, in the order of the specification; `code` has its own diff below. */
   changes: FieldChange[];
   /** Unified diff with three lines of context; null if the code is the same. */
   code: string | null;
@@ -54,14 +54,14 @@ const FIELDS = [
 const CONTEXT_LINES = 3;
 
 /**
- * Maximum number of different lines for which the shortest diff is computed, because the time grows with the square of
- * the number. With more, the diff replaces the whole text.
+ * Maximum number of differing lines for which the shortest diff is computed, because its time grows with the square of
+ * this number. With more differing lines, the diff removes the whole old text and adds the whole new text.
  */
 const MAX_DISTANCE_LINES = 500;
 
 const NO_NEWLINE = "\\ No newline at end of file";
 
-function markLines(sign: "-" | "+", text: string): string[] {
+function prefixLines(sign: "-" | "+", text: string): string[] {
   if (text === "") return [];
   const lines = text.split("\n");
   const endsWithNewline = lines.at(-1) === "";
@@ -69,13 +69,13 @@ function markLines(sign: "-" | "+", text: string): string[] {
   return [...lines.map((line) => sign + line), ...(endsWithNewline ? [] : [NO_NEWLINE])];
 }
 
-function wholeHunk(before: string, after: string): StructuredPatchHunk {
+function createWholeTextHunk(before: string, after: string): StructuredPatchHunk {
   const count = (lines: string[]) => lines.filter((line) => line !== NO_NEWLINE).length;
-  const [removed, added] = [markLines("-", before), markLines("+", after)];
+  const [removed, added] = [prefixLines("-", before), prefixLines("+", after)];
   return { oldStart: 1, oldLines: count(removed), newStart: 1, newLines: count(added), lines: [...removed, ...added] };
 }
 
-/** Returns a unified diff that `patch` applies; null if the texts are the same. */
+/** Returns a unified diff, as the program `patch` reads it; null if the texts are the same. */
 export function unifiedDiff(before: string, after: string, labels: { before: string; after: string }): string | null {
   if (before === after) return null;
   const options = { context: CONTEXT_LINES, maxEditLength: MAX_DISTANCE_LINES };
@@ -84,7 +84,7 @@ export function unifiedDiff(before: string, after: string, labels: { before: str
     newFileName: labels.after,
     oldHeader: undefined,
     newHeader: undefined,
-    hunks: [wholeHunk(before, after)],
+    hunks: [createWholeTextHunk(before, after)],
   };
   return formatPatch(patch, FILE_HEADERS_ONLY);
 }
@@ -96,7 +96,10 @@ export interface DiffedActions {
   labels: { before: string; after: string };
 }
 
-/** Returns the differences from `before` to `after`. It takes one argument, because threads call functions with one. */
+/**
+ * Returns the differences from `before` to `after`. All input is in one object, because a function that runs in a
+ * worker thread gets one argument.
+ */
 export function diffActions({ before, after, labels }: DiffedActions): ActionDiff {
   const changedFields = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
   return {
@@ -105,7 +108,7 @@ export function diffActions({ before, after, labels }: DiffedActions): ActionDif
   };
 }
 
-/** Returns the scripts that differ, by name. Empty if no script differs or if only their order does. */
+/** Returns the package scripts that differ between the two versions, sorted by name. A different order is no difference. */
 export function changedScripts(changes: readonly FieldChange[]): ScriptChange[] {
   const change = changes.find(({ field }) => field === "assets");
   const [before, after] = [change?.before, change?.after].map(

@@ -1,11 +1,11 @@
-/** Validates the fields of an action. Each function belongs to one error status and returns its message, or null if valid. */
+/** Validates the fields of an action. Each function checks for one error status, and returns the error message or null. */
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
 import { countCharacters, describeValue, unstorableCharacterIndex } from "./described.js";
 import { frequencyFault, timezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 
 /**
- * Returns the reason why the code is invalid, or null. `dependencies` is null if they are not known (rules/code.ts,
+ * Returns the reason why the code is invalid, or null if it is valid. `dependencies` is null if they are not known (rules/code.ts,
  * `codeFault`).
  */
 export type CodeCheck = (code: string, dependencies: readonly string[] | null) => string | null;
@@ -14,26 +14,26 @@ export const DEPENDENCIES_MAX = 100;
 const DEPENDENCY_MAX_CHARACTERS = 2048;
 
 /** Returns an error message if the name is missing or null. */
-export function nameMissing(name: unknown): string | null {
+export function missingNameFault(name: unknown): string | null {
   return name === undefined || name === null ? `name is required (got ${describeValue(name)})` : null;
 }
 
-export function nameEmpty(name: unknown): string | null {
+export function emptyNameFault(name: unknown): string | null {
   return name === "" ? "name must not be empty" : null;
 }
 
-export function nameTooLong(name: unknown): string | null {
+export function longNameFault(name: unknown): string | null {
   const length = typeof name === "string" ? countCharacters(name) : 0;
   if (length <= ACTION_NAME_MAX_CHARACTERS) return null;
   return `name must be at most ${ACTION_NAME_MAX_CHARACTERS} characters (got ${length})`;
 }
 
 /**
- * Returns an error message if the name has other characters. A value that is not a string gets the same status, because
+ * Returns an error message if the name has a character that is not allowed. A value that is not a string gets the same status, because
  * the specification has no status for it.
  */
 export function nameFault(name: unknown): string | null {
-  if (nameMissing(name) !== null || name === "") return null;
+  if (missingNameFault(name) !== null || name === "") return null;
   if (typeof name === "string" && /^[A-Za-z0-9_-]+$/.test(name)) return null;
   return `name must be a string of letters, numbers, dashes and underscores (got ${describeValue(name)})`;
 }
@@ -46,27 +46,27 @@ export function descriptionFault(description: unknown): string | null {
   return at < 0 ? null : `description must be plain text; the character at position ${at + 1} cannot be stored`;
 }
 
-export function descriptionTooLong(description: unknown): string | null {
+export function longDescriptionFault(description: unknown): string | null {
   const length = typeof description === "string" ? countCharacters(description) : 0;
   if (length <= ACTION_DESCRIPTION_MAX_CHARACTERS) return null;
   return `description must be at most ${ACTION_DESCRIPTION_MAX_CHARACTERS} characters (got ${length})`;
 }
 
 /** Returns an error message if the code is missing or null. */
-export function codeMissing(code: unknown): string | null {
+export function missingCodeFault(code: unknown): string | null {
   return code === undefined || code === null ? `code is required (got ${describeValue(code)})` : null;
 }
 
-export function codeEmpty(code: unknown): string | null {
+export function emptyCodeFault(code: unknown): string | null {
   return typeof code === "string" && code.trim() === "" ? "code must not be empty" : null;
 }
 
 /**
- * Returns an error message if the code is invalid. A value that is not a string gets the same status, because the
+ * Returns an error message if `checkCode` rejects the code. A value that is not a string gets the same status, because the
  * specification has no status for it. Entries of `dependencies` that are not strings are ignored.
  */
-export function codeInvalid(code: unknown, dependencies: unknown, checkCode: CodeCheck): string | null {
-  if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
+export function invalidCodeFault(code: unknown, dependencies: unknown, checkCode: CodeCheck): string | null {
+  if (missingCodeFault(code) !== null || emptyCodeFault(code) !== null) return null;
   if (typeof code !== "string") return `code must be a string of JavaScript (got ${describeValue(code)})`;
   const listedNames = Array.isArray(dependencies) ? dependencies.filter((name) => typeof name === "string") : [];
   return checkCode(code, listedNames);
@@ -81,17 +81,17 @@ export function environmentFault(environment: unknown): string | null {
   return `environment must be one of ${ENVIRONMENTS.join(", ")} (got ${describeValue(environment)})`;
 }
 
-export function frequencyInvalid(frequency: unknown): string | null {
+export function invalidFrequencyFault(frequency: unknown): string | null {
   const fault = frequency === null ? null : frequencyFault(frequency);
   return fault?.status === "FREQUENCY_INVALID" ? fault.message : null;
 }
 
-export function frequencyTooFrequent(frequency: unknown): string | null {
+export function highFrequencyFault(frequency: unknown): string | null {
   const fault = frequency === null ? null : frequencyFault(frequency);
   return fault?.status === "FREQUENCY_TOO_FREQUENT" ? fault.message : null;
 }
 
-export function timezoneInvalid(timezone: unknown): string | null {
+export function invalidTimezoneFault(timezone: unknown): string | null {
   return timezone === null ? null : (timezoneFault(timezone)?.message ?? null);
 }
 

@@ -7,13 +7,13 @@ import { ValidateBy, type ValidationError, validateSync } from "class-validator"
 import type { ActionAccess, ActionSource, Environment, RunLimits, Trigger } from "../data/action-types.js";
 import { ActionError, STATUS, type Status } from "../errors.js";
 import { SERVER_TIMEOUT_MS } from "../limits.js";
-import { accessFault, DEFAULT_ACCESS, storedAccess } from "./action-access.js";
+import { accessFault, DEFAULT_ACCESS, toStoredAccess } from "./action-access.js";
 import * as fields from "./action-fields.js";
-import { SOURCE_SHAPE, sourceFault, storedSource } from "./action-source.js";
+import { SOURCE_SHAPE, sourceFault, toStoredSource } from "./action-source.js";
 import { codeFault } from "./code.js";
 import { isObject } from "./described.js";
 import { refuseField } from "./fields.js";
-import { integrationOriginsFault, storedIntegrationOrigins } from "./integration-origins.js";
+import { integrationOriginsFault, toStoredOrigins } from "./integration-origins.js";
 import {
   CONCURRENCY_SHAPE,
   concurrencyFault,
@@ -57,8 +57,8 @@ export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null, j
 
 type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
-/** Returns the limits that are set. An action without limits has none of these fields, as the specification requires. */
-export function presentLimits(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
+/** Returns only the run limits that are not null: an action without a limit must not have the field (specification). */
+export function omitNullLimits(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {
     ...(concurrency && { concurrency }),
@@ -68,10 +68,10 @@ export function presentLimits(limits: NullableLimits): Pick<ActionInput, keyof N
   };
 }
 
-/** Returns an object with the source; an empty object if the action has no source. */
-export const presentSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
+/** Returns `{ source }`; an empty object if the action has no source, so that the field `source` is absent. */
+export const omitNullSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
 
-/** Returns an error message with the field, the expected and the received value; null if the field is valid. */
+/** Checks a field. Returns an error message with its name, the expected and the received value; null if it is valid. */
 type FindFault = (value: unknown, body: ActionBody) => string | null;
 
 interface RuleContext {
@@ -97,27 +97,31 @@ function Rule(status: Status, fault: FindFault): PropertyDecorator {
   );
 }
 
-/** Options of the validation: the check of the code, the operator's time limit, and if private networks are allowed. */
+/** Options of the validation: a function that checks code, the operator's time limit for runs, and if private networks are allowed. */
 export interface CheckOptions {
-  judge?: fields.CodeCheck;
+  checkCode?: fields.CodeCheck;
   serverTimeoutMs?: number;
   allowPrivateNetwork?: boolean;
 }
 
 /** Action that class-validator checks: a new action, or an action after an update. Initial values are the defaults. */
 class ActionBody {
-  readonly #judge: fields.CodeCheck;
+  readonly #checkCode: fields.CodeCheck;
   readonly #serverTimeoutMs: number;
   readonly #allowPrivateNetwork: boolean;
 
-  constructor({ judge = codeFault, serverTimeoutMs = SERVER_TIMEOUT_MS, allowPrivateNetwork = false }: CheckOptions) {
-    this.#judge = judge;
+  constructor({
+    checkCode = codeFault,
+    serverTimeoutMs = SERVER_TIMEOUT_MS,
+    allowPrivateNetwork = false,
+  }: CheckOptions) {
+    this.#checkCode = checkCode;
     this.#serverTimeoutMs = serverTimeoutMs;
     this.#allowPrivateNetwork = allowPrivateNetwork;
   }
 
-  get judge(): fields.CodeCheck {
-    return this.#judge;
+  get checkCode(): fields.CodeCheck {
+    return this.#checkCode;
   }
 
   get serverTimeoutMs(): number {
@@ -128,19 +132,19 @@ class ActionBody {
     return this.#allowPrivateNetwork;
   }
 
-  @Rule("NAME_REQUIRED", fields.nameMissing)
-  @Rule("NAME_EMPTY", fields.nameEmpty)
-  @Rule("NAME_TOO_LONG", fields.nameTooLong)
+  @Rule("NAME_REQUIRED", fields.missingNameFault)
+  @Rule("NAME_EMPTY", fields.emptyNameFault)
+  @Rule("NAME_TOO_LONG", fields.longNameFault)
   @Rule("NAME_INVALID_CHARS", fields.nameFault)
   name: unknown = undefined;
 
   @Rule("DESCRIPTION_INVALID", fields.descriptionFault)
-  @Rule("DESCRIPTION_TOO_LONG", fields.descriptionTooLong)
+  @Rule("DESCRIPTION_TOO_LONG", fields.longDescriptionFault)
   description: unknown = null;
 
-  @Rule("CODE_REQUIRED", fields.codeMissing)
-  @Rule("CODE_EMPTY", fields.codeEmpty)
-  @Rule("CODE_VALIDATION_FAILED", (code, body) => fields.codeInvalid(code, body.dependencies, body.judge))
+  @Rule("CODE_REQUIRED", fields.missingCodeFault)
+  @Rule("CODE_EMPTY", fields.emptyCodeFault)
+  @Rule("CODE_VALIDATION_FAILED", (code, body) => fields.invalidCodeFault(code, body.dependencies, body.checkCode))
   code: unknown = undefined;
 
   @Rule("REQUEST_INVALID", fields.activeFault)
@@ -149,11 +153,11 @@ class ActionBody {
   @Rule("ENVIRONMENT_INVALID", fields.environmentFault)
   environment: unknown = "server";
 
-  @Rule("FREQUENCY_INVALID", fields.frequencyInvalid)
-  @Rule("FREQUENCY_TOO_FREQUENT", fields.frequencyTooFrequent)
+  @Rule("FREQUENCY_INVALID", fields.invalidFrequencyFault)
+  @Rule("FREQUENCY_TOO_FREQUENT", fields.highFrequencyFault)
   frequency: unknown = null;
 
-  @Rule("TIMEZONE_INVALID", fields.timezoneInvalid)
+  @Rule("TIMEZONE_INVALID", fields.invalidTimezoneFault)
   timezone: unknown = null;
 
   @Rule("TRIGGERS_INVALID", triggersFault)
@@ -209,25 +213,25 @@ const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone
 
 /**
  * Validates a new action. Read-only properties are ignored, so that clients can send an action back as they read it.
- * @param measure options of the validation. The service passes a `judge` with the result of a worker thread, because
+ * @param checkOptions options of the validation. The service passes a `checkCode` with the result of a worker thread, because
  *   parsing a megabyte of code takes long.
  * @throws ActionError with a status of the validation table; REQUEST_INVALID if the data is not an object, or if the
  *   table has no status for the fault
  */
-export function parseCreate(data: unknown, measure: CheckOptions = {}): ActionInput {
-  return checkBody(overlayBody(new ActionBody(measure), data));
+export function parseCreate(data: unknown, checkOptions: CheckOptions = {}): ActionInput {
+  return checkBody(applyRequestData(new ActionBody(checkOptions), data));
 }
 
 /**
  * Returns the action after an update. Omitted properties stay unchanged; null or "" clears `description`. Validates the
- * whole action, because a new environment, code or list of dependencies must fit the other fields.
+ * whole action, because a new environment, code or list of dependencies must be consistent with the unchanged fields.
  * @throws ActionError as {@link parseCreate}
  */
-export function parseUpdate(data: unknown, current: ActionInput, measure: CheckOptions = {}): ActionInput {
-  return checkBody(overlayBody(overlayBody(new ActionBody(measure), current), data));
+export function parseUpdate(data: unknown, current: ActionInput, checkOptions: CheckOptions = {}): ActionInput {
+  return checkBody(applyRequestData(applyRequestData(new ActionBody(checkOptions), current), data));
 }
 
-function overlayBody(body: ActionBody, data: unknown): ActionBody {
+function applyRequestData(body: ActionBody, data: unknown): ActionBody {
   // A request without a body counts as an empty object, so that the error names the missing field.
   if (data === undefined) return body;
   if (!isObject(data)) {
@@ -253,10 +257,10 @@ function checkBody(body: ActionBody): ActionInput {
     dependencies: [...(body.dependencies as string[])],
     frequency: body.frequency as string | null,
     timezone: body.timezone as string | null,
-    integrationOrigins: storedIntegrationOrigins(body.integrationOrigins),
-    access: storedAccess(body.access),
-    ...presentSource(storedSource(body.source)),
-    ...presentLimits({
+    integrationOrigins: toStoredOrigins(body.integrationOrigins),
+    access: toStoredAccess(body.access),
+    ...omitNullSource(toStoredSource(body.source)),
+    ...omitNullLimits({
       concurrency: storedConcurrency(body.concurrency),
       debounce: storedDebounce(body.debounce),
       timeoutMs: body.timeoutMs as number | null,

@@ -5,7 +5,7 @@ import { flatShape, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];
 export const SOURCE_FILES_MAX = 200;
-/** Maximum size of all paths and files together. An action with its source must fit into one request. */
+/** Maximum size of all paths and files of an action together, because one request must be able to send the action. */
 export const SOURCE_MAX_BYTES = 900 * 1024;
 const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
@@ -67,7 +67,7 @@ function entryFault(language: SourceLanguage, paths: readonly string[]): string 
 }
 
 /** Returns the stored form of a value that `sourceFault` accepts, with files in the order of their paths. */
-export function storedSource(value: unknown): ActionSource | null {
+export function toStoredSource(value: unknown): ActionSource | null {
   if (value === null || value === undefined) return null;
   const { language, files, map } = value as ActionSource;
   const sorted = Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -75,4 +75,4 @@ export function storedSource(value: unknown): ActionSource | null {
 }
 
 /** Returns the source without its source map, which responses do not contain. */
-export const shownSource = ({ language, files }: ActionSource): ActionSource => ({ language, files });
+export const omitSourceMap = ({ language, files }: ActionSource): ActionSource => ({ language, files });

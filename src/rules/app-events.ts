@@ -7,8 +7,8 @@ export interface AppChange {
   keys?: readonly string[];
 }
 
-/** Returns the first names that fit into an event, and the number of names that do not. */
-function keysThatFit(names: readonly string[]): { keys: string[]; keysOmitted?: number } {
+/** Returns the first names whose total size fits into an event, and the number of names that were omitted. */
+function selectKeysThatFit(names: readonly string[]): { keys: string[]; keysOmitted?: number } {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
     bytes += Buffer.byteLength(JSON.stringify(name)) + 1;
@@ -19,11 +19,11 @@ function keysThatFit(names: readonly string[]): { keys: string[]; keysOmitted?: 
 }
 
 /** Builds the event `app.update`, whose data are `{fields, keys?, keysOmitted?}`. */
-export function appUpdate({ fields, keys }: AppChange): { type: string; data: object } {
-  return { type: "app.update", data: { fields, ...(keys && keysThatFit(keys)) } };
+export function createAppUpdateEvent({ fields, keys }: AppChange): { type: string; data: object } {
+  return { type: "app.update", data: { fields, ...(keys && selectKeysThatFit(keys)) } };
 }
 
 /** Builds the event `app.view`: a user has opened the page of the live app or of the viewer. */
-export function appView(environment: "live" | "viewer"): { type: string; data: object } {
+export function createAppViewEvent(environment: "live" | "viewer"): { type: string; data: object } {
   return { type: "app.view", data: { environment } };
 }

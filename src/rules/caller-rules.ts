@@ -3,33 +3,33 @@
  * have certain values. Also compares columns of entries with the conditions in such rules.
  */
 
-import { holdsText } from "./comparable-text.js";
+import { containsTextFolded } from "./comparable-text.js";
 import { isObject, unstorableCharacterIndex } from "./described.js";
 import { refuseField } from "./fields.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
-/** Value with which a condition can compare. Objects are not allowed, because they could contain query operators. */
+/** Value with which a condition of an access rule can compare. Objects are not allowed, because they could contain query operators. */
 export type ScalarValue = string | number | boolean;
 
-/** Condition on a value. Every operator that is present must match. A text can contain `{{user.Column}}`. */
-export interface ValueTest {
-  /** Equals the whole value: a list never equals one of its elements. */
+/** Condition on a column's value. Every operator that is present must match. A text can contain the placeholder `{{user.Column}}`. */
+export interface ValueCondition {
+  /** The column's value must equal this value. A list never equals one of its elements. */
   equals?: ScalarValue;
-  /** Differs from the value and from every element of a list. */
+  /** The column's value, and every element of it if it is a list, must differ from this value. */
   notequals?: ScalarValue;
-  /** Text that the value, or one text of a list, must contain; case is ignored. */
+  /** Text that the column's value, or one element of it if it is a list, must contain; case is ignored. */
   contains?: string;
 }
 
-/** Conditions by column. All of them must match. */
-export type ColumnTests = Readonly<Record<string, ValueTest>>;
+/** Conditions by the name of the column. A row must meet all of them. */
+export type ColumnConditions = Readonly<Record<string, ValueCondition>>;
 
 /** Rule that allows every caller. */
-export const EVERYBODY_RULE = "all";
+export const EVERYONE_RULE = "all";
 
-export type CallerRule = "all" | "loggedIn" | { user: ColumnTests };
+export type CallerRule = "all" | "loggedIn" | { user: ColumnConditions };
 
-/** Data of the page's user: the entry with which the user signed in. */
+/** Data of the app user who is signed in to a page: the columns of the user's entry. */
 export type UserData = Readonly<Record<string, unknown>>;
 
 const TEST_SHAPE = flatShape(["equals", "notequals", "contains"]);
@@ -46,7 +46,7 @@ export function checkColumn(value: unknown, field: string): void {
   if (!isText(value, COLUMN_MAX_CHARACTERS)) refuseField(field, "the name of a column", value);
 }
 
-function checkTest(test: unknown, field: string): void {
+function checkValueCondition(test: unknown, field: string): void {
   const names = isObject(test) ? Object.keys(test) : [];
   if (names.length === 0) refuseField(field, 'an object with "equals", "notequals" or "contains"', test);
   refuseUnknownFields(test, TEST_SHAPE, field);
@@ -59,34 +59,34 @@ function checkTest(test: unknown, field: string): void {
 }
 
 /** @throws REQUEST_INVALID naming the field */
-export function checkTests(value: unknown, field: string): asserts value is ColumnTests {
+export function checkColumnConditions(value: unknown, field: string): asserts value is ColumnConditions {
   const columns = isObject(value) ? Object.keys(value) : [];
   if (columns.length === 0 || columns.length > COLUMNS_MAX) {
     refuseField(field, `an object with conditions for 1 to ${COLUMNS_MAX} columns`, value);
   }
   for (const column of columns) {
     checkColumn(column, field);
-    checkTest((value as Record<string, unknown>)[column], `${field}.${column}`);
+    checkValueCondition((value as Record<string, unknown>)[column], `${field}.${column}`);
   }
 }
 
 /** @throws REQUEST_INVALID naming the field */
-export function checkAllow(value: unknown, field: string): asserts value is CallerRule {
-  if (value === EVERYBODY_RULE || value === "loggedIn") return;
+export function checkCallerRule(value: unknown, field: string): asserts value is CallerRule {
+  if (value === EVERYONE_RULE || value === "loggedIn") return;
   if (!isObject(value) || !Object.hasOwn(value, "user")) {
     refuseField(field, '"all", "loggedIn" or {user: {Column: {equals, notequals or contains}}}', value);
   }
-  checkTests(value["user"], `${field}.user`);
+  checkColumnConditions(value["user"], `${field}.user`);
   refuseUnknownFields(value, ALLOW_SHAPE, field);
 }
 
 /** Matches a placeholder such as `{{user.Email}}`. Column names contain no braces, so that matching takes linear time. */
 const USER_PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
 const PLACEHOLDER_START = /\{\{\s*user\./;
-/** Maximum number of parsed templates in the cache. One visitor's request may use hundreds of them. */
-const PARSED_MAX = 2_000;
+/** Maximum number of parsed texts in the cache. One request of a visitor may need hundreds of them. */
+const CACHED_TEMPLATES_MAX = 2_000;
 
-/** Text of a rule, split into literal parts and columns of the user; null if a placeholder is invalid. */
+/** Text of a rule, split into literal parts and placeholders for columns of the user's entry; null if a placeholder is invalid. */
 type UserTemplate = readonly (string | { column: string })[] | null;
 
 function parseTemplate(text: string): UserTemplate {
@@ -103,14 +103,14 @@ function parseTemplate(text: string): UserTemplate {
   return isRead ? parts.filter((part) => part !== "") : null;
 }
 
-const parsedTemplates = new Map<string, UserTemplate>();
+const templateCache = new Map<string, UserTemplate>();
 
-function templateOf(text: string): UserTemplate {
-  const parsedBefore = parsedTemplates.get(text);
+function parseTemplateCached(text: string): UserTemplate {
+  const parsedBefore = templateCache.get(text);
   if (parsedBefore !== undefined) return parsedBefore;
   const template = parseTemplate(text);
-  if (parsedTemplates.size >= PARSED_MAX) parsedTemplates.delete(parsedTemplates.keys().next().value!);
-  parsedTemplates.set(text, template);
+  if (templateCache.size >= CACHED_TEMPLATES_MAX) templateCache.delete(templateCache.keys().next().value!);
+  templateCache.set(text, template);
   return template;
 }
 
@@ -118,23 +118,23 @@ function isScalar(value: unknown): value is ScalarValue {
   return (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean";
 }
 
-/** Returns the value of the user's column. undefined if the value cannot be compared; then the rule does not match. */
-function userValue(user: UserData | null, column: string): ScalarValue | undefined {
+/** Returns a value of the user's entry; undefined if it is not a text, number or boolean. Then the rule does not match. */
+function comparableUserValue(user: UserData | null, column: string): ScalarValue | undefined {
   const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
   return isScalar(value) ? value : undefined;
 }
 
-/** Replaces placeholders by the user's values. If the text is only a placeholder, the result has the type of the user's value. */
+/** Replaces placeholders by the user's values; undefined if one is missing. A text of only one placeholder gets the value with its type. */
 function fillTemplate(value: ScalarValue, user: UserData | null): ScalarValue | undefined {
   if (typeof value !== "string") return value;
-  const template = templateOf(value);
+  const template = parseTemplateCached(value);
   if (template === null) return undefined;
-  const values = template.map((part) => (typeof part === "string" ? part : userValue(user, part.column)));
+  const values = template.map((part) => (typeof part === "string" ? part : comparableUserValue(user, part.column)));
   if (values.includes(undefined)) return undefined;
   return values.length === 1 ? values[0] : values.join("");
 }
 
-function filledTest(test: ValueTest, user: UserData | null): ValueTest | null {
+function fillValueCondition(test: ValueCondition, user: UserData | null): ValueCondition | null {
   const entries = Object.entries(test).map(
     ([name, value]) => [name, fillTemplate(value as ScalarValue, user)] as const,
   );
@@ -142,43 +142,44 @@ function filledTest(test: ValueTest, user: UserData | null): ValueTest | null {
   return Object.fromEntries(entries.map(([name, value]) => [name, name === "contains" ? String(value) : value]));
 }
 
-/** Returns the conditions with the user's values instead of placeholders; null if the user has no such value. */
-export function filledTests(tests: ColumnTests, user: UserData | null): ColumnTests | null {
-  const entries = Object.entries(tests).map(([column, test]) => [column, filledTest(test, user)] as const);
-  return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnTests);
+/** Returns the conditions with the user's values instead of placeholders; null if the user lacks one of these values. */
+export function fillColumnConditions(tests: ColumnConditions, user: UserData | null): ColumnConditions | null {
+  const entries = Object.entries(tests).map(([column, test]) => [column, fillValueCondition(test, user)] as const);
+  return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnConditions);
 }
 
 /** True if the value equals `expected`, or is a list that contains `expected`. */
-const holdsValue = (value: unknown, expected: ScalarValue): boolean =>
+const equalsOrContains = (value: unknown, expected: ScalarValue): boolean =>
   value === expected || (Array.isArray(value) && value.includes(expected));
 
-function holdsPart(value: unknown, part: string): boolean {
-  if (Array.isArray(value)) return value.some((element) => holdsPart(element, part));
-  return typeof value === "string" && holdsText(value, part);
+function containsText(value: unknown, part: string): boolean {
+  if (Array.isArray(value)) return value.some((element) => containsText(element, part));
+  return typeof value === "string" && containsTextFolded(value, part);
 }
 
-const valueIn = (data: UserData, column: string): unknown => (Object.hasOwn(data, column) ? data[column] : undefined);
+const columnValue = (data: UserData, column: string): unknown =>
+  Object.hasOwn(data, column) ? data[column] : undefined;
 
 /** True if the data meet every condition. As in a `where` filter, a missing column differs from every value. */
-export function meetsTests(data: UserData, tests: ColumnTests): boolean {
+export function meetsColumnConditions(data: UserData, tests: ColumnConditions): boolean {
   return Object.entries(tests).every(([column, { equals, notequals, contains }]) => {
-    const value = valueIn(data, column);
-    // A list never equals a value, so that an entry whose owners are a list does not belong to each of them.
+    const value = columnValue(data, column);
+    // A list of owners never equals one owner. Otherwise each person of the list would count as the owner of the entry.
     if (equals !== undefined && value !== equals) return false;
-    if (notequals !== undefined && holdsValue(value, notequals)) return false;
-    return contains === undefined || holdsPart(value, contains);
+    if (notequals !== undefined && equalsOrContains(value, notequals)) return false;
+    return contains === undefined || containsText(value, contains);
   });
 }
 
 /**
- * True if the rule allows this user, or anonymous callers if `user` is null. A user with an empty column never meets a
+ * True if the rule allows this app user; `user` null stands for an anonymous caller. A user with an empty column never meets a
  * condition on this column, not even `notequals`.
  */
 export function allowsUser(allow: CallerRule, user: UserData | null): boolean {
-  const isForAll = allow === EVERYBODY_RULE;
+  const isForAll = allow === EVERYONE_RULE;
   if (isForAll || user === null) return isForAll;
   if (allow === "loggedIn") return true;
-  const tests = filledTests(allow.user, user);
-  if (tests === null || Object.keys(tests).some((column) => (valueIn(user, column) ?? null) === null)) return false;
-  return meetsTests(user, tests);
+  const tests = fillColumnConditions(allow.user, user);
+  if (tests === null || Object.keys(tests).some((column) => (columnValue(user, column) ?? null) === null)) return false;
+  return meetsColumnConditions(user, tests);
 }

@@ -1,7 +1,7 @@
 /** Parses a script with acorn within time limits. */
 import { Parser, type Program } from "acorn";
 
-/** Methods of acorn's parser that plugins override and that its types do not contain. */
+/** Methods of acorn's parser that plugins can override. Acorn's own type declarations lack these methods. */
 interface ScopedParser {
   currentScope(): DeclaredNames;
   currentVarScope(): DeclaredNames;
@@ -35,7 +35,7 @@ const BoundedParser = Parser.extend((Base) => {
   return BoundedParser as unknown as typeof Parser;
 });
 
-/** @throws SyntaxError with `pos`, the offset of the fault; RangeError if the code nests too deeply for the stack */
+/** Parses a script. @throws SyntaxError with the offset of the fault as `pos`; RangeError if nested code overflows the stack */
 export function parseScript(source: string): Program {
   return BoundedParser.parse(source, { ecmaVersion: "latest", sourceType: "script", ranges: true });
 }

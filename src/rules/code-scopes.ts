@@ -1,13 +1,13 @@
 /** Finds the declaration of a name in the lexical scopes of a syntax tree. */
 import type { AnyNode, Expression, Pattern } from "acorn";
 
-/** Initial value of a declared name: the expression `value`, or its property `key`; null if the value is not known. */
+/** Initial value of a variable: the expression `value`, or the property `key` of this expression; null if the value is not known. */
 export type Binding = { value: Expression; key: string | null; scope: Scope } | null;
 
 export interface Scope {
   parent: Scope | null;
   /** True for the scope of a function, to which `var` declarations belong. */
-  ofFunction: boolean;
+  isFunctionScope: boolean;
   names: Map<string, Binding>;
   /** Cached bindings by name. Without the cache, every lookup in deeply nested code would visit all outer scopes. */
   bindingCache: Map<string, Binding | undefined>;
@@ -30,13 +30,13 @@ const FUNCTION_NODES: ReadonlySet<string> = new Set([
   "ArrowFunctionExpression",
 ]);
 
-/** Returns the nodes of these types, each with its scope. It is not recursive, because long code can nest very deeply. */
-export function nodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { node: AnyNode; scope: Scope }[] {
+/** Returns the nodes of these types, each with its scope. Does not use recursion, because deeply nested code would overflow the stack. */
+export function collectNodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { node: AnyNode; scope: Scope }[] {
   const all: { node: AnyNode; scope: Scope }[] = [];
-  const pending: { node: AnyNode; outer: Scope }[] = [{ node: root, outer: newScope(null, true) }];
+  const pending: { node: AnyNode; outer: Scope }[] = [{ node: root, outer: createScope(null, true) }];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { node, outer } = next;
-    const scope = scopeOf(node, outer);
+    const scope = scopeInside(node, outer);
     declareNames(node, outer, scope);
     if (types.has(node.type)) all.push({ node, scope });
     for (const child of childNodes(node)) pending.push({ node: child, outer: scope });
@@ -45,7 +45,7 @@ export function nodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { no
 }
 
 /** Returns the binding of a name in a scope; undefined if the code does not declare the name, so that it is global. */
-export function lookUp(scope: Scope, name: string): Binding | undefined {
+export function lookUpBinding(scope: Scope, name: string): Binding | undefined {
   if (scope.bindingCache.has(name)) return scope.bindingCache.get(name);
   let binding: Binding | undefined;
   for (let at: Scope | null = scope; at !== null && binding === undefined; at = at.parent) binding = at.names.get(name);
@@ -53,21 +53,21 @@ export function lookUp(scope: Scope, name: string): Binding | undefined {
   return binding;
 }
 
-/** Returns the name of a member or of a destructured property; null if it is computed at run time. */
-export function literalKey(key: AnyNode, computed: boolean): string | null {
+/** Returns the name of the property that `key` stands for; null if the code computes the name at run time. */
+export function readLiteralKey(key: AnyNode, computed: boolean): string | null {
   if (!computed && key.type === "Identifier") return key.name;
   if (key.type === "Literal") return String(key.value);
   if (key.type === "TemplateLiteral" && key.expressions.length === 0) return key.quasis[0]?.value.cooked ?? null;
   return null;
 }
 
-function newScope(parent: Scope | null, ofFunction: boolean): Scope {
-  return { parent, ofFunction, names: new Map(), bindingCache: new Map() };
+function createScope(parent: Scope | null, isFunctionScope: boolean): Scope {
+  return { parent, isFunctionScope: isFunctionScope, names: new Map(), bindingCache: new Map() };
 }
 
-function scopeOf(node: AnyNode, outer: Scope): Scope {
-  if (FUNCTION_NODES.has(node.type)) return newScope(outer, true);
-  return BLOCK_NODES.has(node.type) ? newScope(outer, false) : outer;
+function scopeInside(node: AnyNode, outer: Scope): Scope {
+  if (FUNCTION_NODES.has(node.type)) return createScope(outer, true);
+  return BLOCK_NODES.has(node.type) ? createScope(outer, false) : outer;
 }
 
 function declareNames(node: AnyNode, outer: Scope, inner: Scope): void {
@@ -85,7 +85,7 @@ function declareNames(node: AnyNode, outer: Scope, inner: Scope): void {
       break;
     case "VariableDeclaration": {
       let target = inner;
-      while (node.kind === "var" && !target.ofFunction && target.parent !== null) target = target.parent;
+      while (node.kind === "var" && !target.isFunctionScope && target.parent !== null) target = target.parent;
       for (const { id, init } of node.declarations)
         bindPattern(id, init ? { value: init, key: null, scope: inner } : null, target);
       break;
@@ -96,7 +96,7 @@ function declareNames(node: AnyNode, outer: Scope, inner: Scope): void {
     for (const param of (node as { params: Pattern[] }).params ?? []) bindPattern(param, null, inner);
 }
 
-/** Adds the names of a pattern to the scope. Their values are known only for plain names and one level of destructuring. */
+/** Adds the names that a declaration's left side declares. Stores their values only for plain names and one level of destructuring. */
 function bindPattern(pattern: Pattern, binding: Binding, scope: Scope): void {
   switch (pattern.type) {
     case "Identifier":
@@ -106,7 +106,7 @@ function bindPattern(pattern: Pattern, binding: Binding, scope: Scope): void {
       for (const property of pattern.properties) {
         if (property.type !== "Property") bindPattern(property.argument, null, scope);
         else {
-          const key = literalKey(property.key, property.computed);
+          const key = readLiteralKey(property.key, property.computed);
           bindPattern(
             property.value,
             binding !== null && binding.key === null && key !== null ? { ...binding, key } : null,

@@ -4,7 +4,7 @@
  */
 import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern, type Program } from "acorn";
 import { ActionError } from "../errors.js";
-import { namespaceUses } from "./code-namespaces.js";
+import { findNamespaceUses } from "./code-namespaces.js";
 import { parseScript } from "./code-parser.js";
 import { describeValue, unstorableCharacterIndex } from "./described.js";
 import { BUILT_IN_PACKAGES } from "./packages.js";
@@ -13,38 +13,36 @@ const ACCEPTED_FORMS =
   "code must define execute as an async function declaration, an async arrow function bound by const or let, " +
   "or an async function expression bound by const";
 
-/** A fault and its position. */
+/** Fault in an action's code. `offset` is the index of the faulty character in the source. */
 interface CodeFault {
   reason: string;
   offset: number;
 }
 
 /** A top-level definition of `execute`: its position, and the reason why its form is not accepted, if any. */
-interface Definition {
+interface ExecuteDefinition {
   offset: number;
-  refusal: string | null;
+  refusalReason: string | null;
 }
 
-const PACKAGE_OF = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.namespace, entry.name]));
+const PACKAGE_BY_NAMESPACE = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.namespace, entry.name]));
 
-/**
- * @throws ActionError CODE_VALIDATION_FAILED with line and column, counted from 1
- */
+/** Rejects invalid code. @throws ActionError CODE_VALIDATION_FAILED with line and column, counted from 1 */
 export function checkCode(source: string, dependencies: readonly string[]): void {
   const fault = codeFault(source, dependencies);
   if (fault !== null) throw new ActionError("CODE_VALIDATION_FAILED", fault);
 }
 
-/** Result of parsing an action's code. It is a plain value, because a worker thread parses the code. */
-export interface CodeReading {
+/** Result of parsing an action's code. It contains only data without methods, because a worker thread sends it. */
+export interface CodeParseResult {
   /** Error message for a fault other than a missing dependency (Code rules 1 and 2), or null. */
   fault: string | null;
-  /** Packages that the code uses, in the order of the source. `fault` is the message if `dependencies` lacks the package. */
+  /** Packages that the code uses, in the order of the source. `fault` is the error message for a package that `dependencies` lacks. */
   uses: { name: string; fault: string }[];
 }
 
-/** Parses a source. For a megabyte, this takes nearly a second and some hundred megabytes of memory. */
-export function readCode(source: string): CodeReading {
+/** Parses an action's code. A megabyte of code takes nearly a second and some hundred megabytes of memory. */
+export function parseCode(source: string): CodeParseResult {
   const at = ({ offset, reason }: CodeFault) => {
     const { line, column } = getLineInfo(source, offset);
     return `code, line ${line}, column ${column + 1}: ${reason}`;
@@ -55,27 +53,33 @@ export function readCode(source: string): CodeReading {
     return { fault: at({ offset: unstorableIndex, reason }), uses: [] };
   }
   const program = parseProgram(source);
-  const fault = "reason" in program ? program : executeFault(program);
+  const fault = "reason" in program ? program : findExecuteFault(program);
   if (fault !== null) return { fault: at(fault), uses: [] };
-  return { fault: null, uses: packageFaults(program as Program).map(({ name, ...use }) => ({ name, fault: at(use) })) };
+  return {
+    fault: null,
+    uses: findPackageUses(program as Program).map(({ name, ...use }) => ({ name, fault: at(use) })),
+  };
 }
 
 /**
- * Returns the error message for invalid code or a missing dependency, or null.
+ * Returns the error message for invalid code or a missing dependency; null if the code is valid.
  * @param dependencies null if they are not known; then missing dependencies are not reported
  */
-export function faultOfReading({ fault, uses }: CodeReading, dependencies: readonly string[] | null): string | null {
+export function parseResultFault(
+  { fault, uses }: CodeParseResult,
+  dependencies: readonly string[] | null,
+): string | null {
   if (fault !== null || dependencies === null) return fault;
   return uses.find(({ name }) => !dependencies.includes(name))?.fault ?? null;
 }
 
 /**
- * Returns the error message for invalid code (specification, Code rules 1 to 3), or null. `execute` needs no parameter,
- * because a function can ignore its context.
+ * Returns the error message for invalid code (specification, Code rules 1 to 3); null if the code is valid. `execute` may
+have no parameter, because a function can ignore its argument.
  * @param dependencies null if they are not known; then missing dependencies are not reported
  */
 export function codeFault(source: string, dependencies: readonly string[] | null): string | null {
-  return faultOfReading(readCode(source), dependencies);
+  return parseResultFault(parseCode(source), dependencies);
 }
 
 /** Error message for `import` and `export`, which only modules can contain. */
@@ -100,11 +104,11 @@ function parseProgram(source: string): Program | CodeFault {
   }
 }
 
-function executeFault(program: Program): CodeFault | null {
-  const definitions = program.body.flatMap(definitionsIn);
+function findExecuteFault(program: Program): CodeFault | null {
+  const definitions = program.body.flatMap(findExecuteDefinitions);
   const [first, second] = definitions;
   if (first === undefined) {
-    const otherFunction = program.body.flatMap(functionNames)[0];
+    const otherFunction = program.body.flatMap(declaredFunctionNames)[0];
     const foundText =
       otherFunction === undefined
         ? "the code defines no function at the top level"
@@ -112,45 +116,50 @@ function executeFault(program: Program): CodeFault | null {
     return { offset: 0, reason: `${ACCEPTED_FORMS}; ${foundText}` };
   }
   if (second !== undefined) return { offset: second.offset, reason: "execute is defined more than once" };
-  return first.refusal === null
+  return first.refusalReason === null
     ? null
-    : { offset: first.offset, reason: `${ACCEPTED_FORMS}; here execute is ${first.refusal}` };
+    : { offset: first.offset, reason: `${ACCEPTED_FORMS}; here execute is ${first.refusalReason}` };
 }
 
-function definitionsIn(statement: AnyNode): Definition[] {
+function findExecuteDefinitions(statement: AnyNode): ExecuteDefinition[] {
   switch (statement.type) {
     case "FunctionDeclaration":
       if (statement.id?.name !== "execute") return [];
-      return [{ offset: statement.start, refusal: functionRefusal(statement, "function declaration") }];
+      return [{ offset: statement.start, refusalReason: functionRefusalReason(statement, "function declaration") }];
     case "ClassDeclaration":
-      return statement.id?.name === "execute" ? [{ offset: statement.start, refusal: "a class" }] : [];
+      return statement.id?.name === "execute" ? [{ offset: statement.start, refusalReason: "a class" }] : [];
     case "ExpressionStatement": {
       const { expression } = statement;
       if (expression.type !== "AssignmentExpression" || expression.left.type !== "Identifier") return [];
       if (expression.left.name !== "execute") return [];
-      return [{ offset: statement.start, refusal: "assigned, not declared with its value" }];
+      return [{ offset: statement.start, refusalReason: "assigned, not declared with its value" }];
     }
     case "VariableDeclaration":
       return statement.declarations
-        .filter(({ id }) => boundNames(id).includes("execute"))
-        .map(({ id, init, start }) => ({ offset: start, refusal: bindingRefusal(statement.kind, id, init ?? null) }));
+        .filter(({ id }) => collectBoundNames(id).includes("execute"))
+        .map(({ id, init, start }) => ({
+          offset: start,
+          refusalReason: variableRefusalReason(statement.kind, id, init ?? null),
+        }));
     default:
       return [];
   }
 }
 
-function bindingRefusal(kind: string, id: Pattern, init: AnyNode | null): string | null {
+function variableRefusalReason(kind: string, id: Pattern, init: AnyNode | null): string | null {
   if (id.type !== "Identifier") return "taken out of another value";
   if (init === null) return `declared by ${kind} without a value`;
   if (init.type === "ArrowFunctionExpression") {
-    return functionRefusal(init, "arrow function") ?? (kind === "const" || kind === "let" ? null : `bound by ${kind}`);
+    return (
+      functionRefusalReason(init, "arrow function") ?? (kind === "const" || kind === "let" ? null : `bound by ${kind}`)
+    );
   }
   if (init.type !== "FunctionExpression") return "bound to something other than a function";
-  const refusal = functionRefusal(init, "function expression");
+  const refusal = functionRefusalReason(init, "function expression");
   return refusal ?? (kind === "const" ? null : `an async function expression bound by ${kind}`);
 }
 
-function functionRefusal(node: FunctionNode, form: string): string | null {
+function functionRefusalReason(node: FunctionNode, form: string): string | null {
   if (node.generator) return `a generator ${form}`;
   if (!node.async) return `a ${form} that is not async`;
   const [first] = node.params;
@@ -158,39 +167,39 @@ function functionRefusal(node: FunctionNode, form: string): string | null {
   return pattern?.type === "ArrayPattern" ? `a ${form} whose first parameter cannot take context, an object` : null;
 }
 
-/** Returns every name that a declaration's left side binds. */
-function boundNames(pattern: Pattern): string[] {
+/** Returns every variable name that a declaration's left side declares, also inside destructuring patterns. */
+function collectBoundNames(pattern: Pattern): string[] {
   switch (pattern.type) {
     case "Identifier":
       return [pattern.name];
     case "ObjectPattern":
       return pattern.properties.flatMap((property) =>
-        boundNames(property.type === "Property" ? property.value : property.argument),
+        collectBoundNames(property.type === "Property" ? property.value : property.argument),
       );
     case "ArrayPattern":
-      return pattern.elements.flatMap((element) => (element === null ? [] : boundNames(element)));
+      return pattern.elements.flatMap((element) => (element === null ? [] : collectBoundNames(element)));
     case "AssignmentPattern":
-      return boundNames(pattern.left);
+      return collectBoundNames(pattern.left);
     case "RestElement":
-      return boundNames(pattern.argument);
+      return collectBoundNames(pattern.argument);
     default:
       return [];
   }
 }
 
-function functionNames(statement: AnyNode): string[] {
+function declaredFunctionNames(statement: AnyNode): string[] {
   if (statement.type === "FunctionDeclaration") return statement.id === null ? [] : [statement.id.name];
   if (statement.type !== "VariableDeclaration") return [];
   return statement.declarations
     .filter(({ init }) => init?.type === "ArrowFunctionExpression" || init?.type === "FunctionExpression")
-    .flatMap(({ id }) => boundNames(id));
+    .flatMap(({ id }) => collectBoundNames(id));
 }
 
 /** Returns, for the first use of each package, the message that applies if the package is not in `dependencies`. */
-function packageFaults(program: Program): (CodeFault & { name: string })[] {
+function findPackageUses(program: Program): (CodeFault & { name: string })[] {
   const first = new Map<string, CodeFault & { name: string }>();
-  for (const { namespace, offset } of namespaceUses(program)) {
-    const name = PACKAGE_OF.get(namespace);
+  for (const { namespace, offset } of findNamespaceUses(program)) {
+    const name = PACKAGE_BY_NAMESPACE.get(namespace);
     if (name === undefined || first.has(name)) continue;
     first.set(name, { name, offset, reason: `Svc.${namespace} needs the package ${name} in dependencies` });
   }

@@ -3,13 +3,13 @@
  * imports nothing.
  */
 
-/** Name of the symbol under which scripts register their actions: `globalThis[Symbol.for(REGISTRY_NAME)]` is a Map by action ID. */
+/** Scripts register their actions in `globalThis[Symbol.for(REGISTRY_NAME)]`, which is a Map with action IDs as keys. */
 export const REGISTRY_NAME = "svc.actions";
 
 /** Value that the script of an action registers under the action's ID. */
 export interface CompiledAction {
   name: string;
-  /** Evaluates the author's code in its own scope and returns its `execute`. */
+  /** Evaluates the author's code in a scope of its own. Returns the function `execute` that the code defines. */
   define(): (context: { payload: object; settings: object }) => Promise<unknown>;
 }
 
@@ -21,6 +21,6 @@ export function compileScript({ id, name, code }: { id: number; name: string; co
   const entry = `(globalThis[Symbol.for(${JSON.stringify(REGISTRY_NAME)})]??=new Map)`;
   const file = `svc-action-${id}-${encodeURIComponent(name)}.js`;
   const scriptHead = `${entry}.set(${Number(id)},{name:${JSON.stringify(name)},define(){`;
-  // The line break ends a comment in the last line of the code. A hashbang comment is allowed only at the start of a script.
+  // A last line with a comment needs a line break after it. `#!` becomes `//`, because it is valid only at the start of a script.
   return `${scriptHead}${code.replace(/^#!/, "//")}\nreturn execute;}});\n//# sourceURL=${file}\n`;
 }

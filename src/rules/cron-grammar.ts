@@ -3,15 +3,15 @@ import { describeValue } from "./described.js";
 
 type NumberSet = ReadonlySet<number>;
 
-/** Allowed values of each field. `anyDay` and `anyWeekday` are true if that field is just `*`. */
+/** Values of each field at which the schedule starts a run. `isAnyDay` and `isAnyWeekday` are true if the field is just `*`. */
 export interface CronFields {
   minutes: NumberSet;
   hours: NumberSet;
   days: NumberSet;
   months: NumberSet;
   weekdays: NumberSet;
-  anyDay: boolean;
-  anyWeekday: boolean;
+  isAnyDay: boolean;
+  isAnyWeekday: boolean;
 }
 
 type CronSets = [NumberSet, NumberSet, NumberSet, NumberSet, NumberSet];
@@ -33,7 +33,7 @@ const FIELDS: readonly FieldRange[] = [
 const TEXT_MAX_CHARACTERS = 255;
 
 /**
- * Matches an item of a field: `*`, a step of `*`, `a`, `a-b`, `a-b/n`. A step needs a range, because `5/15` has
+ * Matches an item of a cron field: `*`, a step of `*`, `a`, `a-b` or `a-b/n`. A step needs `*` or a range, because `5/15` has
  * different meanings in different implementations of cron.
  */
 const FIELD_ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
@@ -42,7 +42,7 @@ const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /**
  * Parses an expression (specification, Create parameters; contract, section 4).
- * @returns the fields, or a `fault` that continues a message such as "frequency …"
+ * @returns the fields, or a `fault`: the second half of an error message, which the caller puts after "frequency"
  */
 export function parseCron(text: string): CronFields | { fault: string } {
   if (text.length > TEXT_MAX_CHARACTERS) return { fault: `is longer than ${TEXT_MAX_CHARACTERS} characters` };
@@ -52,14 +52,14 @@ export function parseCron(text: string): CronFields | { fault: string } {
       fault: "must have five fields with one space between them: minute, hour, day of month, month, day of week",
     };
   }
-  const valueSets = FIELDS.map((field, index) => fieldValues(parts[index]!, field));
+  const valueSets = FIELDS.map((field, index) => parseField(parts[index]!, field));
   const fault = valueSets.find((values) => typeof values === "string");
   if (fault !== undefined) return { fault };
   const [minutes, hours, days, months, weekdays] = valueSets as CronSets;
-  return { minutes, hours, days, months, weekdays, anyDay: parts[2] === "*", anyWeekday: parts[4] === "*" };
+  return { minutes, hours, days, months, weekdays, isAnyDay: parts[2] === "*", isAnyWeekday: parts[4] === "*" };
 }
 
-function fieldValues(text: string, field: FieldRange): NumberSet | string {
+function parseField(text: string, field: FieldRange): NumberSet | string {
   const values = new Set<number>();
   for (const item of text.split(",")) {
     const firstFault = addItem(values, item, field);
@@ -84,10 +84,10 @@ function addItem(values: Set<number>, item: string, { min, max }: FieldRange): s
 }
 
 /**
- * True if the schedule includes every day. If neither day field is just `*`, a day that matches one of them is enough.
- * If one is just `*`, only the other counts.
+ * True if the schedule includes every day. If neither the day field nor the weekday field is just `*`, cron runs on days
+that match one of the two fields. If one of them is just `*`, cron uses only the other.
  */
-export function firesEveryDay({ days, weekdays, anyDay, anyWeekday }: CronFields): boolean {
+export function firesEveryDay({ days, weekdays, isAnyDay: anyDay, isAnyWeekday: anyWeekday }: CronFields): boolean {
   const allDays = days.size === 31;
   const allWeekdays = weekdays.size === 7;
   return anyDay || anyWeekday ? allDays && allWeekdays : allDays || allWeekdays;
@@ -99,7 +99,7 @@ export function firesEveryMinute(fields: CronFields): boolean {
 }
 
 /** True if the schedule has a tick in some year: `0 0 31 2 *` has none, `0 0 29 2 *` has one in four years. */
-export function canFire({ days, months, anyWeekday }: CronFields): boolean {
+export function canFire({ days, months, isAnyWeekday: anyWeekday }: CronFields): boolean {
   if (!anyWeekday) return true;
   return [...months].some((month) => [...days].some((day) => day <= DAYS_OF_MONTH[month - 1]!));
 }

@@ -8,8 +8,8 @@ export const CELL_TYPES = ["text", "number", "boolean", "date"] as const;
 export type CellType = (typeof CELL_TYPES)[number];
 export type CellValue = string | number | boolean | null;
 
-/** Descriptions of the types for error messages. */
-export const CELL_FORMS: Readonly<Record<CellType, string>> = {
+/** Description of each cell type, with examples, for error messages. */
+export const CELL_TYPE_DESCRIPTIONS: Readonly<Record<CellType, string>> = {
   text: "a text",
   number: "a number such as 1234.5",
   boolean: "true, false, yes, no, 1 or 0",
@@ -19,7 +19,7 @@ export const CELL_FORMS: Readonly<Record<CellType, string>> = {
 const NUMBER_TEXT = /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
 const ISO_DATE = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/;
 const DOTTED_DATE = /^(\d\d?)\.(\d\d?)\.(\d{4})$/;
-const BOOLEANS: Readonly<Record<string, boolean>> = {
+const BOOLEAN_BY_WORD: Readonly<Record<string, boolean>> = {
   true: true,
   yes: true,
   "1": true,
@@ -29,7 +29,7 @@ const BOOLEANS: Readonly<Record<string, boolean>> = {
 };
 const BOOLEAN_WORDS = ["true", "false", "yes", "no"];
 
-function numberOf(text: string): number | undefined {
+function parseNumber(text: string): number | undefined {
   const value = NUMBER_TEXT.test(text) ? Number(text) : Number.NaN;
   return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : undefined;
 }
@@ -41,7 +41,7 @@ function isCalendarDay(day: string): boolean {
 }
 
 /** Converts a date to ISO 8601. A time is converted to UTC. A time without a zone counts as UTC. */
-function dateOf(text: string): string | undefined {
+function parseDate(text: string): string | undefined {
   const [, days, months, years] = DOTTED_DATE.exec(text) ?? [];
   const iso = years === undefined ? text : `${years}-${months!.padStart(2, "0")}-${days!.padStart(2, "0")}`;
   const [, day, clock, zone = "Z"] = ISO_DATE.exec(iso) ?? [];
@@ -51,28 +51,28 @@ function dateOf(text: string): string | undefined {
   return Number.isNaN(time) ? undefined : new Date(time).toISOString();
 }
 
-/** Converts a cell; undefined if it does not have the type. A blank cell is null, or itself if the type is `text`. */
-export function cellValue(cell: string, type: CellType): CellValue | undefined {
+/** Converts a cell's text to the type; undefined if this is not possible. A blank cell becomes null, except for the type `text`. */
+export function convertCell(cell: string, type: CellType): CellValue | undefined {
   if (type === "text") return cell;
   const text = cell.trim();
   if (text === "") return null;
-  if (type === "number") return numberOf(text);
-  if (type === "date") return dateOf(text);
+  if (type === "number") return parseNumber(text);
+  if (type === "date") return parseDate(text);
   const word = text.toLowerCase();
-  return Object.hasOwn(BOOLEANS, word) ? BOOLEANS[word] : undefined;
+  return Object.hasOwn(BOOLEAN_BY_WORD, word) ? BOOLEAN_BY_WORD[word] : undefined;
 }
 
-/** False if conversion to a number would lose characters, as for 00123, 1.10 and 0.12345678901234567890. */
-const isExactNumber = (text: string): boolean => numberOf(text) !== undefined && String(Number(text)) === text;
+/** False if conversion to a number and back would change the text, as for 00123, 1.10 and 0.12345678901234567890. */
+const isExactNumber = (text: string): boolean => parseNumber(text) !== undefined && String(Number(text)) === text;
 
-/** False for a time without a zone. It is probably a local time, which dateOf() would treat as UTC. */
+/** False for a time without a time zone. Such a time is probably local, and parseDate() would treat it as UTC. */
 function isExactDate(text: string): boolean {
   const [, , clock, zone] = ISO_DATE.exec(text) ?? [];
-  return dateOf(text) !== undefined && (clock === undefined || zone !== undefined);
+  return parseDate(text) !== undefined && (clock === undefined || zone !== undefined);
 }
 
 /**
- * Returns the type that all cells have, as a suggestion for a person. Returns `text` if a cell would lose characters or
+ * Returns the type that fits all cells, to suggest it to a person. Returns `text` if a cell would lose characters or
  * its time of day as another type.
  */
 export function detectType(cells: readonly string[]): CellType {

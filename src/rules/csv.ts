@@ -3,17 +3,17 @@
  * imports and Studio's preview both run this file, so it imports nothing.
  */
 
-/** Number of characters at the start of a file from which the delimiter is detected. Every usual header is shorter. */
-export const SAMPLE_CHARACTERS = 64 * 1024;
+/** Number of characters at the start of a CSV file that are searched for the delimiter. Usual headers are shorter. */
+export const DETECTION_SAMPLE_CHARACTERS = 64 * 1024;
 
-/** Maximum number of cells in a row. An entry can have no more columns. */
+/** Maximum number of cells in a row, because an entry can have at most this number of columns. */
 export const CSV_CELLS_MAX = 1_000;
 
 /** Delimiters in order of preference. A vertical bar is used only if the header has none of the others. */
 const DETECTED_DELIMITERS = [",", ";", "\t"] as const;
-const LAST_RESORT = "|";
+const FALLBACK_DELIMITER = "|";
 const SAMPLE_ROWS = 50;
-/** Characters of a sample that are parsed at a time. Parsing stops after SAMPLE_ROWS rows. */
+/** Number of characters of a sample that one step parses. Parsing stops after SAMPLE_ROWS rows. */
 const PART_CHARACTERS = 2_048;
 
 const QUOTE_CODE = 34;
@@ -21,7 +21,7 @@ const CR = 13;
 const LF = 10;
 const SPACE_CODE = 32;
 
-/** Error for a text that is not CSV. `row` counts from 1, without blank lines. */
+/** Error for a text that is not CSV. `row` is the number of the faulty row: the first row is 1, and blank lines do not count. */
 export class CsvError extends Error {
   readonly row: number;
 
@@ -31,21 +31,21 @@ export class CsvError extends Error {
   }
 }
 
-/** True for one character that can separate cells. */
+/** True for a text of one character that can separate cells: no quote, line break, byte order mark or surrogate. */
 export const isDelimiter = (text: string): boolean => text.length === 1 && !/["\r\n\uFEFF\uD800-\uDFFF]/.test(text);
 
-/** State of the parser. "bare": the cell is not quoted. "closing": the previous character was a quote inside a quoted cell. */
-type State = "start" | "bare" | "quoted" | "closing" | "closed";
+/** Position of the parser in a cell. "bare": a cell without quotes. "closing": after a quote that may end the quoted cell. */
+type ParserState = "start" | "bare" | "quoted" | "closing" | "closed";
 
 /** Parses rows of a text that arrives in parts. A part can end anywhere, even between `\r` and `\n` or inside a quote. */
 export class CsvParser {
   private readonly delimiter: number;
-  private state: State = "start";
+  private state: ParserState = "start";
   private cells: string[] = [];
   private cell = "";
   private rows = 0;
   /** Number of characters received since the end of the last row. */
-  heldCharacters = 0;
+  unfinishedRowCharacters = 0;
 
   /** @param delimiter one character, see `isDelimiter` */
   constructor(delimiter: string) {
@@ -76,7 +76,7 @@ export class CsvParser {
         fieldStart = at + 1;
         this.endCell(code === this.delimiter);
         if (code === this.delimiter) continue;
-        this.heldCharacters = 0;
+        this.unfinishedRowCharacters = 0;
         rowFrom = fieldStart;
         this.endRow(rows);
       } else if (this.state === "start" && code === QUOTE_CODE) {
@@ -84,40 +84,40 @@ export class CsvParser {
         fieldStart = at + 1;
       } else if (this.state === "start") this.state = "bare";
       else if (this.state !== "bare") {
-        this.afterQuote(code);
+        this.handleAfterQuote(code);
         fieldStart = at + 1;
       }
     }
     if (this.state === "start" || this.state === "bare") this.cell += text.slice(fieldStart);
-    this.heldCharacters += text.length - rowFrom;
+    this.unfinishedRowCharacters += text.length - rowFrom;
     return rows;
   }
 
   /** Returns the last row if the text does not end with a line break. @throws CsvError */
-  end(): string[][] {
+  finish(): string[][] {
     const rows: string[][] = [];
-    if (this.state === "quoted") throw this.quoteFault();
+    if (this.state === "quoted") throw this.createQuoteError();
     this.endCell(false);
     this.endRow(rows);
     return rows;
   }
 
-  /** Number of the current row. */
-  get row(): number {
+  /** Number of the current row, counted from 1. */
+  get rowNumber(): number {
     return this.rows + 1;
   }
 
-  private quoteFault(): CsvError {
-    return new CsvError(this.row, "has a quoted cell without an end, or with text after its closing quote");
+  private createQuoteError(): CsvError {
+    return new CsvError(this.rowNumber, "has a quoted cell without an end, or with text after its closing quote");
   }
 
-  /** Handles the character after a quote: another quote stands for one quote, and spaces may follow a closing one. */
-  private afterQuote(code: number): void {
+  /** Handles the character after a quote in a quoted cell: two quotes stand for one, and spaces may follow the closing quote. */
+  private handleAfterQuote(code: number): void {
     if (this.state === "closing" && code === QUOTE_CODE) {
       this.cell += '"';
       this.state = "quoted";
     } else if (code === SPACE_CODE) this.state = "closed";
-    else throw this.quoteFault();
+    else throw this.createQuoteError();
   }
 
   private endCell(rowContinues: boolean): void {
@@ -125,7 +125,7 @@ export class CsvParser {
     this.state = "start";
     if (isBlankLine) return;
     if (this.cells.length === CSV_CELLS_MAX) {
-      throw new CsvError(this.row, `has more than ${CSV_CELLS_MAX.toLocaleString("en")} fields`);
+      throw new CsvError(this.rowNumber, `has more than ${CSV_CELLS_MAX.toLocaleString("en")} fields`);
     }
     this.cells.push(this.cell);
     this.cell = "";
@@ -139,8 +139,8 @@ export class CsvParser {
   }
 }
 
-/** Returns the first row, complete or not, and the complete rows after it; null if the text is not CSV with that delimiter. */
-function sampleRows(text: string, delimiter: string, isWhole: boolean): string[][] | null {
+/** Returns the first row, even if it is cut, and the complete rows after it; null if the text is not CSV with this delimiter. */
+function parseSampleRows(text: string, delimiter: string, isWhole: boolean): string[][] | null {
   const parser = new CsvParser(delimiter);
   try {
     const rows: string[][] = [];
@@ -148,7 +148,7 @@ function sampleRows(text: string, delimiter: string, isWhole: boolean): string[]
       rows.push(...parser.write(text.slice(at, at + PART_CHARACTERS)));
       if (rows.length >= SAMPLE_ROWS) return rows.slice(0, SAMPLE_ROWS);
     }
-    if (isWhole || rows.length === 0) rows.push(...parser.end());
+    if (isWhole || rows.length === 0) rows.push(...parser.finish());
     return rows;
   } catch {
     return null;
@@ -156,10 +156,10 @@ function sampleRows(text: string, delimiter: string, isWhole: boolean): string[]
 }
 
 /**
- * Rates how well a delimiter fits. `fit` is 2 if all rows have the same length, 1 if no row is longer than the header,
+ * Rates the rows that a delimiter produces. `fit` is 2 if all rows have as many cells as the header, 1 if no row has more,
  * and 0 otherwise.
  */
-function rateLayout(rows: string[][] | null): { fit: number; columns: number } {
+function rateRows(rows: string[][] | null): { fit: number; columns: number } {
   const [header, ...rest] = rows ?? [];
   const columns = header?.length ?? 0;
   if (columns < 2) return { fit: 0, columns };
@@ -174,8 +174,8 @@ export interface CsvStart {
 }
 
 /**
- * Detects the delimiter. A first line such as `sep=;` decides. Otherwise the delimiter is chosen that gives all rows the
- * same number of fields, and the most fields. If none fits, it is a comma.
+ * Detects the delimiter of a CSV text. A first line such as `sep=;` names it. Otherwise returns the delimiter that splits
+all rows into the same number of cells, and into the most cells. If no delimiter does, returns a comma.
  * @param isWhole true if the sample is the whole text
  */
 export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {
@@ -183,7 +183,7 @@ export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {
   if (separatorLine) return { delimiter: separatorLine[1]!, skippedCharacters: separatorLine[0].length };
   let bestFit: { delimiter: string; fit: number; columns: number } = { delimiter: ",", fit: 0, columns: 0 };
   for (const delimiter of DETECTED_DELIMITERS) {
-    const delimiterFit = rateLayout(sampleRows(sample, delimiter, isWhole));
+    const delimiterFit = rateRows(parseSampleRows(sample, delimiter, isWhole));
     if (
       delimiterFit.fit > bestFit.fit ||
       (delimiterFit.fit === bestFit.fit && delimiterFit.fit > 0 && delimiterFit.columns > bestFit.columns)
@@ -192,7 +192,7 @@ export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {
     }
   }
   if (bestFit.fit > 0) return { delimiter: bestFit.delimiter, skippedCharacters: 0 };
-  const headerHas = (delimiter: string) => (sampleRows(sample, delimiter, isWhole)?.[0]?.length ?? 0) > 1;
-  const isBar = headerHas(LAST_RESORT) && !DETECTED_DELIMITERS.some(headerHas);
-  return { delimiter: isBar ? LAST_RESORT : (DETECTED_DELIMITERS.find(headerHas) ?? ","), skippedCharacters: 0 };
+  const headerHas = (delimiter: string) => (parseSampleRows(sample, delimiter, isWhole)?.[0]?.length ?? 0) > 1;
+  const isBar = headerHas(FALLBACK_DELIMITER) && !DETECTED_DELIMITERS.some(headerHas);
+  return { delimiter: isBar ? FALLBACK_DELIMITER : (DETECTED_DELIMITERS.find(headerHas) ?? ","), skippedCharacters: 0 };
 }

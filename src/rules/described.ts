@@ -1,6 +1,6 @@
 /** Describes received values in error messages, and checks if PostgreSQL can store a value. */
 
-const SHOWN_CHARACTERS = 60;
+const QUOTED_CHARACTERS_MAX = 60;
 
 /** Describes a value that a caller sent: "nothing", "an array of 3", or at most about 60 characters of a text in quotes. */
 export function describeValue(value: unknown): string {
@@ -8,13 +8,13 @@ export function describeValue(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (typeof value === "object" && value !== null) return "an object";
   if (typeof value !== "string") return String(value);
-  const quotedStart = JSON.stringify(value.slice(0, SHOWN_CHARACTERS));
-  if (quotedStart.length <= SHOWN_CHARACTERS + 2 && value.length <= SHOWN_CHARACTERS) return quotedStart;
-  return `${quotedStart.slice(0, SHOWN_CHARACTERS).toWellFormed()}…"`;
+  const quotedStart = JSON.stringify(value.slice(0, QUOTED_CHARACTERS_MAX));
+  if (quotedStart.length <= QUOTED_CHARACTERS_MAX + 2 && value.length <= QUOTED_CHARACTERS_MAX) return quotedStart;
+  return `${quotedStart.slice(0, QUOTED_CHARACTERS_MAX).toWellFormed()}…"`;
 }
 
 /** Describes a value without quoting any text, because it may be a secret. */
-export const kindOf = (value: unknown): string => (typeof value === "string" ? "a string" : describeValue(value));
+export const describeType = (value: unknown): string => (typeof value === "string" ? "a string" : describeValue(value));
 
 /** True for a JSON object: neither null nor an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
@@ -49,7 +49,7 @@ export function nestsDeeperThan(value: unknown, levels: number): boolean {
  * True if the value contains Infinity at any depth. JSON.parse returns Infinity for `1e999`, and JSON.stringify would
  * write null for it.
  */
-export function holdsInfinity(value: unknown): boolean {
+export function containsInfinity(value: unknown): boolean {
   const pendingValues = [value];
   while (pendingValues.length > 0) {
     const pending = pendingValues.pop();

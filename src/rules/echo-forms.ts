@@ -1,7 +1,7 @@
-/** Encodes a secret in the ways in which a server may repeat it in a response, and which the secret scan does not decode. */
+/** Encodes a secret as a server may repeat it in a response. The service searches responses for these encodings of secrets. */
 
 const BASE32_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-/** Minimum length of a secret whose encodings are searched for. Shorter encodings would also occur in unrelated text. */
+/** Minimum length of a secret that gets encoded forms. Encodings of shorter secrets would also occur in unrelated text. */
 const FORMS_MIN_CHARACTERS = 8;
 const SEPARATORS = [",", ", ", " ", "", ";", "-"];
 
@@ -24,8 +24,8 @@ const toRot13 = (text: string): string =>
     return String.fromCharCode(((letter.charCodeAt(0) - base + 13) % 26) + base);
   });
 
-/** Returns the encoded forms of a secret; none if the secret is short. */
-export function echoForms(value: string): string[] {
+/** Returns the encoded forms of a secret; an empty array if the secret has fewer than FORMS_MIN_CHARACTERS characters. */
+export function encodedForms(value: string): string[] {
   if (value.length < FORMS_MIN_CHARACTERS) return [];
   const bytes = [...Buffer.from(value)];
   const numberForms = (radix: number, width: number, prefix = "") =>

@@ -3,11 +3,11 @@ import type { Copy } from "../data/action-types.js";
 import type { Person } from "../data/person.js";
 import type { SettingsView } from "./setting-tiers.js";
 
-export interface SignedInEntry {
+export interface SignedInUserEntry {
   id: number;
   dataSourceId: number;
   data: Record<string, unknown>;
-  /** Times (ISO 8601) at which the user proved an address with a code in this session; absent if there are none. */
+  /** Times (ISO 8601) at which the user verified the e-mail address or phone number with a code in this session; absent if never. */
   verified?: { email?: string; sms?: string };
 }
 
@@ -17,16 +17,16 @@ export interface SignedInEntry {
  */
 export interface AppSession {
   appId: number;
-  /** Person; null for an anonymous visitor, or for a run without a user, such as a scheduled one. */
+  /** Person of the organization who is signed in; null for an anonymous visitor, or for a run without a user, such as a scheduled one. */
   user: Person | null;
   /** Entry of the app user who is signed in to the page, without hashed columns; absent if no app user is signed in. */
-  entries?: { dataSource: SignedInEntry };
-  /** Set if a user has entered the right password, but still has to enter the code of the second factor. */
+  entries?: { dataSource: SignedInUserEntry };
+  /** Present if the app user has entered the right password, but not yet the code of the second factor. */
   awaits?: "secondFactor";
   environment: Copy;
 }
 
-/** Reads the session of a page or run. The credential determines which app user is signed in to the page. */
+/** Returns the session for a page or a run. `credentialId` determines which app user is signed in to the page. */
 export type ReadSession = (user: {
   appId: number;
   personId: number | null;
@@ -41,7 +41,7 @@ export interface PublicEnv {
   apiUrl: string;
   /** `viewer`: the page shows drafts to an editor. `live`: it shows live versions to visitors. */
   environment: "viewer" | "live";
-  /** Public settings only. */
+  /** Public settings of the app. Protected and private settings are never part of a page. */
   appSettings: SettingsView;
   /** Time limit of a client action in milliseconds. */
   clientTimeoutMs: number;
@@ -54,21 +54,21 @@ export interface RuntimeEnv extends PublicEnv {
   token?: string;
 }
 
-/** Characters that could end a script element, start a comment in it, or (in older JavaScript) end a string. */
-const UNSAFE_CHARACTER = /[<>\u2028\u2029]/g;
+/** Characters that could end the script element, start an HTML comment in it, or (in older JavaScript) end a string. */
+const UNSAFE_IN_SCRIPT = /[<>\u2028\u2029]/g;
 
 /** Returns the value as a JavaScript literal that is safe inside a script element. */
-export function scriptLiteral(value: unknown): string {
+export function toScriptLiteral(value: unknown): string {
   return JSON.stringify(value).replace(
-    UNSAFE_CHARACTER,
+    UNSAFE_IN_SCRIPT,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 
 /**
- * Builds the script. The values are passed as a string to JSON.parse, because in an object literal `"__proto__"` would
- * set the prototype instead of a property.
+ * Builds the script that sets `window.ENV`. The script parses `env` from a JSON string, because in an object literal the key
+`"__proto__"` would set the prototype instead of a property.
  */
-export function envScript(env: PublicEnv): string {
-  return `window.ENV = JSON.parse(${scriptLiteral(JSON.stringify(env))});\n`;
+export function buildEnvScript(env: PublicEnv): string {
+  return `window.ENV = JSON.parse(${toScriptLiteral(JSON.stringify(env))});\n`;
 }

@@ -4,27 +4,27 @@ import { describeValue } from "./described.js";
 
 const TEXT_MAX_CHARACTERS = 255;
 
-/** @throws REQUEST_INVALID `<field> must be <expected> (got <received>)` */
+/** Rejects a field's value. @throws REQUEST_INVALID with the message `<field> must be <expected> (got <received>)` */
 export function refuseField(field: string, expected: string, received: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${describeValue(received)})`);
 }
 
 /** Trims a text, and checks that it has 1 to 255 characters that PostgreSQL can store. @throws REQUEST_INVALID */
-export function requiredText(value: unknown, field: string): string {
+export function requireText(value: unknown, field: string): string {
   const text = typeof value === "string" ? value.trim() : "";
   if (text !== "" && text.length <= TEXT_MAX_CHARACTERS && !text.includes("\0") && text.isWellFormed()) return text;
   return refuseField(field, `a text of 1 to ${TEXT_MAX_CHARACTERS} characters`, value);
 }
 
 /** Parses an e-mail address. @throws REQUEST_INVALID */
-export function requiredEmail(value: unknown, field: string): string {
-  const email = requiredText(value, field);
+export function requireEmail(value: unknown, field: string): string {
+  const email = requireText(value, field);
   if (/^[^\s@]+@[^\s@]+$/.test(email)) return email;
   throw new ActionError("REQUEST_INVALID", `${field} must be an e-mail address`);
 }
 
 /** Parses a positive integer; null if absent. @throws REQUEST_INVALID */
-export function optionalId(value: unknown, field: string): number | null {
+export function parseOptionalId(value: unknown, field: string): number | null {
   if (value === undefined || value === null) return null;
   if (Number.isSafeInteger(value) && (value as number) > 0) return value as number;
   return refuseField(field, "a positive whole number", value);

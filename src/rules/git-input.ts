@@ -1,9 +1,9 @@
 /** Validates the settings of a Git connection, and determines which branches and tags it pulls. */
 import { ActionError } from "../errors.js";
 import { isSourcePath } from "./action-source.js";
-import { isObject, kindOf } from "./described.js";
+import { describeType, isObject } from "./described.js";
 import { refuseField } from "./fields.js";
-import { normalOrigin } from "./integration-origins.js";
+import { normalizeOrigin } from "./integration-origins.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 export const GIT_PROVIDERS = ["github", "gitlab", "gitea"] as const;
@@ -14,10 +14,10 @@ const REF_MAX_CHARACTERS = 200;
 const CREDENTIAL_MAX_CHARACTERS = 1_000;
 const BRANCH_REF_PREFIX = "refs/heads/";
 const TAG_REF_PREFIX = "refs/tags/";
-/** Default user name. Git servers accept any name with an access token. */
+/** User name for Git servers if the connection has none. With an access token, Git servers accept any name. */
 const DEFAULT_USERNAME = "git";
 
-/** Fields of a connection that callers can read. */
+/** Fields of a Git connection that responses contain. Responses never contain the access token. */
 export interface GitFields {
   provider: GitProvider;
   /** Address of the repository, without a slash at its end. */
@@ -25,25 +25,35 @@ export interface GitFields {
   branch: string;
   /** Folder of the project in the repository; empty for the root. */
   folder: string;
-  /** Pattern such as `v*` of the tags whose pull publishes the app; null if tags are not pulled. */
+  /** Pattern for tags, such as `v*`: a pull of a matching tag publishes the app. null: the service pulls no tags. */
   tagPattern: string | null;
   /** True if a pull removes the app's actions and data sources that the repository does not contain. */
   prune: boolean;
-  /** User name that is sent with the token. */
+  /** User name that the service sends to the Git server together with the access token. */
   username: string;
 }
 
 export interface GitInput extends GitFields {
-  /** Access token; null for none; undefined to keep the stored token. */
+  /** Access token for the repository; null removes the stored token; undefined keeps it. */
   token: string | null | undefined;
-  /** True to replace the secret of the webhook. */
+  /** True if the service must replace the webhook's secret by a new one. */
   newSecret: boolean;
 }
 
-const FIELDS = ["provider", "url", "branch", "folder", "tagPattern", "prune", "username", "token", "newSecret"];
+const GIT_FIELD_NAMES = [
+  "provider",
+  "url",
+  "branch",
+  "folder",
+  "tagPattern",
+  "prune",
+  "username",
+  "token",
+  "newSecret",
+];
 const READ_ONLY = ["lastPull", "hasToken", "webhookUrl", "userId", "updatedAt"];
 
-/** True for a ref name that is valid (git-check-ref-format) and has no special characters. */
+/** True for the name of a branch or tag that Git accepts (git-check-ref-format) and that has no special characters. */
 const isRefName = (name: string): boolean =>
   name.length <= REF_MAX_CHARACTERS &&
   /^[\w@+.-][\w@+./-]*$/.test(name) &&
@@ -52,18 +62,18 @@ const isRefName = (name: string): boolean =>
   !name.startsWith(".");
 
 /** Rejects a field that may contain a token, without quoting its value in the error. */
-function refuseSecret(field: string, expected: string, value: unknown): never {
-  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${kindOf(value)})`);
+function throwWithoutValue(field: string, expected: string, value: unknown): never {
+  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${describeType(value)})`);
 }
 
 function readUrl(value: unknown, allowHttp: boolean): string {
   const expected = `the ${allowHttp ? "https or http" : "https"} URL of a repository without credentials, query and fragment`;
-  if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS) return refuseSecret("url", expected, value);
+  if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS) return throwWithoutValue("url", expected, value);
   const url = /[\s\\@?#]/.test(value) ? null : URL.parse(value);
-  const origin = url && normalOrigin(url);
+  const origin = url && normalizeOrigin(url);
   const isAllowed = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
   const path = url?.pathname.replace(/\/$/, "") ?? "";
-  if (!origin || !isAllowed || path === "" || path.endsWith("/")) return refuseSecret("url", expected, value);
+  if (!origin || !isAllowed || path === "" || path.endsWith("/")) return throwWithoutValue("url", expected, value);
   return origin + path;
 }
 
@@ -82,7 +92,7 @@ function readFlag(value: unknown, field: string): boolean {
 function readToken(token: unknown, expected: string): string | null | undefined {
   if (token === undefined || token === null) return token;
   if (typeof token === "string" && isHeaderText(token)) return token;
-  return refuseSecret("token", `${expected}, or null`, token);
+  return throwWithoutValue("token", `${expected}, or null`, token);
 }
 
 /**
@@ -127,9 +137,9 @@ export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
   return input;
 }
 
-/** Rejects unknown fields. Call it after all other checks, because other faults are reported first. @throws REQUEST_INVALID */
+/** Rejects unknown fields. Call this function after all other checks, so that other faults are reported first. @throws REQUEST_INVALID */
 export function refuseUnknownGitFields(body: unknown): void {
-  refuseUnknownFields(body, flatShape(FIELDS, READ_ONLY));
+  refuseUnknownFields(body, flatShape(GIT_FIELD_NAMES, READ_ONLY));
 }
 
 /** True if the name matches the pattern, in which `*` stands for any characters. */
@@ -147,45 +157,45 @@ export function matchesTagPattern(name: string, pattern: string): boolean {
   return true;
 }
 
-/** A branch or tag that a connection pulls. */
+/** Git ref that a connection pulls: a branch or a tag. `publishes` is true if its pull publishes the app. */
 export interface PulledRef {
   ref: string;
-  publishes: boolean;
+  publishesApp: boolean;
 }
 
-export const branchRef = ({ branch }: Pick<GitFields, "branch">): PulledRef => ({
+export const refOfBranch = ({ branch }: Pick<GitFields, "branch">): PulledRef => ({
   ref: BRANCH_REF_PREFIX + branch,
-  publishes: false,
+  publishesApp: false,
 });
 
-/** Returns the branch or tag of a ref; null if the connection does not pull it. */
-export function pulledRef(
+/** Returns the branch or tag if the connection pulls this ref; otherwise null. */
+export function findPulledRef(
   ref: string,
   { branch, tagPattern }: Pick<GitFields, "branch" | "tagPattern">,
 ): PulledRef | null {
-  if (ref === BRANCH_REF_PREFIX + branch) return { ref, publishes: false };
+  if (ref === BRANCH_REF_PREFIX + branch) return { ref, publishesApp: false };
   const tag = ref.startsWith(TAG_REF_PREFIX) ? ref.slice(TAG_REF_PREFIX.length) : "";
   if (tag === "" || tagPattern === null || !isRefName(tag) || !matchesTagPattern(tag, tagPattern)) return null;
-  return { ref, publishes: true };
+  return { ref, publishesApp: true };
 }
 
-/** @throws REQUEST_INVALID if the ref is not a text */
+/** Rejects a ref that is not a text. @throws REQUEST_INVALID */
 export function checkRefText(ref: unknown): void {
   if (ref !== undefined && ref !== null && typeof ref !== "string") refuseField("ref", "a branch or tag", ref);
 }
 
-/** Parses the commit that a pull must have, because a person has reviewed it; null if any is allowed. @throws REQUEST_INVALID */
+/** Parses the hash of the commit that a person has reviewed and that the pull must get; null allows any commit. @throws REQUEST_INVALID */
 export function readReviewedCommit(commit: unknown): string | null {
   if (commit === undefined || commit === null) return null;
   if (typeof commit === "string" && /^[0-9a-f]{40}$/.test(commit)) return commit;
   return refuseField("commit", "the hash of a commit, 40 hexadecimal digits", commit);
 }
 
-/** Parses the ref of `POST …/git/pull`. @throws ActionError REQUEST_INVALID */
+/** Parses the ref in the body of `POST …/git/pull`: a branch or tag that the connection pulls. @throws ActionError REQUEST_INVALID */
 export function readPullRef(ref: unknown, fields: Pick<GitFields, "branch" | "tagPattern">): PulledRef {
-  if (ref === undefined || ref === null) return branchRef(fields);
-  const pulled = typeof ref === "string" ? pulledRef(ref, fields) : null;
+  if (ref === undefined || ref === null) return refOfBranch(fields);
+  const pulled = typeof ref === "string" ? findPulledRef(ref, fields) : null;
   if (pulled) return pulled;
   const tags = fields.tagPattern === null ? "" : `, or ${TAG_REF_PREFIX}${fields.tagPattern}`;
-  return refuseField("ref", `${branchRef(fields).ref}${tags}`, ref);
+  return refuseField("ref", `${refOfBranch(fields).ref}${tags}`, ref);
 }

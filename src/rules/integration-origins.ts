@@ -26,43 +26,43 @@ function isPrivateHost(host: string): boolean {
   return isIP(address) !== 0 && PRIVATE_RANGES.has(ipaddr.process(address).range());
 }
 
-/** Returns the normal form of a host: lower case, IDNA, without a trailing dot; null for an invalid name. */
-export function normalHost(hostname: string): string | null {
+/** Returns a host name in lower case and IDNA form, without a trailing dot; null for an invalid host name. */
+export function normalizeHost(hostname: string): string | null {
   const host = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
   if (host.startsWith("[")) return host;
   const isName = host.length <= HOST_MAX_CHARACTERS && host.split(".").every((label) => HOST_LABEL.test(label));
   return isName ? host : null;
 }
 
-/** Returns the origin of a parsed URL in normal form, without a default port; null if it has none. */
-export function normalOrigin({ protocol, hostname, port }: URL): string | null {
-  const host = normalHost(hostname);
+/** Returns the URL's origin with the normalized host name and without a default port; null if the host name is invalid. */
+export function normalizeOrigin({ protocol, hostname, port }: URL): string | null {
+  const host = normalizeHost(hostname);
   if (host === null || (protocol !== "https:" && protocol !== "http:")) return null;
   return `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
 }
 
-/** Returns the normal form of an origin, or a description of valid origins if this one is invalid. */
+/** Returns the normalized origin; if the value is not a valid origin, returns the expected value for an error message. */
 function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { origin: string } | { expected: string } {
   const schemesText = allowPrivateNetwork ? "an https or http origin" : "an https origin";
   const expected = `${schemesText} such as "https://api.example.com"`;
   if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || !HTTP_SCHEME.test(value))
     return { expected };
-  // The URL parser would drop these characters, or treat them as slashes.
+  // The URL parser would remove white space and treat a backslash as a slash, so these characters are checked before it runs.
   if (/[\s\\@?#]/.test(value)) return { expected: `${expected} without credentials, query and fragment` };
   const url = URL.parse(value);
-  const origin = url && normalOrigin(url);
+  const origin = url && normalizeOrigin(url);
   if (!url || !origin || url.port === "0") return { expected };
   if (url.pathname !== "/" || value.replace(HTTP_SCHEME, "").replace(/\/$/, "").includes("/")) {
     return { expected: `${expected} without a path` };
   }
   if (!allowPrivateNetwork && url.protocol !== "https:") return { expected };
-  if (!allowPrivateNetwork && isPrivateHost(normalHost(url.hostname)!)) {
+  if (!allowPrivateNetwork && isPrivateHost(normalizeHost(url.hostname)!)) {
     return { expected: `${expected} of a public host` };
   }
   return { origin };
 }
 
-/** Returns the error message for the first fault of `integrationOrigins`; null if it is valid. */
+/** Returns the error message for the first invalid origin in `integrationOrigins`; null if all are valid. */
 export function integrationOriginsFault(value: unknown, environment: unknown, rules: OriginRules): string | null {
   if (value === null) return null;
   if (!Array.isArray(value)) return `integrationOrigins must be an array of origins (got ${describeValue(value)})`;
@@ -78,8 +78,8 @@ export function integrationOriginsFault(value: unknown, environment: unknown, ru
   return `integrationOrigins must be empty unless environment is "server" (got ${describeValue(environment)})`;
 }
 
-/** Returns valid origins in normal form, without repetition. */
-export function storedIntegrationOrigins(value: unknown): string[] {
+/** Returns the normalized form of valid origins, without duplicates. */
+export function toStoredOrigins(value: unknown): string[] {
   const input = Array.isArray(value) ? (value as string[]) : [];
-  return [...new Set(input.map((origin) => normalOrigin(new URL(origin))!))];
+  return [...new Set(input.map((origin) => normalizeOrigin(new URL(origin))!))];
 }

@@ -1,23 +1,23 @@
 /**
- * Scans JSON text without building objects: checks validity and depth, and finds members. Objects need far more memory:
- * two million `{}` are 6 MB of text, but hundreds of MB as objects.
+ * Scans JSON text without parsing it to objects: checks validity and nesting depth, and finds an object's fields. Objects
+need far more memory: two million `{}` are 6 MB of text, but hundreds of MB as objects.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
-import { textOfJson } from "./json-text.js";
+import { decodeJsonText } from "./json-text.js";
 
 const [TAB, LINE_FEED, RETURN, BLANK, QUOTE, COMMA, MINUS, COLON] = [9, 10, 13, 32, 34, 44, 45, 58] as const;
 const [ZERO, NINE, BACKSLASH, U] = [48, 57, 92, 117] as const;
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] as const;
 
-const NUMBER = /-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,400})?/y;
-const HEX = /^[0-9a-fA-F]{4}$/;
+const JSON_NUMBER = /-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,400})?/y;
+const FOUR_HEX_DIGITS = /^[0-9a-fA-F]{4}$/;
 const ESCAPE_CHARACTERS = '"\\/bfnrt';
 const JSON_WORDS = ["true", "false", "null"] as const;
 
-/** Returned instead of a position if the text there is not valid JSON. */
+/** Result of the skip functions, instead of a position, if the text is not valid JSON. */
 const NOT_FOUND = -1;
 
-function skipBlank(text: string, from: number): number {
+function skipWhitespace(text: string, from: number): number {
   let at = from;
   for (;;) {
     const code = text.charCodeAt(at);
@@ -35,7 +35,7 @@ function skipString(text: string, from: number): number {
     if (code !== BACKSLASH) continue;
     at += 1;
     if (text.charCodeAt(at) === U) {
-      if (!HEX.test(text.slice(at + 1, at + 5))) return NOT_FOUND;
+      if (!FOUR_HEX_DIGITS.test(text.slice(at + 1, at + 5))) return NOT_FOUND;
       at += 4;
     } else if (at >= text.length || !ESCAPE_CHARACTERS.includes(text[at]!)) return NOT_FOUND;
   }
@@ -43,8 +43,8 @@ function skipString(text: string, from: number): number {
 }
 
 function skipNumber(text: string, from: number): number {
-  NUMBER.lastIndex = from;
-  return NUMBER.test(text) ? NUMBER.lastIndex : NOT_FOUND;
+  JSON_NUMBER.lastIndex = from;
+  return JSON_NUMBER.test(text) ? JSON_NUMBER.lastIndex : NOT_FOUND;
 }
 
 function skipScalar(text: string, index: number): number {
@@ -55,16 +55,16 @@ function skipScalar(text: string, index: number): number {
   return foundWord ? index + foundWord.length : NOT_FOUND;
 }
 
-/** Skips a key and its colon, and returns the position of its value. */
+/** Skips an object's key and the colon after it. Returns the position of the value. */
 function skipKey(text: string, index: number): number {
   if (text.charCodeAt(index) !== QUOTE) return NOT_FOUND;
   const stringEnd = skipString(text, index);
   if (stringEnd === NOT_FOUND) return NOT_FOUND;
-  const colonIndex = skipBlank(text, stringEnd);
-  return text.charCodeAt(colonIndex) === COLON ? skipBlank(text, colonIndex + 1) : NOT_FOUND;
+  const colonIndex = skipWhitespace(text, stringEnd);
+  return text.charCodeAt(colonIndex) === COLON ? skipWhitespace(text, colonIndex + 1) : NOT_FOUND;
 }
 
-/** Objects and arrays that are open at the current position, the innermost last. */
+/** Stack of the objects and arrays that contain the current position; the innermost is the last. */
 class NestingStack {
   private readonly objects: boolean[] = [];
   deepest = 0;
@@ -87,11 +87,11 @@ class NestingStack {
   }
 }
 
-/** Enters the object or array at `from`. Returns the position of its first value or, if it is empty, the position after it. */
+/** Enters the object or array at `from`. Returns the position of its first value; for an empty one, the position after it. */
 function enterValue(text: string, from: number, nesting: NestingStack): { at: number; empty: boolean } {
   const isObject = text.charCodeAt(from) === OPEN_OBJECT;
   nesting.open(isObject);
-  const at = skipBlank(text, from + 1);
+  const at = skipWhitespace(text, from + 1);
   if (text.charCodeAt(at) !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) {
     return { at: isObject ? skipKey(text, at) : at, empty: false };
   }
@@ -99,15 +99,15 @@ function enterValue(text: string, from: number, nesting: NestingStack): { at: nu
   return { at: at + 1, empty: true };
 }
 
-/** Returns the position of the value after the one that ends at `from`; `ended` is true if no object or array is open. */
+/** Returns the position of the next value after a value that ends at `from`. `ended` is true after the end of the outermost value. */
 function nextValueAfter(text: string, from: number, nesting: NestingStack): { at: number; ended: boolean } {
   let at = from;
   while (nesting.isOpen) {
-    at = skipBlank(text, at);
+    at = skipWhitespace(text, at);
     const code = text.charCodeAt(at);
     const { isObject } = nesting;
     if (code === COMMA) {
-      const next = skipBlank(text, at + 1);
+      const next = skipWhitespace(text, at + 1);
       return { at: isObject ? skipKey(text, next) : next, ended: false };
     }
     if (code !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) return { at: NOT_FOUND, ended: true };
@@ -138,32 +138,32 @@ function skipValue(text: string, from: number, nesting: NestingStack, levels: nu
 /** Checks an untrusted text: "invalid" if it is not JSON, "deep" if it nests deeper than `levels`, otherwise null. */
 export function jsonFault(text: string, levels: number): "invalid" | "deep" | null {
   const nesting = new NestingStack();
-  const valueEnd = skipValue(text, skipBlank(text, 0), nesting, levels);
+  const valueEnd = skipValue(text, skipWhitespace(text, 0), nesting, levels);
   if (nesting.deepest > levels) return "deep";
-  return valueEnd !== NOT_FOUND && skipBlank(text, valueEnd) === text.length ? null : "invalid";
+  return valueEnd !== NOT_FOUND && skipWhitespace(text, valueEnd) === text.length ? null : "invalid";
 }
 
-/** Checks the result of a run. It takes one argument, because worker threads call functions with one. */
-export const resultFault = (result: string | Uint8Array): ReturnType<typeof jsonFault> =>
-  jsonFault(textOfJson(result), JSON_MAX_DEPTH);
+/** Checks the result of a run with `jsonFault`. Has one parameter, because a function that runs in a worker thread gets one argument. */
+export const runResultFault = (result: string | Uint8Array): ReturnType<typeof jsonFault> =>
+  jsonFault(decodeJsonText(result), JSON_MAX_DEPTH);
 
-/** Returns the JSON texts of an object's members. For duplicate names it is the last one, as in JSON.parse. */
-export function memberTexts(text: string): Map<string, string> {
+/** Returns the JSON text of each field of an object, by name. If a name occurs twice, the last one counts, as in JSON.parse. */
+export function readMemberTexts(text: string): Map<string, string> {
   const memberTextsFound = new Map<string, string>();
-  let at = skipBlank(text, 0);
+  let at = skipWhitespace(text, 0);
   if (text.charCodeAt(at) !== OPEN_OBJECT) return memberTextsFound;
-  at = skipBlank(text, at + 1);
+  at = skipWhitespace(text, at + 1);
   while (text.charCodeAt(at) === QUOTE) {
     const key = JSON.parse(text.slice(at, skipString(text, at))) as string;
     const valueStart = skipKey(text, at);
     const valueEnd = skipValue(text, valueStart, new NestingStack(), Number.POSITIVE_INFINITY);
     if (valueEnd === NOT_FOUND) return memberTextsFound;
     memberTextsFound.set(key, text.slice(valueStart, valueEnd));
-    at = skipBlank(text, valueEnd);
-    if (text.charCodeAt(at) === COMMA) at = skipBlank(text, at + 1);
+    at = skipWhitespace(text, valueEnd);
+    if (text.charCodeAt(at) === COMMA) at = skipWhitespace(text, at + 1);
   }
   return memberTextsFound;
 }
 
-/** Returns the JSON text of one member; undefined if there is none. */
-export const memberText = (text: string, name: string): string | undefined => memberTexts(text).get(name);
+/** Returns the JSON text of the field `name`; undefined if the object has no such field. */
+export const readMemberText = (text: string, name: string): string | undefined => readMemberTexts(text).get(name);

@@ -1,43 +1,46 @@
 /**
- * Writes responses that contain stored JSON texts, without parsing these texts: a result of 6 MB may be two million
- * objects. Wrap such a text in `JsonText`, and write the response with `writeJson`.
+ * Writes responses that contain stored JSON texts, without parsing them, because a run's result of 6 MB may be two million
+objects. Wrap a stored text in `JsonText`, and write the response with `writeJson`.
  */
 import { randomUUID } from "node:crypto";
 
-/** JSON texts of the current response, and the placeholder that stands for each of them. It is random, so that no text contains it. */
-class TextPlaceholders {
+/** JSON texts of the current response. A random placeholder stands for each of them while the response is serialized. */
+class JsonTextPlaceholders {
   readonly mark = randomUUID();
   readonly texts: (string | Buffer)[] = [];
 }
 
-/** State of the response that is being written; null at all other times. Writing is synchronous. */
-let currentWrite: { placeholders: TextPlaceholders | null } | null = null;
+/**
+ * State of the response that `writeJsonParts` serializes at the moment; null outside of it. One variable is enough,
+ * because it is synchronous.
+ */
+let currentWrite: { placeholders: JsonTextPlaceholders | null } | null = null;
 
-/** Returns a JSON text from a string or its UTF-8 bytes, which may be in memory that threads share. */
-export const textOfJson = (source: string | Uint8Array): string =>
+/** Returns the JSON text as a string. `source` may be its UTF-8 bytes, also in memory that several threads share. */
+export const decodeJsonText = (source: string | Uint8Array): string =>
   typeof source === "string" ? source : Buffer.from(source.buffer, source.byteOffset, source.byteLength).toString();
 
-/** Value as valid JSON text. A long text can be a buffer with its UTF-8 bytes. */
+/** Wraps valid JSON text, so that a response can contain it without parsing it. A long text can be a buffer with UTF-8 bytes. */
 export class JsonText {
   constructor(readonly source: string | Buffer) {}
 
   get text(): string {
-    return textOfJson(this.source);
+    return decodeJsonText(this.source);
   }
 
-  /** Returns the placeholder of the text while a response is written; otherwise the parsed value. */
+  /** Returns a placeholder while `writeJsonParts` serializes a response; otherwise the parsed value. */
   toJSON(): unknown {
     if (!currentWrite) return JSON.parse(this.text);
-    currentWrite.placeholders ??= new TextPlaceholders();
+    currentWrite.placeholders ??= new JsonTextPlaceholders();
     currentWrite.placeholders.texts.push(this.source);
     return currentWrite.placeholders.mark;
   }
 }
 
-/** Serializes a value that may contain `JsonText` anywhere. Returns the text in parts, because joining megabytes takes time. */
-export function jsonParts(value: unknown): (string | Buffer)[] {
+/** Serializes a value that may contain `JsonText` anywhere. Returns several parts of one text, because joining megabytes takes time. */
+export function writeJsonParts(value: unknown): (string | Buffer)[] {
   const outerWrite = currentWrite;
-  const thisWrite: { placeholders: TextPlaceholders | null } = { placeholders: null };
+  const thisWrite: { placeholders: JsonTextPlaceholders | null } = { placeholders: null };
   currentWrite = thisWrite;
   let jsonShell: string;
   try {
@@ -51,4 +54,4 @@ export function jsonParts(value: unknown): (string | Buffer)[] {
 }
 
 /** Serializes a value that may contain `JsonText` anywhere, as one string. */
-export const writeJson = (value: unknown): string => jsonParts(value).join("");
+export const writeJson = (value: unknown): string => writeJsonParts(value).join("");

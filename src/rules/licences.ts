@@ -11,7 +11,7 @@ export function isAllowedLicence(licence: string | null, allowed: readonly strin
   try {
     return satisfies(licence, [...allowed]);
   } catch {
-    // The text is not an SPDX expression: it is a sentence, "UNLICENSED", or the name of a file.
+    // `licence` is not an SPDX expression, but for example a sentence, "UNLICENSED" or the name of a file.
     return allowed.includes(licence);
   }
 }

@@ -1,66 +1,70 @@
 /** Validates log events that callers send (contract, section 3, log event). */
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
-import { describeValue, holdsInfinity, isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
-import { optionalId, refuseField } from "./fields.js";
+import { containsInfinity, describeValue, isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
+import { parseOptionalId, refuseField } from "./fields.js";
 import { EVENT_TYPE_MAX_CHARACTERS } from "./trigger-input.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 const DATA_MAX_DEPTH = 100;
 
-/** Prefix of the types of execution log entries. Callers must not use it, because their events would look like ended runs. */
-const OWN_TYPES = "app.task.";
+/** Type prefix that the service uses for log entries about runs. Callers cannot use it, because their events would look like ended runs. */
+const RESERVED_TYPE_PREFIX = "app.task.";
 
-const IDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;
+const ID_FIELDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;
 
-/** Fields of a log event in requests. Fields that only responses have are ignored. */
+/** Allowed fields of a log event in requests. Fields that only responses have are allowed, but ignored. */
 const EVENT_SHAPE = flatShape(
-  ["type", "data", ...IDS],
+  ["type", "data", ...ID_FIELDS],
   ["id", "appId", "organizationId", "requestId", "dataString", "createdAt", "updatedAt"],
 );
 
 export type LogEventInput = { type: string; data: Record<string, unknown> } & Record<
-  (typeof IDS)[number],
+  (typeof ID_FIELDS)[number],
   number | null
 >;
 
-function eventType(value: unknown): string {
+function readEventType(value: unknown): string {
   const isText = typeof value === "string" && value !== "" && value.length <= EVENT_TYPE_MAX_CHARACTERS;
   if (!isText || unstorableCharacterIndex(value) >= 0) {
     const expected = `type must be a log event type of 1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
     throw new ActionError("REQUEST_INVALID", `${expected} (got ${describeValue(value)})`);
   }
-  if (!value.startsWith(OWN_TYPES)) return value;
+  if (!value.startsWith(RESERVED_TYPE_PREFIX)) return value;
   throw new ActionError(
     "REQUEST_INVALID",
-    `type must not begin with ${OWN_TYPES}, which is reserved for entries of the service (got ${describeValue(value)})`,
+    `type must not begin with ${RESERVED_TYPE_PREFIX}, which is reserved for entries of the service (got ${describeValue(value)})`,
   );
 }
 
-function eventData(value: unknown): Record<string, unknown> {
+function readEventData(value: unknown): Record<string, unknown> {
   if (value === undefined || value === null) return {};
   if (!isObject(value)) refuseField("data", "an object", value);
   if (nestsDeeperThan(value, DATA_MAX_DEPTH)) {
     throw new ActionError("REQUEST_INVALID", `data must nest at most ${DATA_MAX_DEPTH} levels`);
   }
-  if (holdsInfinity(value)) throw new ActionError("REQUEST_INVALID", "data must not contain a number above 1.8e308");
+  if (containsInfinity(value)) throw new ActionError("REQUEST_INVALID", "data must not contain a number above 1.8e308");
   return value;
 }
 
 /** Returns the size of the event as JSON in bytes. @throws PAYLOAD_TOO_LARGE above EVENT_MAX_BYTES (contract, section 3) */
-export function eventBytes(event: unknown, name: string): number {
+export function measureEventBytes(event: unknown, name: string): number {
   const bytes = Buffer.byteLength(JSON.stringify(event));
   if (bytes <= EVENT_MAX_BYTES) return bytes;
   const message = `${name} must be at most ${EVENT_MAX_BYTES} bytes (32 KB) of JSON (got ${bytes})`;
   throw new ActionError("PAYLOAD_TOO_LARGE", message);
 }
 
-/** @throws REQUEST_INVALID with the name of the invalid field */
+/** Validates a log event. @throws REQUEST_INVALID with the name of the invalid field */
 export function parseLogEvent(body: unknown): LogEventInput {
   if (!isObject(body)) refuseField("the body", "an object", body);
   const ownField = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);
-  const ids = IDS.map((field) => [field, optionalId(ownField(field), field)]);
-  const event = { type: eventType(ownField("type")), data: eventData(ownField("data")), ...Object.fromEntries(ids) };
+  const ids = ID_FIELDS.map((field) => [field, parseOptionalId(ownField(field), field)]);
+  const event = {
+    type: readEventType(ownField("type")),
+    data: readEventData(ownField("data")),
+    ...Object.fromEntries(ids),
+  };
   refuseUnknownFields(body, EVENT_SHAPE);
   return event;
 }

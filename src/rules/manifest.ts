@@ -1,4 +1,7 @@
-/** Schema of the manifest. The service validates manifests with it, and publishes it as `/schemas/manifest.json`. */
+/**
+ * Schema of the manifest, the JSON file that describes an app. The service validates manifests with the schema and
+ * serves it at `/schemas/manifest.json`.
+ */
 import { z } from "zod";
 import type { PathFault } from "../errors.js";
 import {
@@ -10,37 +13,40 @@ import {
 import type { ActionInput } from "./action-input.js";
 import type { AlertInput } from "./alert-input.js";
 import { ALERT_CHANNELS, ALERT_CONDITIONS } from "./alert-input.js";
-import { isObject, kindOf } from "./described.js";
+import { describeType, isObject } from "./described.js";
 import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
 import { BINDING_PLACES, type SecretBinding } from "./secret-bindings.js";
 import { ADDED_TRIGGER_TYPES, TRIGGER_TYPES } from "./trigger-input.js";
 import { flatShape, nearestName, type Shape } from "./unknown-fields.js";
 
-/** Version of the manifest format; an incompatible format gets a higher number. */
+/** Version number of the manifest format. An incompatible change of the format must increase it. */
 export const MANIFEST_VERSION = 1;
 export const ACTIONS_PER_MANIFEST = 10_000;
 export const SETTINGS_PER_MANIFEST = 10_000;
-/** Maximum number of faults that a response reports. */
+/** Maximum number of faults of a manifest that one response lists. */
 export const FAULTS_MAX = 1_000;
 
-/** Kinds of things that a manifest contains, and that a deployment plan lists. */
+/** Kinds of items in a manifest. A deployment plan lists its changes by these kinds. */
 export const MANIFEST_KINDS = ["app", "setting", "secretBinding", "dataSource", "action", "alert"] as const;
 export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 
 /** Schema that accepts any JSON value. */
-const json = z.unknown();
-const openObject = z.looseObject({});
+const anyJsonSchema = z.unknown();
+const objectSchema = z.looseObject({});
 
-const triggerWhere = z
+const triggerWhereSchema = z
   .strictObject({
     ...Object.fromEntries(
-      Object.keys(HTTP_WHERE_FIELDS).map((name) => [name, json.describe(`Field \`${name}\` of an HTTP trigger.`)]),
+      Object.keys(HTTP_WHERE_FIELDS).map((name) => [
+        name,
+        anyJsonSchema.describe(`Field \`${name}\` of an HTTP trigger.`),
+      ]),
     ),
     type: z.string().describe("Type of the event, for log and analytics triggers."),
     dataSource: z.string().nullable().describe("Name of the data source, for a log trigger."),
     dataSourceId: z.int().nullable().describe("ID of a data source that no longer exists."),
-    data: openObject.nullable().describe("Values that the data of an analytics event must have."),
+    data: objectSchema.nullable().describe("Values that the data of an analytics event must have."),
   })
   .partial();
 
@@ -51,11 +57,11 @@ const triggerSchema = z
       .describe(
         `Kind of trigger. ${ADDED_TRIGGER_TYPES.join(", ")} is an addition of this service to the specification.`,
       ),
-    where: triggerWhere.nullable(),
+    where: triggerWhereSchema.nullable(),
   })
   .partial({ where: true });
 
-/** Descriptions of the fields of an action. The compiler requires one for each new field of `ActionInput`. */
+/** Schema of each field of an action. The compiler reports an error if a field of `ActionInput` has no schema here. */
 const actionFields = {
   name: z.string().describe("Name, unique in the app: letters, numbers, dashes and underscores."),
   code: z.string().describe("JavaScript that defines the async function execute."),
@@ -65,7 +71,7 @@ const actionFields = {
   triggers: z.array(triggerSchema).describe("Triggers that start the action."),
   dependencies: z.array(z.string()).describe("Packages and https URLs that the code uses."),
   access: z
-    .union([z.enum(["everyone", "signedIn", "editors"]), z.strictObject({ user: openObject })])
+    .union([z.enum(["everyone", "signedIn", "editors"]), z.strictObject({ user: objectSchema })])
     .describe("Visitors who may run the action on demand: a word, or a condition on the signed-in user."),
   integrationOrigins: z.array(z.string()).describe("Origins that the action may send requests to."),
   frequency: z.string().nullable().describe("Cron expression of five fields, for a schedule trigger."),
@@ -102,14 +108,14 @@ const dataSourceFields = {
   name: z.string().describe("Name, unique in the app."),
   columns: z.array(z.string()).describe("Names of the columns, in order."),
   accessRules: z
-    .array(openObject)
+    .array(objectSchema)
     .describe("Rules that decide which users of the app's pages can read and write the entries."),
-  hooks: z.array(openObject).describe("Hooks that change values or send messages when entries are written."),
-  indexes: z.array(json).describe("Columns, lists of columns, or {columns, unique}."),
+  hooks: z.array(objectSchema).describe("Hooks that change values or send messages when entries are written."),
+  indexes: z.array(anyJsonSchema).describe("Columns, lists of columns, or {columns, unique}."),
   isUsers: z.boolean().describe("True if the entries are the users who can sign in to the app's pages."),
 } satisfies Record<keyof DataSourceFields<unknown>, z.ZodType>;
 
-const dataSource = z.strictObject(dataSourceFields).partial().required({ name: true });
+const dataSourceSchema = z.strictObject(dataSourceFields).partial().required({ name: true });
 
 const { actionId: _, ...alertFields } = {
   name: z.string().describe("Name, unique in the app."),
@@ -138,7 +144,7 @@ const settingSchema = z
     tier: z
       .enum(["public", "private", "protected"])
       .describe("Tier of the setting, as the underscores at the start of the key determine it."),
-    value: json.describe("Value of a public setting; other tiers never have one."),
+    value: anyJsonSchema.describe("Value of a public setting; other tiers never have one."),
     secret: z.boolean().describe("False if results and logs of runs may contain the value of a private setting."),
   })
   .partial()
@@ -157,52 +163,55 @@ const secretBindingFields = {
   grant: z.enum(["client_credentials", "refresh_token"]).nullable().describe("Grant, for oauth2."),
 } satisfies Record<keyof SecretBinding, z.ZodType>;
 
-const secretBinding = z.strictObject(secretBindingFields).partial().required({ key: true, origin: true, in: true });
+const secretBindingSchema = z
+  .strictObject(secretBindingFields)
+  .partial()
+  .required({ key: true, origin: true, in: true });
 
-const app = z
+const appSchema = z
   .strictObject({
     icon: z.string().nullable().describe("Icon of the app."),
-    hooks: json.describe("Hooks of the app's pages."),
-    dependencies: json.describe("Dependencies of the app's pages."),
+    hooks: anyJsonSchema.describe("Hooks of the app's pages."),
+    dependencies: anyJsonSchema.describe("Dependencies of the app's pages."),
     isTemplate: z.boolean().describe("True if the app is a template."),
   })
   .partial();
 
-export const MANIFEST = z
+export const MANIFEST_SCHEMA = z
   .strictObject({
     $schema: z.string().describe("URL of this schema, for text editors."),
     version: z.literal(MANIFEST_VERSION).describe("Version of the format."),
-    app: app.describe("Properties of the app."),
+    app: appSchema.describe("Properties of the app."),
     settings: z.array(settingSchema).max(SETTINGS_PER_MANIFEST).describe("Settings by key."),
     secretBindings: z
-      .array(secretBinding)
+      .array(secretBindingSchema)
       .max(SECRET_BINDINGS_MAX)
       .describe("Secret bindings: settings that the service adds to requests to certain origins."),
-    dataSources: z.array(dataSource).max(DATA_SOURCES_PER_APP).describe("Data sources without their entries."),
+    dataSources: z.array(dataSourceSchema).max(DATA_SOURCES_PER_APP).describe("Data sources without their entries."),
     actions: z.array(actionSchema).max(ACTIONS_PER_MANIFEST).describe("Drafts of the actions."),
     alerts: z.array(alertSchema).max(ALERT_RULES_PER_APP).describe("Alerts."),
   })
   .partial()
   .required({ version: true });
 
-/** Parts of the schema from which the GraphQL types are generated. */
+/** Parts of the manifest's schema. The build generates GraphQL types from them. */
 export const MANIFEST_PARTS = {
-  app,
+  app: appSchema,
   setting: settingSchema,
-  secretBinding,
-  dataSource,
+  secretBinding: secretBindingSchema,
+  dataSource: dataSourceSchema,
   action: actionSchema,
   trigger: triggerSchema,
-  triggerWhere,
+  triggerWhere: triggerWhereSchema,
   alert: alertSchema,
 };
 
-export type Manifest = z.infer<typeof MANIFEST>;
+export type Manifest = z.infer<typeof MANIFEST_SCHEMA>;
 export type ManifestField = Exclude<keyof Manifest, "$schema" | "version">;
 
 /** Returns the schema as a JSON Schema document. */
-export function manifestJsonSchema(id: string): object {
-  const { $schema, ...schema } = z.toJSONSchema(MANIFEST, { target: "draft-2020-12" });
+export function createManifestJsonSchema(id: string): object {
+  const { $schema, ...schema } = z.toJSONSchema(MANIFEST_SCHEMA, { target: "draft-2020-12" });
   return { $schema, $id: id, title: "Manifest of a Svc app", ...schema };
 }
 
@@ -211,8 +220,8 @@ const fieldsOf = (schema: z.ZodObject): readonly string[] => Object.keys(schema.
 /** Allowed fields of the items in a manifest. */
 export const SETTING_SHAPE: Shape = flatShape(fieldsOf(settingSchema));
 export const ALERT_FIELDS: readonly string[] = fieldsOf(alertSchema);
-export const DATA_SOURCE_FIELDS: readonly string[] = fieldsOf(dataSource);
-export const APP_SHAPE: Shape = flatShape(fieldsOf(app));
+export const DATA_SOURCE_FIELDS: readonly string[] = fieldsOf(dataSourceSchema);
+export const APP_SHAPE: Shape = flatShape(fieldsOf(appSchema));
 
 /** Returns a path as text: `["actions", 3, "name"]` becomes `actions[3].name`. */
 export function pathText(path: readonly PropertyKey[]): string {
@@ -226,39 +235,39 @@ export function pathText(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** True if the rest of the manifest cannot be read because of a fault at this path. */
+/** True if a fault at this path makes it impossible to check the rest of the manifest. */
 export const isStructuralPath = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 
-function unknownField(path: readonly PropertyKey[], name: string): string {
+function unknownFieldMessage(path: readonly PropertyKey[], name: string): string {
   const knownSchema =
-    path.length === 0 ? MANIFEST : path[0] === "app" ? app : path[0] === "settings" ? settingSchema : null;
+    path.length === 0 ? MANIFEST_SCHEMA : path[0] === "app" ? appSchema : path[0] === "settings" ? settingSchema : null;
   const nearestAdvice = knownSchema
     ? `; the nearest known field is ${JSON.stringify(nearestName(name, fieldsOf(knownSchema)))}`
     : "";
   return `is not a known field${nearestAdvice}`;
 }
 
-/** Describes the problem of a value. The text never contains the value, because it may be a secret. */
-function reasonOf(issue: z.core.$ZodIssue, document: unknown): string {
+/** Returns the reason why the schema rejects a value. The reason never contains the value, because the value may be a secret. */
+function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
   const received = issue.path.reduce<unknown>(
     (value, name) => (value as Record<PropertyKey, unknown> | null | undefined)?.[name],
     document,
   );
   if (received === undefined) return "is required (got nothing)";
-  if (issue.code === "invalid_type") return `must be ${withArticle(issue.expected)} (got ${kindOf(received)})`;
+  if (issue.code === "invalid_type") return `must be ${withArticle(issue.expected)} (got ${describeType(received)})`;
   if (issue.code === "invalid_value") {
     const values = issue.values.map((value) => JSON.stringify(value));
-    return `must be ${values.length > 1 ? "one of " : ""}${values.join(", ")} (got ${kindOf(received)})`;
+    return `must be ${values.length > 1 ? "one of " : ""}${values.join(", ")} (got ${describeType(received)})`;
   }
   return `is not valid: ${issue.message.slice(0, 200).toWellFormed()}`;
 }
 
 const withArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "a"} ${type}`;
 
-/** Checks a manifest with the schema. Returns the faults in the order of the document; messages never contain values. */
-export function shapeFaults(document: unknown): { faults: PathFault[]; isReadable: boolean } {
-  const { error } = MANIFEST.safeParse(document);
+/** Validates a manifest against the schema. Returns the faults in the order of the document; their messages never contain values. */
+export function findShapeFaults(document: unknown): { faults: PathFault[]; isReadable: boolean } {
+  const { error } = MANIFEST_SCHEMA.safeParse(document);
   const issues = error?.issues ?? [];
   const faults = issues.flatMap((issue): PathFault[] => {
     const { path } = issue;
@@ -266,7 +275,7 @@ export function shapeFaults(document: unknown): { faults: PathFault[]; isReadabl
     const places = keys.length > 0 ? keys.slice(0, FAULTS_MAX).map((key) => [...path, key]) : [path];
     return places.map((place) => {
       const pathName = place.length === 0 ? "the manifest" : pathText(place);
-      const reason = keys.length > 0 ? unknownField(path, String(place.at(-1))) : reasonOf(issue, document);
+      const reason = keys.length > 0 ? unknownFieldMessage(path, String(place.at(-1))) : describeIssue(issue, document);
       return { path: pathText(place), status: "REQUEST_INVALID", error: `${pathName} ${reason}` };
     });
   });
@@ -276,30 +285,30 @@ export function shapeFaults(document: unknown): { faults: PathFault[]; isReadabl
   };
 }
 
-const objectsOf = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
+const objectsInList = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
 
 /**
- * Removes fields that are null but must be absent, because GraphQL returns null for absent fields. Changes the document.
- * Keeps the value null of a public setting, which is valid.
+ * Removes fields with the value null from `document`, because GraphQL returns null for absent fields, and the schema rejects
+null there. Keeps null as the value of a public setting, where it is valid.
  */
 export function removeNullFields(document: unknown): void {
   if (!isObject(document)) return;
-  for (const { path } of MANIFEST.safeParse(document).error?.issues ?? []) {
+  for (const { path } of MANIFEST_SCHEMA.safeParse(document).error?.issues ?? []) {
     const parent = path
       .slice(0, -1)
       .reduce<unknown>((value, name) => (value as Record<PropertyKey, unknown> | null | undefined)?.[name], document);
     const name = path.at(-1);
     if (isObject(parent) && typeof name === "string" && parent[name] === null) delete parent[name];
   }
-  for (const setting of objectsOf(document["settings"]))
+  for (const setting of objectsInList(document["settings"]))
     if (setting["value"] === null && (setting["tier"] === "private" || setting["tier"] === "protected"))
       delete setting["value"];
-  for (const { where } of objectsOf(document["actions"]).flatMap(({ triggers }) => objectsOf(triggers)))
+  for (const { where } of objectsInList(document["actions"]).flatMap(({ triggers }) => objectsInList(triggers)))
     for (const [name, value] of Object.entries(isObject(where) ? where : {}))
       if (value === null) delete (where as Record<string, unknown>)[name];
 }
 
-/** Combines the faults of an item with the faults that the schema found at other paths. */
+/** Returns all of `faults`, and those faults of the schema (`shape`) whose path has no fault yet. */
 export function mergeFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
   const isWithin = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);

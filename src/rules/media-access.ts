@@ -1,7 +1,7 @@
-/** Validates the access rules of folders and files, and decides if a user of a page has a right. */
+/** Validates the access rules of folders and files, and decides if these rules grant an app user a right such as `read`. */
 
 import { ActionError } from "../errors.js";
-import { allowsUser, type CallerRule, checkAllow, type UserData } from "./caller-rules.js";
+import { allowsUser, type CallerRule, checkCallerRule, type UserData } from "./caller-rules.js";
 import { isObject } from "./described.js";
 import { refuseField } from "./fields.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
@@ -12,7 +12,7 @@ export type MediaRight = (typeof MEDIA_RIGHTS)[number];
 export interface MediaRule {
   type: readonly MediaRight[];
   allow: CallerRule;
-  /** False if the rule is ignored. */
+  /** False if the service ignores this rule. Default true. */
   enabled?: boolean;
 }
 
@@ -28,11 +28,14 @@ function checkRule(rule: unknown, field: string): void {
   if (!isList || type.some((right) => !rights.includes(right))) {
     refuseField(`${field}.type`, `an array of ${MEDIA_RIGHTS.join(", ")}`, type);
   }
-  checkAllow(allow, `${field}.allow`);
+  checkCallerRule(allow, `${field}.allow`);
   if (enabled !== undefined && typeof enabled !== "boolean") refuseField(`${field}.enabled`, "true or false", enabled);
 }
 
-/** Validates rules. null means that the rules of the parent folder apply. @throws REQUEST_INVALID with the path of the field */
+/**
+ * Validates the rules of a folder or file. null means that the parent folder's rules apply.
+ * @throws REQUEST_INVALID with the field's path
+ */
 export function parseMediaRules(value: unknown): MediaRule[] | null {
   if (value === null) return null;
   if (!Array.isArray(value) || value.length > RULES_MAX) {
@@ -47,7 +50,7 @@ export function parseMediaRules(value: unknown): MediaRule[] | null {
 }
 
 /**
- * True if the rules grant the right to the user.
+ * True if the rules grant the right to the app user; `user` null stands for an anonymous visitor.
  * @param rules rules of the file, or of the nearest folder that has rules; null grants nothing
  */
 export function grantsRight(rules: readonly MediaRule[] | null, right: MediaRight, user: UserData | null): boolean {

@@ -1,42 +1,41 @@
-/** Determines headers of a response with a file: content type, download or not, and range. */
+/** Determines the headers of a response that contains a file: content type, display or download, and byte range. */
 
 /** Content types that a browser can show safely, because they contain no code. Files of all other types are downloaded. */
-const SHOWN_TYPES = new Set([
+const INLINE_TYPES = new Set([
   ...["image/jpeg", "image/png", "image/apng", "image/gif", "image/webp", "image/avif"],
   ...["audio/mpeg", "audio/mp4", "audio/x-m4a", "audio/wav", "audio/ogg", "audio/opus", "audio/flac", "audio/aac"],
   ...["video/mp4", "video/webm", "video/ogg", "video/quicktime", "text/plain"],
 ]);
 
-/** Matches content types that a browser may execute as a page or script. Such files are sent as application/octet-stream. */
-const ACTIVE_TYPE =
+/** Matches content types that a browser may execute as a page or script. The service sends such files as application/octet-stream. */
+const EXECUTABLE_TYPE =
   /^(?:text\/(?!plain$)|application\/(?:xhtml|(?:pdf|x-shockwave-flash|wasm|x-mimearchive)$)|image\/svg|multipart\/|message\/)/;
-const ACTIVE_ENDS = ["xml", "json", "javascript"];
+const EXECUTABLE_TYPE_ENDINGS = ["xml", "json", "javascript"];
 
-const isActive = (contentType: string): boolean =>
-  ACTIVE_TYPE.test(contentType) ||
-  (contentType.startsWith("application/") && ACTIVE_ENDS.some((ending) => contentType.endsWith(ending)));
+const isExecutableType = (contentType: string): boolean =>
+  EXECUTABLE_TYPE.test(contentType) ||
+  (contentType.startsWith("application/") && EXECUTABLE_TYPE_ENDINGS.some((ending) => contentType.endsWith(ending)));
 
 /**
- * Content type of SVG, which is sent unchanged, because `<img>` accepts no other. If a browser opens the file itself, it
- * downloads the file, so that no script in the file runs.
+ * Content type of SVG pictures. Responses keep it, because `<img>` accepts no other type for them. Responses also set
+`attachment`: a browser that opens the file's URL downloads the file, so that no script in it runs.
  */
-const SVG = "image/svg+xml";
+const SVG_TYPE = "image/svg+xml";
 
 export interface ServingHeaders {
   contentType: string;
-  /** `inline` or `attachment`. */
   disposition: "inline" | "attachment";
 }
 
-/** @param isReadable false for a picture that could not be decoded. It is downloaded, because it may not be a picture. */
-export function servingOf(contentType: string, isReadable: boolean): ServingHeaders {
-  const isShown = SHOWN_TYPES.has(contentType) && (isReadable || !contentType.startsWith("image/"));
+/** Returns the headers for a file. @param isReadable false if the service could not decode a picture; then browsers download the file */
+export function servingHeadersFor(contentType: string, isReadable: boolean): ServingHeaders {
+  const isShown = INLINE_TYPES.has(contentType) && (isReadable || !contentType.startsWith("image/"));
   if (contentType === "text/plain") return { contentType: "text/plain; charset=utf-8", disposition: "inline" };
-  const sent = contentType !== SVG && isActive(contentType) ? "application/octet-stream" : contentType;
+  const sent = contentType !== SVG_TYPE && isExecutableType(contentType) ? "application/octet-stream" : contentType;
   return { contentType: sent, disposition: isShown ? "inline" : "attachment" };
 }
 
-/** Returns the header Content-Disposition (RFC 6266) with the full name, and with a name in ASCII for old clients. */
+/** Returns the header Content-Disposition (RFC 6266) with the full file name, and with an ASCII name for old clients. */
 export function contentDisposition(disposition: ServingHeaders["disposition"], name: string): string {
   const asciiName = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
   const encodedName = encodeURIComponent(name.toWellFormed()).replaceAll(
@@ -55,10 +54,10 @@ export function containsTag(header: string | undefined, tag: string): boolean {
 }
 
 /**
- * Parses the header Range (RFC 9110, section 14). Returns null if the whole content is sent, also for several ranges;
- * "none" if the range starts after the end of the content.
+ * Parses the header Range (RFC 9110, section 14). Returns null if the response must contain the whole file, also for a
+ * request of several ranges; "none" if the range starts after the end of the file.
  */
-export function rangeIn(header: string | undefined, bytes: number): { start: number; end: number } | "none" | null {
+export function parseRange(header: string | undefined, bytes: number): { start: number; end: number } | "none" | null {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? "");
   if (!match) return null;
   const [, first = "", last = ""] = match;

@@ -3,7 +3,7 @@
  * the name of the invalid field, never its value.
  */
 import addressparser from "nodemailer/lib/addressparser";
-import { isObject, kindOf } from "./described.js";
+import { describeType, isObject } from "./described.js";
 import { isEmailAddress } from "./message-fields.js";
 import { SMS_PROVIDERS } from "./message-input.js";
 
@@ -13,9 +13,9 @@ export interface SmtpDestination {
   secure: boolean;
   user: string | null;
   password: string | null;
-  /** The sender's address. */
+  /** E-mail address of the sender. */
   from: string;
-  /** The sender's name. */
+  /** Name of the sender, which mail programs show; null for none. */
   fromName: string | null;
 }
 
@@ -24,9 +24,9 @@ export type SmsDestination =
   | { provider: "webhook"; url: string; secret: string };
 
 const TWILIO_URL = "https://api.twilio.com";
-const SUBMISSION_PORT = 587;
-const SUBMISSION_OVER_TLS = 465;
-/** Maximum length of a header line (RFC 5322, section 2.1.1). */
+const DEFAULT_SMTP_PORT = 587;
+const SMTP_PORT_WITH_TLS = 465;
+/** Maximum length of a sender, because it must fit into one header line (RFC 5322, section 2.1.1). */
 const SENDER_MAX_CHARACTERS = 998;
 
 /** Parses a sender: `ann@example.com` or `Ann <ann@example.com>`. Returns null for any other text. */
@@ -35,7 +35,7 @@ export function parseSender(text: string): { from: string; fromName: string | nu
   const [sender, ...more] = addressparser(text);
   if (sender?.address === undefined || more.length > 0 || !isEmailAddress(sender.address)) return null;
   const { address: from, name } = sender;
-  // The parser also finds an address within other text. The text must be just the address, or end with it in brackets.
+  // addressparser also finds an address inside other text. Accepts only an address, or a text that ends with `<address>`.
   const isWhole = text.trim() === from || text.trimEnd().endsWith(`<${from}>`);
   return isWhole ? { from, fromName: name || null } : null;
 }
@@ -43,85 +43,92 @@ export function parseSender(text: string): { from: string; fromName: string | nu
 /** Error for an invalid `__smtp` or `__sms` setting. */
 export class DestinationFault extends Error {}
 
-class Fields {
+class SettingFields {
   constructor(
     private readonly key: string,
     private readonly value: Record<string, unknown>,
   ) {}
 
-  fault(field: string, expected: string): DestinationFault {
+  createFault(field: string, expected: string): DestinationFault {
     return new DestinationFault(
-      `the setting ${this.key}.${field} must be ${expected} (got ${kindOf(this.value[field])})`,
+      `the setting ${this.key}.${field} must be ${expected} (got ${describeType(this.value[field])})`,
     );
   }
 
-  text(field: string, expected = "a text"): string {
+  requireText(field: string, expected = "a text"): string {
     const value = this.value[field];
     if (typeof value === "string" && value !== "" && !/\p{Cc}/u.test(value)) return value;
-    throw this.fault(field, expected);
+    throw this.createFault(field, expected);
   }
 
-  optional(field: string): string | null {
+  readOptionalText(field: string): string | null {
     const value = this.value[field];
-    return value === undefined || value === null || value === "" ? null : this.text(field);
+    return value === undefined || value === null || value === "" ? null : this.requireText(field);
   }
 
-  url(field: string, fallback?: string): string {
+  readUrl(field: string, fallback?: string): string {
     const text =
-      fallback !== undefined && this.value[field] === undefined ? fallback : this.text(field, "an https URL");
+      fallback !== undefined && this.value[field] === undefined ? fallback : this.requireText(field, "an https URL");
     const url = URL.parse(text);
     const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
     if (isPlain) return url.href;
-    throw this.fault(field, "an https URL without credentials");
+    throw this.createFault(field, "an https URL without credentials");
   }
 }
 
 /**
- * Reads the mail server from the setting `__smtp`; null if there is none.
- * @param mailFrom default sender
+ * Reads the mail server from the value of the setting `__smtp`; null if the app has no such setting.
+ * @param mailFrom sender if the setting names none
  * @throws DestinationFault
  */
-export function smtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
+export function readSmtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
   if (value === undefined || value === null) return null;
-  if (!isObject(value)) throw new DestinationFault(`the setting __smtp must be an object (got ${kindOf(value)})`);
-  const fields = new Fields("__smtp", value);
-  if (fields.optional("host") === null) return null;
+  if (!isObject(value)) throw new DestinationFault(`the setting __smtp must be an object (got ${describeType(value)})`);
+  const fields = new SettingFields("__smtp", value);
+  if (fields.readOptionalText("host") === null) return null;
   const { port: input, secure: secureOption } = value;
   if (secureOption !== undefined && secureOption !== null && typeof secureOption !== "boolean")
-    throw fields.fault("secure", "true or false");
+    throw fields.createFault("secure", "true or false");
   const port =
     input === undefined || input === null
       ? secureOption === true
-        ? SUBMISSION_OVER_TLS
-        : SUBMISSION_PORT
+        ? SMTP_PORT_WITH_TLS
+        : DEFAULT_SMTP_PORT
       : Number(input);
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw fields.fault("port", "a port from 1 to 65535");
-  const host = fields.text("host", "a host name");
-  if (!/^[A-Za-z0-9._:[\]-]{1,253}$/.test(host)) throw fields.fault("host", "a host name");
-  const user = fields.optional("user");
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw fields.createFault("port", "a port from 1 to 65535");
+  const host = fields.requireText("host", "a host name");
+  if (!/^[A-Za-z0-9._:[\]-]{1,253}$/.test(host)) throw fields.createFault("host", "a host name");
+  const user = fields.readOptionalText("user");
   const sender = parseSender(
-    fields.optional("from") ?? (user !== null && isEmailAddress(user) ? user : (mailFrom ?? "")),
+    fields.readOptionalText("from") ?? (user !== null && isEmailAddress(user) ? user : (mailFrom ?? "")),
   );
-  if (sender === null) throw fields.fault("from", "an e-mail address, with or without a name");
-  const secure = secureOption === true || (typeof secureOption !== "boolean" && port === SUBMISSION_OVER_TLS);
-  return { host, port, secure, user, password: fields.optional("password") ?? fields.optional("pass"), ...sender };
+  if (sender === null) throw fields.createFault("from", "an e-mail address, with or without a name");
+  const secure = secureOption === true || (typeof secureOption !== "boolean" && port === SMTP_PORT_WITH_TLS);
+  return {
+    host,
+    port,
+    secure,
+    user,
+    password: fields.readOptionalText("password") ?? fields.readOptionalText("pass"),
+    ...sender,
+  };
 }
 
-/** Reads the SMS provider from the setting `__sms`; null if there is none. @throws DestinationFault */
-export function smsDestination(value: unknown): SmsDestination | null {
+/** Reads the SMS provider from the value of the setting `__sms`; null if the app has no such setting. @throws DestinationFault */
+export function readSmsDestination(value: unknown): SmsDestination | null {
   if (value === undefined || value === null) return null;
-  if (!isObject(value)) throw new DestinationFault(`the setting __sms must be an object (got ${kindOf(value)})`);
-  const fields = new Fields("__sms", value);
+  if (!isObject(value)) throw new DestinationFault(`the setting __sms must be an object (got ${describeType(value)})`);
+  const fields = new SettingFields("__sms", value);
   switch (value["provider"]) {
     case "twilio": {
-      const sid = fields.text("sid");
-      if (!/^[A-Za-z0-9]{1,64}$/.test(sid)) throw fields.fault("sid", "letters and digits");
-      const [token, from] = [fields.text("token"), fields.text("from")];
-      return { provider: "twilio", sid, token, from, url: fields.url("url", TWILIO_URL) };
+      const sid = fields.requireText("sid");
+      if (!/^[A-Za-z0-9]{1,64}$/.test(sid)) throw fields.createFault("sid", "letters and digits");
+      const [token, from] = [fields.requireText("token"), fields.requireText("from")];
+      return { provider: "twilio", sid, token, from, url: fields.readUrl("url", TWILIO_URL) };
     }
     case "webhook":
-      return { provider: "webhook", url: fields.url("url"), secret: fields.text("secret") };
+      return { provider: "webhook", url: fields.readUrl("url"), secret: fields.requireText("secret") };
     default:
-      throw fields.fault("provider", SMS_PROVIDERS.join(" or "));
+      throw fields.createFault("provider", SMS_PROVIDERS.join(" or "));
   }
 }

@@ -25,24 +25,24 @@ export interface MessageAttachment {
 export const RECIPIENTS_MAX = 1_000;
 export const ATTACHMENTS_MAX = 20;
 const HEADERS_MAX = 50;
-const LINE_MAX = 998;
-const NAME_MAX = 255;
-const EMAIL_MAX = 254;
-const LOCAL_PART_MAX = 64;
+const LINE_MAX_CHARACTERS = 998;
+const NAME_MAX_CHARACTERS = 255;
+const EMAIL_MAX_CHARACTERS = 254;
+const LOCAL_PART_MAX_CHARACTERS = 64;
 
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 const HOST_LABEL = /^[A-Za-z0-9-]{1,63}$/;
 const HEADER_NAME = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
-/** Matches headers that callers cannot set, because the service sets them, such as the sender. */
-const OWN_HEADER =
+/** Matches mail headers that callers cannot set, such as `From`, because the service sets them. */
+const RESERVED_HEADER =
   /^(?:(?:content|dkim|arc|resent)-|(?:from|sender|to|cc|bcc|subject|date|message-id|mime-version|return-path|received|authentication-results)$)/i;
 const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
 const BASE64_TEXT = /^[A-Za-z0-9+/]*={0,2}$/;
 /** Matches control characters. A line break in a header would start another header. */
 const CONTROL_CHARACTER = /\p{Cc}|[\u2028\u2029]/u;
 
-/** Parses a text of one line without control characters. @throws REQUEST_INVALID */
-export function oneLine(value: unknown, field: string, max = LINE_MAX): string {
+/** Returns the value if it is a text of one line without control characters. @throws REQUEST_INVALID */
+export function requireLine(value: unknown, field: string, max = LINE_MAX_CHARACTERS): string {
   const isValid =
     typeof value === "string" &&
     value.length <= max &&
@@ -51,13 +51,13 @@ export function oneLine(value: unknown, field: string, max = LINE_MAX): string {
   return isValid ? value : refuseField(field, `one line of at most ${max} characters, without line breaks`, value);
 }
 
-/** Parses one line; null if absent. @throws ActionError REQUEST_INVALID */
-export function optionalLine(value: unknown, field: string, max = NAME_MAX): string | null {
-  return value === undefined || value === null ? null : oneLine(value, field, max);
+/** Returns the value if it is a text of one line; null if absent. @throws ActionError REQUEST_INVALID */
+export function parseOptionalLine(value: unknown, field: string, max = NAME_MAX_CHARACTERS): string | null {
+  return value === undefined || value === null ? null : requireLine(value, field, max);
 }
 
-/** Parses a text of any length; null if absent. @throws REQUEST_INVALID */
-export function optionalBody(value: unknown, field: string): string | null {
+/** Returns the value if it is a text, of any length and with any number of lines; null if absent. @throws REQUEST_INVALID */
+export function parseOptionalText(value: unknown, field: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && unstorableCharacterIndex(value) < 0) return value;
   return refuseField(field, "a text without U+0000 and lone surrogates", value);
@@ -69,7 +69,7 @@ const isHostLabel = (text: string): boolean => HOST_LABEL.test(text) && !text.st
 export function isEmailAddress(text: string): boolean {
   const at = text.lastIndexOf("@");
   const [local, labels] = [text.slice(0, at), text.slice(at + 1).split(".")];
-  const isShort = text.length <= EMAIL_MAX && local.length <= LOCAL_PART_MAX;
+  const isShort = text.length <= EMAIL_MAX_CHARACTERS && local.length <= LOCAL_PART_MAX_CHARACTERS;
   return at > 0 && isShort && LOCAL_PART.test(local) && labels.length > 1 && labels.every(isHostLabel);
 }
 
@@ -80,11 +80,11 @@ function readRecipient(value: unknown, field: string): EmailRecipient {
     return refuseField(`${field}.email`, "an e-mail address such as ann@example.com", email);
   }
   if (!RECIPIENT_TYPES.some((allowed) => allowed === type)) refuseField(`${field}.type`, "to, cc or bcc", type);
-  return { email, name: optionalLine(name, `${field}.name`), type: type as RecipientType };
+  return { email, name: parseOptionalLine(name, `${field}.name`), type: type as RecipientType };
 }
 
 /** Parses recipients, and removes repeated addresses. @throws ActionError REQUEST_INVALID */
-export function emailRecipients(value: unknown): EmailRecipient[] {
+export function parseRecipients(value: unknown): EmailRecipient[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > RECIPIENTS_MAX) {
     return refuseField("to", `an array of 1 to ${RECIPIENTS_MAX} recipients {email, name, type}`, value);
   }
@@ -93,28 +93,28 @@ export function emailRecipients(value: unknown): EmailRecipient[] {
 }
 
 /** Converts `[{name, value}]` or an object to `[name, value]` pairs. */
-function headerEntries(value: unknown): [string, unknown][] {
+function toHeaderEntries(value: unknown): [string, unknown][] {
   if (!Array.isArray(value))
     return isObject(value)
       ? Object.entries(value)
       : refuseField("headers", "an object with a text for each name", value);
   return value.map((element, index) => {
     const recipientObject = isObject(element) ? element : {};
-    return [oneLine(recipientObject["name"], `headers[${index}].name`), recipientObject["value"]];
+    return [requireLine(recipientObject["name"], `headers[${index}].name`), recipientObject["value"]];
   });
 }
 
 /** Parses additional mail headers in the form `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
-export function emailHeaders(value: unknown): Record<string, string> {
+export function parseEmailHeaders(value: unknown): Record<string, string> {
   if (value === undefined || value === null) return {};
-  const input = headerEntries(value);
+  const input = toHeaderEntries(value);
   if (input.length > HEADERS_MAX) refuseField("headers", `at most ${HEADERS_MAX} headers`, input.length);
   return Object.fromEntries(
     input.map(([name, text]) => {
       if (!HEADER_NAME.test(name)) refuseField("each name in headers", "letters, digits and dashes", name);
-      if (OWN_HEADER.test(name))
+      if (RESERVED_HEADER.test(name))
         refuseField("each name in headers", "a header that the service does not set itself", name);
-      return [name, oneLine(text, `headers.${name}`)];
+      return [name, requireLine(text, `headers.${name}`)];
     }),
   );
 }
@@ -122,7 +122,7 @@ export function emailHeaders(value: unknown): Record<string, string> {
 function readAttachment(value: unknown, field: string): MessageAttachment {
   if (!isObject(value)) return refuseField(field, "an object {type, name, content, encoding}", value);
   const { type = "application/octet-stream", content, encoding = "utf8" } = value;
-  const name = oneLine(value["name"], `${field}.name`, NAME_MAX);
+  const name = requireLine(value["name"], `${field}.name`, NAME_MAX_CHARACTERS);
   if (name === "" || /[\\/]/.test(name)) refuseField(`${field}.name`, "a file name without slashes", name);
   if (typeof type !== "string" || !MEDIA_TYPE.test(type))
     return refuseField(`${field}.type`, "a content type such as text/csv", type);
@@ -137,7 +137,7 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
   return { type, name, content: bareText, encoding: encoding as MessageAttachment["encoding"] };
 }
 
-/** @throws REQUEST_INVALID */
+/** Validates the attachments of an e-mail. @throws REQUEST_INVALID */
 export function readAttachments(value: unknown): MessageAttachment[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > ATTACHMENTS_MAX) {
@@ -150,7 +150,7 @@ export function readAttachments(value: unknown): MessageAttachment[] {
  * Parses a phone number: digits with an optional plus. Spaces, dashes, dots and brackets are removed.
  * @throws ActionError REQUEST_INVALID
  */
-export function phoneNumber(value: unknown, field: string): string {
+export function parsePhoneNumber(value: unknown, field: string): string {
   const bareText = typeof value === "string" && value.length <= 40 ? value.replace(/[ ().-]/g, "") : "";
   if (/^\+?[0-9]{3,15}$/.test(bareText)) return bareText;
   return refuseField(field, "a phone number such as +15550100", value);

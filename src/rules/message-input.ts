@@ -5,14 +5,14 @@ import { describeValue, isObject } from "./described.js";
 import { refuseField } from "./fields.js";
 import {
   type EmailRecipient,
-  emailHeaders,
-  emailRecipients,
   type MessageAttachment,
-  oneLine,
-  optionalBody,
-  optionalLine,
-  phoneNumber,
+  parseEmailHeaders,
+  parseOptionalLine,
+  parseOptionalText,
+  parsePhoneNumber,
+  parseRecipients,
   readAttachments,
+  requireLine,
 } from "./message-fields.js";
 import { fillTemplate } from "./message-template.js";
 import { flatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
@@ -36,7 +36,7 @@ export interface Sms {
   to: string;
   body: string;
   from: string | null;
-  /** Provider that must send the message; null for the provider in the app's settings. */
+  /** Provider that must send the message; null uses the provider of the app's setting `__sms`. */
   provider: SmsProvider | null;
 }
 
@@ -47,8 +47,8 @@ const EMAIL_SHAPE: Shape = {
     attachments: [flatShape(["type", "name", "content", "encoding"])],
   },
 };
-const SMS_TEXT = flatShape(["to", "body", "from"]);
-const SMS_SHAPE = flatShape([...Object.keys(SMS_TEXT.fields), "provider"]);
+const SMS_TEXT_SHAPE = flatShape(["to", "body", "from"]);
+const SMS_SHAPE = flatShape([...Object.keys(SMS_TEXT_SHAPE.fields), "provider"]);
 
 /** Maximum number of messages in one request. */
 export const BATCH_MAX = 1_000;
@@ -62,7 +62,7 @@ function requireObject(value: unknown, name: string): Record<string, unknown> {
 const dataOf = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : requireObject(value, "data");
 
-/** Adds `where`, the position in a batch, to the message of an error that `parse` throws, unless it is already there. */
+/** Runs `parse`. If it throws, puts `where`, the message's position in a batch, before the error's message, unless it starts so already. */
 function prefixField<T>(where: string, parse: () => T): T {
   try {
     return parse();
@@ -73,7 +73,7 @@ function prefixField<T>(where: string, parse: () => T): T {
 }
 
 /**
- * Parses `{options, data}`, or options that contain `data`.
+ * Parses an e-mail: `{options, data}`, or the options themselves with a field `data`.
  * @param path path of the message in the request's body, for errors
  * @throws REQUEST_INVALID
  */
@@ -81,22 +81,22 @@ export function parseEmail(body: unknown, path = ""): Email {
   const input = requireObject(body, "the message");
   const options = isObject(input["options"]) ? input["options"] : input;
   const data = dataOf(input["data"]);
-  const to = emailRecipients(options["to"]);
-  const subject = oneLine(
-    fillTemplate(oneLine(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
+  const to = parseRecipients(options["to"]);
+  const subject = requireLine(
+    fillTemplate(requireLine(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
     "subject",
   );
-  const html = optionalBody(options["html"], "html");
-  const text = optionalBody(options["text"], "text");
+  const html = parseOptionalText(options["html"], "html");
+  const text = parseOptionalText(options["text"], "text");
   if (html === null && text === null) throw new ActionError("REQUEST_INVALID", 'a message needs "html" or "text"');
   const email: Email = {
     kind: "email",
     to,
     subject,
-    fromName: optionalLine(options["from_name"] ?? options["fromName"], "from_name"),
+    fromName: parseOptionalLine(options["from_name"] ?? options["fromName"], "from_name"),
     html: html === null ? null : fillTemplate(html, data, "html", { html: true }),
     text: text === null ? null : fillTemplate(text, data, "text", { html: false }),
-    headers: emailHeaders(options["headers"]),
+    headers: parseEmailHeaders(options["headers"]),
     attachments: readAttachments(options["attachments"]),
   };
   refuseUnknownFields(input, options === input ? EMAIL_SHAPE : { fields: { options: EMAIL_SHAPE, data: null } }, path);
@@ -104,7 +104,7 @@ export function parseEmail(body: unknown, path = ""): Email {
 }
 
 /**
- * Parses `{data: {to, body, from}, provider}`, or `{to, body, from}`.
+ * Parses a text message: `{data: {to, body, from}, provider}`, or `{to, body, from}`.
  * @param path path of the message in the request's body, for errors
  * @throws REQUEST_INVALID
  */
@@ -115,16 +115,16 @@ export function parseSms(input: unknown, path = ""): Sms {
   if (provider !== null && !SMS_PROVIDERS.some((allowed) => allowed === provider)) {
     refuseField("provider", "twilio or webhook", provider);
   }
-  const body = optionalBody(data["body"], "body") ?? "";
+  const body = parseOptionalText(data["body"], "body") ?? "";
   if (body === "" || body.length > SMS_MAX_CHARACTERS) {
     const message = `body must be a text of 1 to ${SMS_MAX_CHARACTERS} characters (got ${body.length})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
-  const from = optionalLine(data["from"], "from", 40);
-  const to = phoneNumber(data["to"], "to");
+  const from = parseOptionalLine(data["from"], "from", 40);
+  const to = parsePhoneNumber(data["to"], "to");
   refuseUnknownFields(
     messageFields,
-    data === messageFields ? SMS_SHAPE : { fields: { data: SMS_TEXT, provider: null } },
+    data === messageFields ? SMS_SHAPE : { fields: { data: SMS_TEXT_SHAPE, provider: null } },
     path,
   );
   return { kind: "sms", to, body, from, provider: provider as SmsProvider | null };

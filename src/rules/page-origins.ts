@@ -2,7 +2,7 @@
 
 import { PAGE_ORIGINS_MAX } from "../limits.js";
 import { refuseField } from "./fields.js";
-import { normalOrigin } from "./integration-origins.js";
+import { normalizeOrigin } from "./integration-origins.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
 const LOOPBACK_HOST = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
@@ -11,7 +11,7 @@ const LOOPBACK_HOST = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 function readOrigin(value: unknown, allowHttp: boolean): string | null {
   if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || /[\s\\@?#*]/.test(value)) return null;
   const url = /^https?:\/\/[^/]+\/?$/i.test(value) ? URL.parse(value) : null;
-  const origin = url && normalOrigin(url);
+  const origin = url && normalizeOrigin(url);
   if (!url || !origin) return null;
   // http is allowed only on the developer's machine, because anyone on the network can change a page on its way.
   return url.protocol === "https:" || allowHttp || LOOPBACK_HOST.test(url.hostname) ? origin : null;

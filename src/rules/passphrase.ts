@@ -1,7 +1,7 @@
 /** Rules for passphrases: their length, and a list of common passphrases that are rejected (contract, section 7). */
 import { dictionary } from "@zxcvbn-ts/language-common";
 import { ActionError } from "../errors.js";
-import { kindOf } from "./described.js";
+import { describeType } from "./described.js";
 
 const PASSPHRASE_MIN_CHARACTERS = 12;
 const PASSPHRASE_MAX_CHARACTERS = 1_024;
@@ -41,7 +41,7 @@ export function checkPassphrase(value: unknown): string {
 /** Returns the form of a passphrase that is hashed. Does not check its strength, as for a sign-in. @throws REQUEST_INVALID */
 export function readPassphrase(value: unknown): string {
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
-    throw new ActionError("REQUEST_INVALID", `passphrase must be a text (got ${kindOf(value)})`);
+    throw new ActionError("REQUEST_INVALID", `passphrase must be a text (got ${describeType(value)})`);
   }
   if (value.length <= PASSPHRASE_MAX_CHARACTERS) return value.normalize("NFC");
   throw new ActionError(

@@ -3,8 +3,8 @@
  * converts them to a description of the request.
  */
 import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
-import { describeValue, isObject, kindOf } from "./described.js";
-import { normalHost, normalOrigin } from "./integration-origins.js";
+import { describeType, describeValue, isObject } from "./described.js";
+import { normalizeHost, normalizeOrigin } from "./integration-origins.js";
 import { nearestName } from "./unknown-fields.js";
 
 const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -76,12 +76,12 @@ export const isHeaderValue = (value: string): boolean => HEADER_VALUE.test(value
 
 function readUrl(value: unknown): URL {
   if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS) {
-    optionsError(`url must be a string of at most ${URL_MAX_CHARACTERS} characters (got ${kindOf(value)})`);
+    optionsError(`url must be a string of at most ${URL_MAX_CHARACTERS} characters (got ${describeType(value)})`);
   }
   const url = URL.parse(value as string);
   if (!url || !/^https?:$/.test(url.protocol)) optionsError("url must be an absolute https URL");
   if (url!.username !== "" || url!.password !== "") optionsError("url must not contain credentials");
-  const host = normalHost(url!.hostname);
+  const host = normalizeHost(url!.hostname);
   if (host === null) optionsError("url must contain a valid host");
   url!.hostname = host!;
   url!.hash = "";
@@ -96,7 +96,9 @@ function* pairsOf(value: unknown, field: string): Generator<[string, string]> {
     for (const item of Array.isArray(input) ? input : [input]) {
       if (item === null || item === undefined) continue;
       if (!["string", "number", "boolean"].includes(typeof item)) {
-        optionsError(`${field}.${name.slice(0, 60)} must be a string, a number or a boolean (got ${kindOf(item)})`);
+        optionsError(
+          `${field}.${name.slice(0, 60)} must be a string, a number or a boolean (got ${describeType(item)})`,
+        );
       }
       count += 1;
       if (count > PARAMETERS_MAX) optionsError(`${field} must have at most ${PARAMETERS_MAX} values`);
@@ -121,7 +123,7 @@ function readHeaders(value: unknown): Record<string, string> {
     // The message contains only the type of the value, which may be a secret.
     if (typeof text !== "string" || !HEADER_VALUE.test(text)) {
       optionsError(
-        `headers.${input} must be a string without line breaks, of Latin-1 characters (got ${kindOf(content)})`,
+        `headers.${input} must be a string without line breaks, of Latin-1 characters (got ${describeType(content)})`,
       );
     }
     headers.set(name, text as string);
@@ -194,7 +196,7 @@ export function requestedOriginOf(options: unknown): string | null {
   const input = isObject(options) ? options["url"] : null;
   if (typeof input !== "string" || input.length > URL_MAX_CHARACTERS) return null;
   const url = URL.parse(input);
-  return url && normalOrigin(url);
+  return url && normalizeOrigin(url);
 }
 
 /** @throws RequestOptionsError */

@@ -23,7 +23,7 @@ function dayText(fields: CronFields, partText: (days: string) => string): string
   if (firesEveryDay(fields)) return "";
   const days = partText(`${listText(fields.days, 31)} * *`);
   const weekdays = partText(`* * ${listText(fields.weekdays, 7)}`);
-  if (fields.anyDay || fields.anyWeekday) return days + weekdays;
+  if (fields.isAnyDay || fields.isAnyWeekday) return days + weekdays;
   return `${days}, or ${weekdays.replace(/^, (only )?/, "")}`;
 }
 

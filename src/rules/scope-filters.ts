@@ -2,7 +2,7 @@
  * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts. Pass
  * only conditions that entry-query has validated.
  */
-import { decimalText, equalTexts, foldCase, holdsText } from "./comparable-text.js";
+import { containsTextFolded, foldCase, formatDecimal, textsEqualTo } from "./comparable-text.js";
 import { isObject } from "./described.js";
 import { type FoundValue, isScalar, type ValueTest } from "./scope-values.js";
 
@@ -10,12 +10,12 @@ const NUMBER = /^\s*[-+]?(?:\d{1,255}(?:\.\d{0,255})?|\.\d{1,255})(?:[eE][-+]?\d
 const DAY = /^\d{4}-\d{2}-\d{2}/;
 
 function textOfScalar(value: unknown): string {
-  if (typeof value === "number") return decimalText(value);
+  if (typeof value === "number") return formatDecimal(value);
   return isScalar(value) ? String(value) : "";
 }
 const isPlain = (value: FoundValue): boolean => typeof value !== "object" || value === null;
 const equalsAsText = (value: FoundValue, expected: string): boolean =>
-  isPlain(value) && equalTexts(expected).some((text) => foldCase(textOfScalar(value)) === foldCase(text));
+  isPlain(value) && textsEqualTo(expected).some((text) => foldCase(textOfScalar(value)) === foldCase(text));
 
 type CompareValues = (a: number | string, b: number | string) => boolean;
 const isAbove: CompareValues = (a, b) => a > b;
@@ -77,7 +77,9 @@ export const SCOPE_CONDITIONS: Readonly<Record<string, ScopeCondition>> = {
   ">=": { test: compareTest(isAtLeast) },
   "<": { test: compareTest(isBelow) },
   "<=": { test: compareTest(isAtMost) },
-  contains: { test: (operand) => (value) => isScalar(value) && holdsText(String(value), textOfScalar(operand)) },
+  contains: {
+    test: (operand) => (value) => isScalar(value) && containsTextFolded(String(value), textOfScalar(operand)),
+  },
   empty: { test: () => isEmpty, comparesWholeValue: true },
   notempty: { test: () => isEmpty, comparesWholeValue: true, negated: true },
   between: { test: betweenTest(compareTest(isAtLeast), compareTest(isAtMost)) },

@@ -3,7 +3,7 @@
  * only a `where` that entry-query has validated.
  */
 import { isDeepStrictEqual } from "node:util";
-import { holdsText } from "./comparable-text.js";
+import { containsTextFolded } from "./comparable-text.js";
 import { isObject } from "./described.js";
 
 /** Value at a path of a document; undefined if there is none, null for JSON's null. */
@@ -108,7 +108,7 @@ export const SCOPE_OPERATORS: Readonly<Record<string, Operator>> = {
   $nin: { ...elementOperator(oneOf), negated: true },
   $type: elementOperator(isOfType),
   $mod: elementOperator(isRemainder),
-  $iLike: elementOperator((part) => (value) => isScalar(value) && holdsText(String(value), String(part))),
+  $iLike: elementOperator((part) => (value) => isScalar(value) && containsTextFolded(String(value), String(part))),
   $size: { test: (size) => (value) => Array.isArray(value) && value.length === size, ofElements: false },
   $exists: { test: () => (value) => value !== undefined, ofElements: false },
 };

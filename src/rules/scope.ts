@@ -2,7 +2,7 @@
 
 import { isObject, nestsDeeperThan } from "./described.js";
 import { parsePath } from "./entry-query/path.js";
-import { Statement } from "./entry-query/statement.js";
+import { SqlStatement } from "./entry-query/statement.js";
 import { compileWhere } from "./entry-query/where.js";
 import { refuseField } from "./fields.js";
 import { SCOPE_CONDITIONS } from "./scope-filters.js";
@@ -40,7 +40,7 @@ function refuseRegex(value: unknown, fieldPath: string): void {
 /** Validates the `where` with the same function as queries of data sources. */
 function checkWhere(where: unknown, fieldPath: string): void {
   if (!isObject(where)) refuseField(fieldPath, "an object with conditions on columns of the user", where);
-  compileWhere(where, { doc: "", entry: null, sees: () => true }, new Statement(), fieldPath);
+  compileWhere(where, { doc: "", entry: null, canSeeColumn: () => true }, new SqlStatement(), fieldPath);
   refuseRegex(where, fieldPath);
 }
 

@@ -5,8 +5,8 @@
  */
 import { ActionError } from "../errors.js";
 import { SECRET_BINDINGS_MAX } from "../limits.js";
-import { describeValue, isObject, kindOf } from "./described.js";
-import { integrationOriginsFault, normalOrigin } from "./integration-origins.js";
+import { describeType, describeValue, isObject } from "./described.js";
+import { integrationOriginsFault, normalizeOrigin } from "./integration-origins.js";
 import { isHeaderName, isHeaderValue } from "./request-options.js";
 import { refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
@@ -57,7 +57,9 @@ function bindingError(message: string): never {
 function text(value: unknown, path: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && value !== "" && value.length <= TEXT_MAX_CHARACTERS) return value;
-  return bindingError(`${path} must be a string of 1 to ${TEXT_MAX_CHARACTERS} characters (got ${kindOf(value)})`);
+  return bindingError(
+    `${path} must be a string of 1 to ${TEXT_MAX_CHARACTERS} characters (got ${describeType(value)})`,
+  );
 }
 
 function oneOf<Value extends string>(value: unknown, values: readonly Value[], path: string): Value {
@@ -75,7 +77,7 @@ function readKey(key: unknown, path: string): string {
 function readOrigin(value: unknown, path: string, allowPrivateNetwork: boolean): string {
   const originProblem = integrationOriginsFault([value], "server", { allowPrivateNetwork });
   if (originProblem !== null) bindingError(originProblem.replace("integrationOrigins[0]", path));
-  return normalOrigin(new URL(value as string))!;
+  return normalizeOrigin(new URL(value as string))!;
 }
 
 function readTokenUrl(value: unknown, path: string, allowPrivateNetwork: boolean): string {

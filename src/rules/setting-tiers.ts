@@ -8,7 +8,14 @@ import {
   UNDERSCORE_SETTINGS_MAX_BYTES,
 } from "../limits.js";
 import { AI_SETTING } from "./ai/setting.js";
-import { countCharacters, describeValue, holdsInfinity, isObject, kindOf, nestsDeeperThan } from "./described.js";
+import {
+  containsInfinity,
+  countCharacters,
+  describeType,
+  describeValue,
+  isObject,
+  nestsDeeperThan,
+} from "./described.js";
 
 export type SettingTier = "public" | "private" | "protected";
 
@@ -92,7 +99,7 @@ export function checkPrivateSettingsSize(json: string): void {
  * @throws ActionError SETTINGS_INVALID
  */
 export function checkSettingKeys(body: unknown): [string, unknown][] {
-  if (!isObject(body)) throw invalidSetting(`settings must be an object of top-level keys (got ${kindOf(body)})`);
+  if (!isObject(body)) throw invalidSetting(`settings must be an object of top-level keys (got ${describeType(body)})`);
   const entries = Object.entries(body);
   checkCount(entries.length);
   for (const [key, value] of entries) {
@@ -100,7 +107,7 @@ export function checkSettingKeys(body: unknown): [string, unknown][] {
     if (nestsDeeperThan(value, JSON_MAX_DEPTH)) {
       throw invalidSetting(`the setting ${describeValue(key)} must nest at most ${JSON_MAX_DEPTH} levels`);
     }
-    if (holdsInfinity(value))
+    if (containsInfinity(value))
       throw invalidSetting(`the setting ${describeValue(key)} must not contain a number above 1.8e308`);
   }
   return entries;

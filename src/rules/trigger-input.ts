@@ -1,7 +1,7 @@
 /** Validates the field `triggers` of an action, and converts triggers to the form in which they are stored. */
 import type { AnalyticsWhere, Environment, HttpWhere, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
 import { describeValue, isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
-import { HTTP_WHERE_FIELDS, httpWhereFault, repeatedRouteFault, storedHttpWhere } from "./http/where.js";
+import { HTTP_WHERE_FIELDS, httpWhereFault, repeatedRouteFault, toStoredHttpWhere } from "./http/where.js";
 import { ANALYTICS_EVENT_TYPES } from "./trigger-match.js";
 import { flatShape, type Shape } from "./unknown-fields.js";
 
@@ -90,7 +90,7 @@ export function storedTriggers(value: unknown): Trigger[] {
     const type = element["trigger"] as TriggerType;
     const where = element["where"] as Record<string, unknown>;
     if (type === "log") return { trigger: type, where: storedLogWhere(where) };
-    if (type === "http") return { trigger: type, where: storedHttpWhere(where) };
+    if (type === "http") return { trigger: type, where: toStoredHttpWhere(where) };
     return type === "analytics" ? { trigger: type, where: storedAnalyticsWhere(where) } : { trigger: type };
   });
 }

@@ -4,9 +4,9 @@
  */
 
 import { ActionError } from "../errors.js";
-import { describeValue, isObject, kindOf } from "./described.js";
+import { describeType, describeValue, isObject } from "./described.js";
 import { refuseField } from "./fields.js";
-import { isEmailAddress, phoneNumber } from "./message-fields.js";
+import { isEmailAddress, parsePhoneNumber } from "./message-fields.js";
 import { parseEmail, parseSms } from "./message-input.js";
 import { flatShape } from "./unknown-fields.js";
 
@@ -45,7 +45,10 @@ const TEXT_MAX = 1_000;
 
 function setting(value: unknown): Record<string, unknown> {
   if (isObject(value)) return value;
-  throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING} must be an object (got ${kindOf(value)})`);
+  throw new ActionError(
+    "SETTINGS_INVALID",
+    `the setting ${VERIFY_SETTING} must be an object (got ${describeType(value)})`,
+  );
 }
 
 function optionalText(fields: Record<string, unknown>, name: string, max: number): string | null {
@@ -100,7 +103,7 @@ export function verificationRequest(body: unknown): VerificationRequest {
     return { by: "sms", address: null, code };
   }
   if (email === null) {
-    phoneNumber(sms, "sms");
+    parsePhoneNumber(sms, "sms");
     return { by: "sms", address: sms as string, code };
   }
   const address = typeof email === "string" ? email.trim() : "";

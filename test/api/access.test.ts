@@ -29,7 +29,7 @@ import { PEOPLE_ROUTES, peopleSample, SAMPLES } from "./access-samples.js";
 /** Operations without an app. */
 const OPERATIONS_WITHOUT_APP: readonly Operation[] = [
   "listApps",
-  "ownAccount",
+  "manageOwnAccount",
   "listOrganizations",
   "createOrganization",
   "manageAdministrators",

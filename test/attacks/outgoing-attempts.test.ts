@@ -13,7 +13,7 @@ import { OutgoingSender } from "../../src/engine/outgoing.js";
 import { createSecretScans } from "../../src/engine/secret-scan.js";
 import { createCredential } from "../../src/operations/requests/credentials.js";
 import { createRequests } from "../../src/operations/requests/run-requests.js";
-import { echoForms } from "../../src/rules/echo-forms.js";
+import { encodedForms } from "../../src/rules/echo-forms.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
 import { ECHOES } from "../api/echo-forms.js";
 import { http2Server, tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
@@ -48,7 +48,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
 
   const scan = () => {
     const secrets = secretsOfSetting(KEY, SECRET);
-    const forms = echoForms(SECRET).map((value) => ({ name: KEY, value, whole: false }));
+    const forms = encodedForms(SECRET).map((value) => ({ name: KEY, value, whole: false }));
     return createSecretScans().of("1", "1", [...secrets, ...forms]);
   };
   const known = scan();

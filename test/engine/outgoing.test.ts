@@ -16,7 +16,7 @@ import {
 } from "../../src/engine/outgoing.js";
 import { systemLookup } from "../../src/engine/public-lookup.js";
 import { RESPONSE_MAX_BYTES, RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX } from "../../src/limits.js";
-import { normalOrigin } from "../../src/rules/integration-origins.js";
+import { normalizeOrigin } from "../../src/rules/integration-origins.js";
 import { http2Server, tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { ENCODINGS } from "./content-encodings.js";
 
@@ -70,7 +70,7 @@ describe("outgoing requests", () => {
     pool: "1",
     budget: new RunBudget(),
     mayUse: (one) => one === origin,
-    originOf: normalOrigin,
+    originOf: normalizeOrigin,
     hasCredential: false,
     signal: new AbortController().signal,
     ...more,

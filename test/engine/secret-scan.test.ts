@@ -43,7 +43,7 @@ describe("the secret scan", () => {
   /** Sends the text in parts of `size` characters. Returns the text that the stream passes on after each part. */
   async function passedOn(text: string, size: number, by = scan): Promise<string[]> {
     const passed: string[] = [];
-    const stream = { push: (event: unknown) => event as string, characters: () => 0, end: () => null as never };
+    const stream = { push: (event: unknown) => event as string, characterCount: () => 0, finish: () => null as never };
     const parts = new CompletionParts(
       stream,
       { maskBeginning: async (part) => by.maskBeginning(part) },
@@ -132,7 +132,7 @@ describe("the secret scan", () => {
         return scan.maskBeginning(part);
       },
     };
-    const stream = { push: (event: unknown) => event as string, characters: () => 0, end: () => null as never };
+    const stream = { push: (event: unknown) => event as string, characterCount: () => 0, finish: () => null as never };
     const parts = new CompletionParts(stream, counting, async (part) => {
       passed.push(part);
     });

@@ -10,7 +10,7 @@ import { openGitRemote, type SendGit } from "../../src/engine/git-remote.js";
 import { createGitRepository } from "../../src/operations/git/git-repository.js";
 import { createGitWebhooks } from "../../src/operations/git/git-webhooks.js";
 import { createOutgoingSender } from "../../src/operations/requests/requests.js";
-import { matchesTagPattern, pulledRef, readGitInput } from "../../src/rules/git-input.js";
+import { findPulledRef, matchesTagPattern, readGitInput } from "../../src/rules/git-input.js";
 
 const TYPES = { commit: 1, tree: 2, blob: 3, tag: 4 } as const;
 const ENTRIES = ["action.ts", "action.js"];
@@ -316,9 +316,9 @@ describe("git repositories", () => {
     const test = (pair: string) => matchesTagPattern(pair.split(":")[1]!, pair.split(":")[0]!);
     expect([fits.filter((one) => !test(one)), others.filter(test)]).to.deep.equal([[], []]);
     const fields = { branch: "main", tagPattern: "v*" };
-    expect(pulledRef("refs/tags/v1", fields)).to.deep.equal({ ref: "refs/tags/v1", publishes: true });
+    expect(findPulledRef("refs/tags/v1", fields)).to.deep.equal({ ref: "refs/tags/v1", publishes: true });
     for (const ref of ["refs/tags/v1 x", "refs/tags/v..", "refs/heads/main2", "refs/tags/", "refs/heads/v1"])
-      expect(pulledRef(ref, fields), ref).to.equal(null);
-    expect(pulledRef("refs/tags/v1", { ...fields, tagPattern: null })).to.equal(null);
+      expect(findPulledRef(ref, fields), ref).to.equal(null);
+    expect(findPulledRef("refs/tags/v1", { ...fields, tagPattern: null })).to.equal(null);
   });
 });

@@ -10,22 +10,22 @@ import { contentTypeOf } from "../../src/engine/content-type.js";
 import { detailOf } from "../../src/engine/smtp/outcome.js";
 import { type RowFormat, readRows } from "../../src/operations/data-sources/row-streams.js";
 import { addressBlock } from "../../src/rules/address-block.js";
-import { filledTests } from "../../src/rules/caller-rules.js";
+import { fillColumnConditions } from "../../src/rules/caller-rules.js";
 import { parseScript } from "../../src/rules/code-parser.js";
 import { foldCase } from "../../src/rules/comparable-text.js";
 import { parseCron } from "../../src/rules/cron-grammar.js";
-import { detectDelimiter, SAMPLE_CHARACTERS } from "../../src/rules/csv.js";
-import { columnsOf, entryText } from "../../src/rules/entries/entry-input.js";
+import { DETECTION_SAMPLE_CHARACTERS, detectDelimiter } from "../../src/rules/csv.js";
+import { readEntryColumns, serializeEntry } from "../../src/rules/entries/entry-input.js";
 import { checkPlaceholders } from "../../src/rules/entries/sending-hooks.js";
 import { translatePattern } from "../../src/rules/entry-query/regular-expression.js";
-import { Statement } from "../../src/rules/entry-query/statement.js";
+import { SqlStatement } from "../../src/rules/entry-query/statement.js";
 import { compileWhere } from "../../src/rules/entry-query/where.js";
-import { scriptLiteral } from "../../src/rules/env-script.js";
-import { jsonFault, memberTexts } from "../../src/rules/json-scan.js";
-import { parseMediaName, uploadName } from "../../src/rules/media-fields.js";
-import { containsTag, contentDisposition, rangeIn, servingOf } from "../../src/rules/media-serving.js";
+import { toScriptLiteral } from "../../src/rules/env-script.js";
+import { jsonFault, readMemberTexts } from "../../src/rules/json-scan.js";
+import { parseMediaName, toValidUploadName } from "../../src/rules/media-fields.js";
+import { containsTag, contentDisposition, parseRange, servingHeadersFor } from "../../src/rules/media-serving.js";
 import { parseSender } from "../../src/rules/message-destination.js";
-import { emailHeaders, emailRecipients, isEmailAddress, oneLine } from "../../src/rules/message-fields.js";
+import { isEmailAddress, parseEmailHeaders, parseRecipients, requireLine } from "../../src/rules/message-fields.js";
 import { fillTemplate, placeholdersOf } from "../../src/rules/message-template.js";
 import { isPackageName } from "../../src/rules/packages.js";
 import { isKnownTag, readIfMatch } from "../../src/rules/precondition.js";
@@ -42,7 +42,7 @@ async function rowsOf(text: string, format: RowFormat): Promise<void> {
   for await (const _ of readRows(Readable.from(packets.map((packet) => Buffer.from(packet))), format));
 }
 
-const source = { doc: "doc", entry: "e", sees: () => true };
+const source = { doc: "doc", entry: "e", canSeeColumn: () => true };
 
 const PARSERS: Record<string, Parser> = {
   "CSV files": (text) => rowsOf(text, "csv"),
@@ -50,30 +50,30 @@ const PARSERS: Record<string, Parser> = {
   "JSON files": (text) => rowsOf(`[${JSON.stringify({ text })}]`, "json"),
   "JSON files as they are": (text) => rowsOf(text, "json"),
   "files of JSON lines": (text) => rowsOf(text, "jsonl"),
-  "delimiters of CSV": (text) => detectDelimiter(text.slice(0, SAMPLE_CHARACTERS), true),
+  "delimiters of CSV": (text) => detectDelimiter(text.slice(0, DETECTION_SAMPLE_CHARACTERS), true),
   "large JSON bodies": (text) => parseInParts(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
   "JSON texts": (text) => jsonFault(text, 500),
-  "members of JSON texts": (text) => memberTexts(`{"a":${JSON.stringify(text)},"b":1}`),
-  entries: (text) => entryText(columnsOf({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
+  "members of JSON texts": (text) => readMemberTexts(`{"a":${JSON.stringify(text)},"b":1}`),
+  entries: (text) => serializeEntry(readEntryColumns({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
   "types of uploads": (text) => contentTypeOf(Buffer.from(text)),
-  "names of uploads": (text) => uploadName(text),
+  "names of uploads": (text) => toValidUploadName(text),
   "names of media": (text) => parseMediaName(text),
-  ranges: (text) => rangeIn(`bytes=${text}`, 1_000),
+  ranges: (text) => parseRange(`bytes=${text}`, 1_000),
   "entity tags": (text) => [containsTag(text, '"a"'), isKnownTag(text, '"a"'), readIfMatch(text)],
-  "content types": (text) => [servingOf(text, true), contentDisposition("inline", text)],
+  "content types": (text) => [servingHeadersFor(text, true), contentDisposition("inline", text)],
   "addresses of senders": (text) => parseSender(text),
-  "addresses of e-mail": (text) => [isEmailAddress(text), emailRecipients([{ email: text }])],
-  "headers of e-mail": (text) => emailHeaders({ [text.slice(0, 1_000)]: text, "x-a": text }),
-  "lines of messages": (text) => oneLine(text, "subject", 1e9),
+  "addresses of e-mail": (text) => [isEmailAddress(text), parseRecipients([{ email: text }])],
+  "headers of e-mail": (text) => parseEmailHeaders({ [text.slice(0, 1_000)]: text, "x-a": text }),
+  "lines of messages": (text) => requireLine(text, "subject", 1e9),
   "answers of mail servers": (text) => detailOf(text),
   "placeholders of messages": (text) => [placeholdersOf(text), fillTemplate(text, { a: "b" }, "text", { html: true })],
   "placeholders of hooks": (text) => checkPlaceholders([{ type: "sms", to: text }] as never, ["a"]),
-  "placeholders of rules": (text) => filledTests({ a: { equals: text } }, { Email: "a" }),
+  "placeholders of rules": (text) => fillColumnConditions({ a: { equals: text } }, { Email: "a" }),
   "expressions of frequency": (text) => parseCron(text),
   "regular expressions of queries": (text) => translatePattern(text, "i", "where"),
-  queries: (text) => compileWhere({ [text.slice(0, 500)]: { $iLike: text } }, source, new Statement()),
+  queries: (text) => compileWhere({ [text.slice(0, 500)]: { $iLike: text } }, source, new SqlStatement()),
   code: (text) => parseScript(text.slice(0, 20_000)),
-  "script literals": (text) => scriptLiteral(text),
+  "script literals": (text) => toScriptLiteral(text),
   stacks: (text) => removeHarnessFrames(`${text}${HARNESS_NAME}:1:1\n${text}`),
   "network addresses": (text) => addressBlock(text),
   "names of packages": (text) => isPackageName(text),

@@ -5,7 +5,7 @@ import { isDeclaration } from "../../src/engine/bundler/declarations.js";
 import { findNameInReadme } from "../../src/engine/bundler/global-name.js";
 import { contentTypeOf } from "../../src/engine/content-type.js";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
-import { filledTests } from "../../src/rules/caller-rules.js";
+import { fillColumnConditions } from "../../src/rules/caller-rules.js";
 import { parseSender } from "../../src/rules/message-destination.js";
 import { isEmailAddress } from "../../src/rules/message-fields.js";
 
@@ -28,7 +28,7 @@ const READERS: Record<string, (text: string) => unknown> = {
   isEmailAddress,
   isDeclaration,
   nameInReadme: (text) => findNameInReadme(text, "some-package"),
-  filledTests: (text) => filledTests({ a: { equals: text } }, { Email: "x" }),
+  filledTests: (text) => fillColumnConditions({ a: { equals: text } }, { Email: "x" }),
   findInJson: (text) => scan.findInJson(JSON.stringify({ a: text, abcdefgh1: 1 })),
 };
 /** Texts that could be ambiguous for a regular expression. */

@@ -9,7 +9,7 @@ import { EventReader } from "../../src/rules/ai/provider-json.js";
 const options = (more: object = {}) =>
   readAiOptions("completions", { messages: [{ role: "user", content: "Hello" }], ...more });
 const bodyFor = (model: string, more: object) =>
-  JSON.parse(Buffer.from(OPENAI_API.request(options(more), model, "key").body).toString());
+  JSON.parse(Buffer.from(OPENAI_API.buildRequest(options(more), model, "key").body).toString());
 
 const streamOf = (chunks: object[], end = "\n\n"): Buffer =>
   Buffer.from(
@@ -21,11 +21,11 @@ const chunk = (delta: object, finish: string | null = null) => ({
 });
 /** Reads a stream in parts of `size` bytes. Returns its texts and its completion. */
 const read = (api: ProviderApi, body: Buffer, size = body.length): { texts: string[]; completion: AiCompletion } => {
-  const [reader, stream] = [new EventReader(), api.stream("m")];
+  const [reader, stream] = [new EventReader(), api.createEventReader("m")];
   const events: unknown[] = [];
   for (let at = 0; at < body.length; at += size) events.push(...reader.push(body.subarray(at, at + size)));
-  const texts = [...events, ...reader.end()].map((event) => stream.push(event)).filter((text) => text !== "");
-  return { texts, completion: stream.end() };
+  const texts = [...events, ...reader.finish()].map((event) => stream.push(event)).filter((text) => text !== "");
+  return { texts, completion: stream.finish() };
 };
 
 describe("the APIs of language models", () => {

@@ -1,16 +1,16 @@
 import { expect } from "chai";
 import {
-  type AlertMoment,
   type AlertState,
+  type AppQueueState,
   type EndedRun,
   NEW_STATE,
+  stateAfterCheck,
   stateAfterRun,
-  stateAfterTime,
 } from "../../src/rules/alert-conditions.js";
 
 const NOON = new Date("2026-11-21T12:00:00Z");
 const minutesOn = (minutes: number) => new Date(NOON.getTime() + minutes * 60_000);
-const PRESENT_MOMENT: AlertMoment = { now: NOON, since: NOON, overdue: false, oldestMs: 0 };
+const PRESENT_MOMENT: AppQueueState = { now: NOON, countedSince: NOON, isTickOverdue: false, oldestQueuedMs: 0 };
 const RULE = { condition: "failed", failures: 1, of: 1, minutes: 60 } as const;
 
 let ids = 0;
@@ -19,7 +19,10 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
   return { id: ids, actionId: 1, state, scheduled: false, reason: null, finishedAt: NOON, ...more };
 };
 
-/** Applies an alert rule to runs, one letter each: c completed, f failed. Returns ! for each run after which the alert fires, otherwise a dot. */
+/**
+ * Applies an alert rule to runs, one letter each: c completed, f failed. Returns ! for each run after which the alert
+ * fires, otherwise a dot.
+ */
 function firings(rule: Parameters<typeof stateAfterRun>[0], outcomes: string): string {
   let standing: AlertState = NEW_STATE;
   return [...outcomes]
@@ -65,19 +68,19 @@ describe("an alert on silence", () => {
   const silent = { ...RULE, condition: "silent" } as const;
 
   it("fires if no run has succeeded for some time, and recovers with a success", () => {
-    expect(stateAfterTime(silent, NEW_STATE, { ...PRESENT_MOMENT, now: minutesOn(59) }).firing).to.equal(false);
-    const fired = stateAfterTime(silent, NEW_STATE, { ...PRESENT_MOMENT, now: minutesOn(60) });
+    expect(stateAfterCheck(silent, NEW_STATE, { ...PRESENT_MOMENT, now: minutesOn(59) }).firing).to.equal(false);
+    const fired = stateAfterCheck(silent, NEW_STATE, { ...PRESENT_MOMENT, now: minutesOn(60) });
     expect(fired).to.include({ firing: true, reason: "it has not succeeded for 60 minutes" });
     expect(stateAfterRun(silent, fired, run("failed")).firing).to.equal(true);
     const well = stateAfterRun(silent, fired, run("completed", { finishedAt: minutesOn(61) }));
-    expect(stateAfterTime(silent, well, { ...PRESENT_MOMENT, now: minutesOn(120) }).firing).to.equal(false);
-    expect(stateAfterTime(silent, well, { ...PRESENT_MOMENT, now: minutesOn(121) }).firing).to.equal(true);
+    expect(stateAfterCheck(silent, well, { ...PRESENT_MOMENT, now: minutesOn(120) }).firing).to.equal(false);
+    expect(stateAfterCheck(silent, well, { ...PRESENT_MOMENT, now: minutesOn(121) }).firing).to.equal(true);
   });
 
   it("fires at once for a schedule that no scheduler claims, and recovers when one does", () => {
-    const fired = stateAfterTime(silent, NEW_STATE, { ...PRESENT_MOMENT, overdue: true });
+    const fired = stateAfterCheck(silent, NEW_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
     expect(fired.reason).to.contain("its schedule does not run");
-    expect(stateAfterTime(silent, fired, PRESENT_MOMENT).firing).to.equal(false);
+    expect(stateAfterCheck(silent, fired, PRESENT_MOMENT).firing).to.equal(false);
   });
 });
 
@@ -87,20 +90,20 @@ describe("an alert on skipped ticks", () => {
   it("fires for a tick that is skipped or not claimed, and recovers with the next that runs", () => {
     const fired = stateAfterRun(skipped, NEW_STATE, run("skipped", { scheduled: true, reason: "still running" }));
     expect(fired.reason).to.equal("a tick was skipped: still running");
-    expect(stateAfterTime(skipped, fired, PRESENT_MOMENT).firing).to.equal(true);
+    expect(stateAfterCheck(skipped, fired, PRESENT_MOMENT).firing).to.equal(true);
     expect(stateAfterRun(skipped, fired, run("completed")).firing).to.equal(true);
     expect(stateAfterRun(skipped, fired, run("failed", { scheduled: true })).firing).to.equal(false);
-    const overdue = stateAfterTime(skipped, NEW_STATE, { ...PRESENT_MOMENT, overdue: true });
+    const overdue = stateAfterCheck(skipped, NEW_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
     expect(overdue.firing).to.equal(true);
-    expect(stateAfterTime(skipped, overdue, PRESENT_MOMENT).firing).to.equal(false);
+    expect(stateAfterCheck(skipped, overdue, PRESENT_MOMENT).firing).to.equal(false);
   });
 });
 
 describe("an alert on the queue", () => {
   it("fires while the oldest run has waited too long", () => {
     const queued = { ...RULE, condition: "queued", minutes: 5 } as const;
-    const fired = stateAfterTime(queued, NEW_STATE, { ...PRESENT_MOMENT, oldestMs: 300_000 });
+    const fired = stateAfterCheck(queued, NEW_STATE, { ...PRESENT_MOMENT, oldestQueuedMs: 300_000 });
     expect(fired).to.include({ firing: true, reason: "runs have waited for 5 minutes" });
-    expect(stateAfterTime(queued, fired, { ...PRESENT_MOMENT, oldestMs: 299_999 }).firing).to.equal(false);
+    expect(stateAfterCheck(queued, fired, { ...PRESENT_MOMENT, oldestQueuedMs: 299_999 }).firing).to.equal(false);
   });
 });

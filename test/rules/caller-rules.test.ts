@@ -2,11 +2,11 @@
 import { expect } from "chai";
 import {
   allowsUser,
-  checkAllow,
+  checkCallerRule,
   checkColumn,
-  checkTests,
-  filledTests,
-  meetsTests,
+  checkColumnConditions,
+  fillColumnConditions,
+  meetsColumnConditions,
 } from "../../src/rules/caller-rules.js";
 import { parseAccessRules } from "../../src/rules/entries/access-rules.js";
 import { refusal } from "./refusal.js";
@@ -15,31 +15,31 @@ describe("the tests of columns in a rule", () => {
   it("are 1 to 50 columns, each with at least one known test", () => {
     const many = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`c${at}`, { equals: 1 }]));
-    checkTests(many(1), "t");
-    checkTests(many(50), "t");
+    checkColumnConditions(many(1), "t");
+    checkColumnConditions(many(50), "t");
     for (const value of [{}, many(51), [], null, "a"])
-      expect(refusal("REQUEST_INVALID", () => checkTests(value, "t"))).to.contain(
+      expect(refusal("REQUEST_INVALID", () => checkColumnConditions(value, "t"))).to.contain(
         "t must be an object with conditions for 1 to 50 columns",
       );
     for (const test of [{}, null, "x", []])
-      expect(refusal("REQUEST_INVALID", () => checkTests({ a: test }, "t"))).to.contain(
+      expect(refusal("REQUEST_INVALID", () => checkColumnConditions({ a: test }, "t"))).to.contain(
         't.a must be an object with "equals", "notequals" or "contains"',
       );
-    expect(refusal("REQUEST_INVALID", () => checkTests({ a: { equal: 1 } }, "t"))).to.contain("t.a.equal");
+    expect(refusal("REQUEST_INVALID", () => checkColumnConditions({ a: { equal: 1 } }, "t"))).to.contain("t.a.equal");
   });
 
   it("compare with texts, numbers and booleans; contains needs a text", () => {
     const long = "x".repeat(1_000);
     for (const value of [0, -1.5, true, false, "a", long]) {
-      checkTests({ a: { equals: value, notequals: value } }, "t");
-      if (typeof value === "string") checkTests({ a: { contains: value } }, "t");
+      checkColumnConditions({ a: { equals: value, notequals: value } }, "t");
+      if (typeof value === "string") checkColumnConditions({ a: { contains: value } }, "t");
       else
-        expect(refusal("REQUEST_INVALID", () => checkTests({ a: { contains: value } }, "t"))).to.match(
+        expect(refusal("REQUEST_INVALID", () => checkColumnConditions({ a: { contains: value } }, "t"))).to.match(
           /^t\.a\.contains must be a text of 1 to 1000 characters \(got /,
         );
     }
     for (const value of ["", `${long}x`, null, {}, ["a"], Number.NaN, Infinity, "\u0000"])
-      expect(refusal("REQUEST_INVALID", () => checkTests({ a: { equals: value } }, "t"))).to.match(
+      expect(refusal("REQUEST_INVALID", () => checkColumnConditions({ a: { equals: value } }, "t"))).to.match(
         /^t\.a\.equals must be a text of 1 to 1000 characters, a number or a boolean \(got /,
       );
   });
@@ -48,17 +48,21 @@ describe("the tests of columns in a rule", () => {
     checkColumn("x".repeat(255), "c");
     for (const name of ["", "x".repeat(256), 5, null, "\u0000"])
       expect(refusal("REQUEST_INVALID", () => checkColumn(name, "c"))).to.contain("c must be the name of a column");
-    expect(refusal("REQUEST_INVALID", () => checkTests({ "": { equals: 1 } }, "t"))).to.contain("t must be the name");
+    expect(refusal("REQUEST_INVALID", () => checkColumnConditions({ "": { equals: 1 } }, "t"))).to.contain(
+      "t must be the name",
+    );
   });
 });
 
 describe("callers that a rule allows", () => {
   it("are all, signed-in users, or users by their columns, and nothing else", () => {
-    for (const allow of ["all", "loggedIn", { user: { Role: { equals: "admin" } } }]) checkAllow(allow, "a");
+    for (const allow of ["all", "loggedIn", { user: { Role: { equals: "admin" } } }]) checkCallerRule(allow, "a");
     for (const allow of ["everyone", null, undefined, {}, [], true])
-      expect(refusal("REQUEST_INVALID", () => checkAllow(allow, "a"))).to.contain('a must be "all", "loggedIn" or');
-    expect(refusal("REQUEST_INVALID", () => checkAllow({ user: {} }, "a"))).to.contain("a.user must be");
-    const unknown = () => checkAllow({ user: { a: { equals: 1 } }, users: 1 }, "a");
+      expect(refusal("REQUEST_INVALID", () => checkCallerRule(allow, "a"))).to.contain(
+        'a must be "all", "loggedIn" or',
+      );
+    expect(refusal("REQUEST_INVALID", () => checkCallerRule({ user: {} }, "a"))).to.contain("a.user must be");
+    const unknown = () => checkCallerRule({ user: { a: { equals: 1 } }, users: 1 }, "a");
     expect(refusal("REQUEST_INVALID", unknown)).to.contain("a.users");
   });
 
@@ -82,21 +86,22 @@ describe("callers that a rule allows", () => {
 describe("tests with the user's columns", () => {
   it("keep numbers and booleans unchanged, and use a text for contains", () => {
     const user = { n: 5, yes: true, empty: "", list: ["x"] };
-    expect(filledTests({ a: { equals: "{{user.n}}", contains: "{{user.n}}" } }, user)).to.deep.equal({
+    expect(fillColumnConditions({ a: { equals: "{{user.n}}", contains: "{{user.n}}" } }, user)).to.deep.equal({
       a: { equals: 5, contains: "5" },
     });
-    expect(filledTests({ a: { equals: "{{user.yes}}", notequals: 7 } }, user)).to.deep.equal({
+    expect(fillColumnConditions({ a: { equals: "{{user.yes}}", notequals: 7 } }, user)).to.deep.equal({
       a: { equals: true, notequals: 7 },
     });
     for (const column of ["empty", "list", "missing", "toString"])
-      expect(filledTests({ a: { equals: `{{user.${column}}}` } }, user), column).to.equal(null);
-    expect(filledTests({ a: { equals: "{{user.n}}" } }, null)).to.equal(null);
-    expect(filledTests({ a: { equals: "of {{user.missing}}" } }, user)).to.equal(null);
-    expect(filledTests({ a: { equals: "plain" } }, null)).to.deep.equal({ a: { equals: "plain" } });
+      expect(fillColumnConditions({ a: { equals: `{{user.${column}}}` } }, user), column).to.equal(null);
+    expect(fillColumnConditions({ a: { equals: "{{user.n}}" } }, null)).to.equal(null);
+    expect(fillColumnConditions({ a: { equals: "of {{user.missing}}" } }, user)).to.equal(null);
+    expect(fillColumnConditions({ a: { equals: "plain" } }, null)).to.deep.equal({ a: { equals: "plain" } });
   });
 
   it("read a column in brackets of one character or more, and brackets alone as a name", () => {
-    const filled = (text: string, user: object) => filledTests({ a: { equals: text } }, user as never)?.a?.equals;
+    const filled = (text: string, user: object) =>
+      fillColumnConditions({ a: { equals: text } }, user as never)?.a?.equals;
     expect(filled("{{user.[b]}}", { b: "x", "[b]": "y" })).to.equal("x");
     expect(filled("{{user.[]}}", { "[]": "x" })).to.equal("x");
     expect(filled("a{{user.b}}c{{user.b}}", { b: "-" })).to.equal("a-c-");
@@ -104,8 +109,10 @@ describe("tests with the user's columns", () => {
 
   it("stay right for more templates than are cached", () => {
     for (let n = 0; n < 2_050; n += 1)
-      expect(filledTests({ a: { equals: `${n} {{user.b}}` } }, { b: "x" })).to.deep.equal({ a: { equals: `${n} x` } });
-    expect(filledTests({ a: { equals: "0 {{user.b}}" } }, { b: "y" })).to.deep.equal({ a: { equals: "0 y" } });
+      expect(fillColumnConditions({ a: { equals: `${n} {{user.b}}` } }, { b: "x" })).to.deep.equal({
+        a: { equals: `${n} x` },
+      });
+    expect(fillColumnConditions({ a: { equals: "0 {{user.b}}" } }, { b: "y" })).to.deep.equal({ a: { equals: "0 y" } });
   });
 
   it("must all pass", () => {
@@ -121,7 +128,7 @@ describe("tests with the user's columns", () => {
       [{ missing: { notequals: "x" } }, true],
       [{ missing: { equals: "x" } }, false],
     ] as const)
-      expect(meetsTests(data, tests), JSON.stringify(tests)).to.equal(holds);
+      expect(meetsColumnConditions(data, tests), JSON.stringify(tests)).to.equal(holds);
   });
 });
 

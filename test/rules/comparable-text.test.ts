@@ -3,12 +3,12 @@ import { expect } from "chai";
 import fc from "fast-check";
 import type { Client } from "pg";
 import {
-  decimalText,
-  equalTexts,
+  containsTextFolded,
+  containsTextFoldedSql,
   foldCase,
   foldCaseSql,
-  holdsText,
-  holdsTextSql,
+  formatDecimal,
+  textsEqualTo,
 } from "../../src/rules/comparable-text.js";
 import { type ConnectedClient, connectedClient } from "../harness/connected-database.js";
 
@@ -41,8 +41,11 @@ describe("texts that are compared without case", () => {
 
   for (const [whole, part] of PAIRS) {
     it(`are found in memory and in PostgreSQL: ${part} in ${whole}`, async () => {
-      const { rows } = await client.query(`SELECT ${holdsTextSql("$1::text", "$2::text")} AS holds`, [whole, part]);
-      expect([holdsText(whole, part), rows[0].holds]).to.deep.equal([true, true]);
+      const { rows } = await client.query(`SELECT ${containsTextFoldedSql("$1::text", "$2::text")} AS holds`, [
+        whole,
+        part,
+      ]);
+      expect([containsTextFolded(whole, part), rows[0].holds]).to.deep.equal([true, true]);
     });
   }
 
@@ -59,7 +62,9 @@ describe("texts that are compared without case", () => {
   it("contain each of their parts", () => {
     const text = fc.string({ unit: fc.constantFrom(..."ΣσςİIiıßẞÉéa ".split("")), maxLength: 8 });
     fc.assert(
-      fc.property(text, text, text, (before, part, after) => holdsText(before + part + after, part.toUpperCase())),
+      fc.property(text, text, text, (before, part, after) =>
+        containsTextFolded(before + part + after, part.toUpperCase()),
+      ),
     );
   });
 });
@@ -74,15 +79,15 @@ describe("numbers that are compared as texts", () => {
         "SELECT value #>> '{}' AS text FROM jsonb_array_elements($1::jsonb) AS value",
         [JSON.stringify(numbers)],
       );
-      expect(rows.map(({ text }) => text)).to.deep.equal(numbers.map((number) => decimalText(number)));
+      expect(rows.map(({ text }) => text)).to.deep.equal(numbers.map((number) => formatDecimal(number)));
     } finally {
       await stop();
     }
   });
 
   it("have a second form with an exponent", () => {
-    expect(equalTexts("1e-7")).to.deep.equal(["1e-7", "0.0000001"]);
-    expect(equalTexts("1E+21")).to.deep.equal(["1E+21", "1000000000000000000000"]);
-    for (const text of ["1", "e5", "1e", "0x1e5", "1e1000", ""]) expect(equalTexts(text)).to.deep.equal([text]);
+    expect(textsEqualTo("1e-7")).to.deep.equal(["1e-7", "0.0000001"]);
+    expect(textsEqualTo("1E+21")).to.deep.equal(["1E+21", "1000000000000000000000"]);
+    for (const text of ["1", "e5", "1e", "0x1e5", "1e1000", ""]) expect(textsEqualTo(text)).to.deep.equal([text]);
   });
 });

@@ -5,11 +5,11 @@ import { expect } from "chai";
 import fc from "fast-check";
 import Papa from "papaparse";
 import { CSV_CELLS_MAX, CsvError, CsvParser, detectDelimiter, isDelimiter } from "../../src/rules/csv.js";
-import { CELL_TYPES, cellValue, detectType } from "../../src/rules/csv-types.js";
+import { CELL_TYPES, convertCell, detectType } from "../../src/rules/csv-types.js";
 
 function rowsOf(parts: readonly string[], delimiter: string): string[][] {
   const parser = new CsvParser(delimiter);
-  return [...parts.flatMap((part) => parser.write(part)), ...parser.end()];
+  return [...parts.flatMap((part) => parser.write(part)), ...parser.finish()];
 }
 
 /** Parses a text with Papa Parse. Delimiter and line break are given, because the test does not compare their detection. */
@@ -133,7 +133,7 @@ describe("types of CSV cells", () => {
     };
     for (const type of CELL_TYPES) {
       for (const [cell, value] of Object.entries(cells[type]))
-        expect(cellValue(cell, type), `${type} ${cell}`).to.equal(value);
+        expect(convertCell(cell, type), `${type} ${cell}`).to.equal(value);
     }
     const rejected = {
       number: ["a", "1,5", "0x10", "Infinity", "1e400", "9007199254740993", "1_000", "--1"],
@@ -149,7 +149,7 @@ describe("types of CSV cells", () => {
       ],
     };
     for (const [type, texts] of Object.entries(rejected)) {
-      for (const text of texts) expect(cellValue(text, type as "date"), `${type} ${text}`).to.equal(undefined);
+      for (const text of texts) expect(convertCell(text, type as "date"), `${type} ${text}`).to.equal(undefined);
     }
   });
 
@@ -177,8 +177,8 @@ describe("types of CSV cells", () => {
       fc.property(fc.array(fc.string({ unit, maxLength: 12 })), (cells) => {
         const type = detectType(cells);
         for (const one of cells) {
-          expect(cellValue(one, type)).not.to.equal(undefined);
-          if (type === "number" && one.trim() !== "") expect(String(cellValue(one, type))).to.equal(one.trim());
+          expect(convertCell(one, type)).not.to.equal(undefined);
+          if (type === "number" && one.trim() !== "") expect(String(convertCell(one, type))).to.equal(one.trim());
         }
       }),
     );

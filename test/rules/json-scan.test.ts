@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { jsonFault, memberText } from "../../src/rules/json-scan.js";
+import { jsonFault, readMemberText } from "../../src/rules/json-scan.js";
 import { JsonText, writeJson } from "../../src/rules/json-text.js";
 
 const DEPTH = 1_000;
@@ -82,15 +82,15 @@ describe("JSON text that is read without parsing", () => {
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
         const text = JSON.stringify(object, null, 1);
         for (const [key, value] of Object.entries(object)) {
-          expect(JSON.parse(memberText(text, key)!)).to.deep.equal(JSON.parse(JSON.stringify(value)));
+          expect(JSON.parse(readMemberText(text, key)!)).to.deep.equal(JSON.parse(JSON.stringify(value)));
         }
       }),
     );
-    expect(memberText('{"a":{"b":1},"b" : [ 1.50 ] }', "b")).to.equal("[ 1.50 ]");
-    expect(memberText('{"b":1,"\\u0062":2}', "b")).to.equal("2");
-    expect(memberText('{"a":{"b":1}}', "b")).to.equal(undefined);
-    expect(memberText("[1]", "b")).to.equal(undefined);
-    expect(memberText("", "b")).to.equal(undefined);
+    expect(readMemberText('{"a":{"b":1},"b" : [ 1.50 ] }', "b")).to.equal("[ 1.50 ]");
+    expect(readMemberText('{"b":1,"\\u0062":2}', "b")).to.equal("2");
+    expect(readMemberText('{"a":{"b":1}}', "b")).to.equal(undefined);
+    expect(readMemberText("[1]", "b")).to.equal(undefined);
+    expect(readMemberText("", "b")).to.equal(undefined);
   });
 });
 

@@ -1,6 +1,6 @@
 /** Tests ranges and ETags of a file's contents, by RFC 9110. */
 import { expect } from "chai";
-import { containsTag, contentDisposition, rangeIn, servingOf } from "../../src/rules/media-serving.js";
+import { containsTag, contentDisposition, parseRange, servingHeadersFor } from "../../src/rules/media-serving.js";
 
 describe("the range of a request for contents", () => {
   for (const [header, bytes, wanted] of [
@@ -24,7 +24,7 @@ describe("the range of a request for contents", () => {
     [" bytes=1-2 ", 10, { start: 1, end: 2 }],
   ] as const) {
     it(`${header} of ${bytes} bytes is ${JSON.stringify(wanted)}`, () => {
-      expect(rangeIn(header, bytes)).to.deep.equal(wanted);
+      expect(parseRange(header, bytes)).to.deep.equal(wanted);
     });
   }
 
@@ -55,13 +55,13 @@ describe("contents as they are sent", () => {
     ["multipart/related", "application/octet-stream", "attachment"],
   ] as const) {
     it(`of ${type} are ${sent}, ${disposition}`, () => {
-      expect(servingOf(type, true)).to.deep.equal({ contentType: sent, disposition });
+      expect(servingHeadersFor(type, true)).to.deep.equal({ contentType: sent, disposition });
     });
   }
 
   it("are saved if a picture could not be decoded, and shown if something else could not", () => {
-    expect(servingOf("image/png", false).disposition).to.equal("attachment");
-    expect(servingOf("video/mp4", false).disposition).to.equal("inline");
+    expect(servingHeadersFor("image/png", false).disposition).to.equal("attachment");
+    expect(servingHeadersFor("video/mp4", false).disposition).to.equal("inline");
   });
 
   it("have their full name and an ASCII form", () => {

@@ -54,9 +54,9 @@ function statement(fields: CronFields): Statement {
   const everyDay = firesEveryDay(fields);
   return {
     times: timesOf(ordered(fields.minutes), ordered(fields.hours)),
-    days: everyDay || fields.anyDay || fields.days.size === 31 ? null : ordered(fields.days),
-    weekdays: everyDay || fields.anyWeekday || fields.weekdays.size === 7 ? null : ordered(fields.weekdays),
-    either: !(everyDay || fields.anyDay || fields.anyWeekday),
+    days: everyDay || fields.isAnyDay || fields.days.size === 31 ? null : ordered(fields.days),
+    weekdays: everyDay || fields.isAnyWeekday || fields.weekdays.size === 7 ? null : ordered(fields.weekdays),
+    either: !(everyDay || fields.isAnyDay || fields.isAnyWeekday),
     months: fields.months.size === 12 ? null : ordered(fields.months),
   };
 }

@@ -351,7 +351,7 @@ function sameMinutes(frequency: string, minute: number): void {
   const matches = (at: Date): boolean => {
     const day = fields.days.has(at.getUTCDate());
     const weekday = fields.weekdays.has(at.getUTCDay());
-    const either = fields.anyDay || fields.anyWeekday ? day && weekday : day || weekday;
+    const either = fields.isAnyDay || fields.isAnyWeekday ? day && weekday : day || weekday;
     const time = fields.minutes.has(at.getUTCMinutes()) && fields.hours.has(at.getUTCHours());
     return either && time && fields.months.has(at.getUTCMonth() + 1);
   };

@@ -1,7 +1,7 @@
 /** Tests the scopes of notifications: the people whom a scope selects, and the cost of checking it. */
 import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
-import { Statement } from "../../src/rules/entry-query/statement.js";
+import { SqlStatement } from "../../src/rules/entry-query/statement.js";
 import { compileWhere } from "../../src/rules/entry-query/where.js";
 import { isUserInScope, parseScope } from "../../src/rules/scope.js";
 import { freshDatabase } from "../harness/postgres.js";
@@ -104,8 +104,8 @@ describe("the scope of a notification", () => {
     const { url, drop } = await freshDatabase();
     const db = await openDatabase(url, 1);
     const found = async (where: unknown) => {
-      const statement = new Statement(JSON.stringify(ANN));
-      const condition = compileWhere(where, { doc: "doc", entry: null, sees: () => true }, statement);
+      const statement = new SqlStatement(JSON.stringify(ANN));
+      const condition = compileWhere(where, { doc: "doc", entry: null, canSeeColumn: () => true }, statement);
       const sql = `SELECT ${condition} AS fits FROM (SELECT $1::jsonb AS doc) AS one`;
       return (await rows<{ fits: boolean }>(db, sql, statement.values))[0]!.fits;
     };

@@ -8,7 +8,7 @@ import type { Actions, LiveVersionSummary } from "../../operations/actions/actio
 import type { SecretRotation } from "../../operations/actions/secret-rotation.js";
 import type { Endpoints } from "../../operations/http/endpoints.js";
 import { guardSource } from "../../operations/records/live-source.js";
-import { mayEnter } from "../../rules/access.js";
+import { mayPerformOnApp } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
@@ -62,7 +62,7 @@ export class ActionResolver {
   ): Promise<ActionListType> {
     const caller = await this.gate.enter(context, "listActions", appId);
     const { actions, pagination } = await this.service.list(appId, { limit, offset, search }, context.answer?.reserve);
-    if (!mayEnter(caller, "getAction", appId)) return { actions: actions.map(hideCode), pagination };
+    if (!mayPerformOnApp(caller, "getAction", appId)) return { actions: actions.map(hideCode), pagination };
     return { actions: await this.endpoints.addUrls(caller, actions), pagination };
   }
 

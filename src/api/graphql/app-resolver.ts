@@ -5,7 +5,7 @@ import type { AccessGate } from "../../operations/access/gate.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
 import type { Editor, Editors } from "../../operations/members/editors.js";
 import type { Caller } from "../../rules/access.js";
-import { optionalId } from "../../rules/fields.js";
+import { parseOptionalId } from "../../rules/fields.js";
 import type { RequestContext } from "../context.js";
 import {
   AdministrateAppInput,
@@ -43,7 +43,7 @@ export class AppResolver {
         ? new ActionError("REQUEST_INVALID", "organizationId must be the ID of an existing organization")
         : error;
     });
-    const organizationId = optionalId(requested, "organizationId") ?? enteredOrganization.organizationId;
+    const organizationId = parseOptionalId(requested, "organizationId") ?? enteredOrganization.organizationId;
     return { caller: enteredOrganization.caller, data: { ...data, organizationId } };
   }
 

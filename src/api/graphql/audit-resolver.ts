@@ -80,7 +80,7 @@ export class AuditLogResolver {
     })
     cursor?: string | null,
   ): Promise<AuditListType> {
-    await this.gate.enter(context, "readTrail", appId);
+    await this.gate.enter(context, "readAuditTrail", appId);
     return this.trail(appId, { actionId, limit, offset, cursor }, context.answer?.reserve);
   }
 }

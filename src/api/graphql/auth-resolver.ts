@@ -60,7 +60,7 @@ export class AuthResolver {
 
   /** Returns the caller, who must have signed in as a person: a token cannot manage the account of its person. */
   private enterAccount(context: RequestContext): Caller & { personId: number } {
-    const caller = this.gate.enterService(context, "ownAccount");
+    const caller = this.gate.enterService(context, "manageOwnAccount");
     if (!caller.session || caller.personId === null) {
       throw new ActionError("FORBIDDEN", "only a session of a signed-in person has permission to do this");
     }
@@ -153,7 +153,7 @@ export class AuthResolver {
 
   @Query(() => AuthSessionType, { description: "Returns the person behind the credential and their roles." })
   async authSession(@Ctx() context: RequestContext): Promise<CallerAccess> {
-    return this.service.whoAmI(this.gate.enterService(context, "ownAccount"));
+    return this.service.whoAmI(this.gate.enterService(context, "manageOwnAccount"));
   }
 
   @Mutation(() => UserType, {

@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { LogEntry, ScriptError } from "../../operations/records/execution-logs.js";
-import { memberTexts } from "../../rules/json-scan.js";
+import { readMemberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
@@ -29,7 +29,7 @@ const AS_TEXT: readonly string[] = ["payload", "result"] satisfies (keyof EntryD
 
 /** Returns one part of an entry's `data`. Only this function depends on how the data is stored. */
 export function entryFieldOf({ data }: LogEntry, name: keyof EntryData): unknown {
-  const members = parsedEntryParts.get(data) ?? memberTexts(data.text);
+  const members = parsedEntryParts.get(data) ?? readMemberTexts(data.text);
   parsedEntryParts.set(data, members);
   const text = members.get(name);
   if (text === undefined) return undefined;

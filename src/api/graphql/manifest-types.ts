@@ -6,7 +6,7 @@ import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { type ClassType, Field, InputType, Int, ObjectType } from "type-graphql";
 import type { z } from "zod";
 import { HTTP_WHERE_FIELDS } from "../../rules/http/where.js";
-import { MANIFEST, MANIFEST_PARTS } from "../../rules/manifest.js";
+import { MANIFEST_PARTS, MANIFEST_SCHEMA } from "../../rules/manifest.js";
 import { ActionSourceInput, ConcurrencyInput, DebounceInput } from "./action-inputs.js";
 import { ConcurrencyType, DebounceType } from "./action-types.js";
 import { AlertChannelEnum, AlertConditionEnum } from "./alert-types.js";
@@ -141,7 +141,7 @@ function typesOf(make: typeof outputOf, isInput: boolean): ClassType {
     description: "Alert in a manifest.",
     types: { condition: AlertConditionEnum, channel: AlertChannelEnum },
   });
-  return make("ManifestDefinitions", MANIFEST, {
+  return make("ManifestDefinitions", MANIFEST_SCHEMA, {
     description: "Definitions of an app.",
     types: {
       app: make("ManifestApp", MANIFEST_PARTS.app, { description: "Properties of an app in a manifest." }),

@@ -10,8 +10,8 @@ import type { PeopleAccounts } from "../../operations/accounts/people-accounts.j
 import type { Invitation } from "../../operations/members/invitation-rows.js";
 import type { AcceptedInvitation, Invitations } from "../../operations/members/invitations.js";
 import type { Member, Members, Organization } from "../../operations/members/members.js";
-import { type Caller, mayEnterOrganization, type Operation } from "../../rules/access.js";
-import { optionalId } from "../../rules/fields.js";
+import { type Caller, mayPerformOnOrganization, type Operation } from "../../rules/access.js";
+import { parseOptionalId } from "../../rules/fields.js";
 import type { Role, RoleScope } from "../../rules/roles.js";
 import type { RequestContext } from "../context.js";
 import { UserType } from "./app-types.js";
@@ -54,7 +54,7 @@ export class MemberResolver {
   /** Requires a right on the organization or, for an invitation to an app, on that app. */
   private async ofInvitation(context: RequestContext, organizationId: number, appId: number | null) {
     const { caller } = context;
-    const isManager = caller !== null && mayEnterOrganization(caller, "manageOrganization", organizationId);
+    const isManager = caller !== null && mayPerformOnOrganization(caller, "manageOrganization", organizationId);
     if (appId === null || isManager) {
       const enteredCaller = await this.ofOrganization(context, "manageOrganization", organizationId);
       if (appId === null) return enteredCaller;
@@ -210,7 +210,7 @@ export class MemberResolver {
     const { appId: requested } = fields;
     const appId = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
     const { caller, scope } = await this.ofInvitation(context, organizationId, appId);
-    optionalId(requested, "appId");
+    parseOptionalId(requested, "appId");
     return this.service.invitations.create(caller, scope, fields);
   }
 
@@ -236,7 +236,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @Arg("token", () => String, { description: "Token from the fragment of the link." }) token: unknown,
   ): Promise<User> {
-    this.gate.enterService(context, "ownAccount");
+    this.gate.enterService(context, "manageOwnAccount");
     return (await this.accept(context, { token })).user;
   }
 

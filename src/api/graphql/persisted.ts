@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { GraphQLError } from "graphql";
-import { type Caller, isVisitor } from "../../rules/access.js";
+import { type Caller, isPageCaller } from "../../rules/access.js";
 import stored from "./persisted-documents.json" with { type: "json" };
 
 const KNOWN_DOCUMENTS = new Map(Object.entries(stored));
@@ -33,6 +33,6 @@ export function errorIfNotPersisted(
   caller: Caller | null,
   mode: "any" | "persisted",
 ): GraphQLError | null {
-  if (mode === "any" || !caller || !isVisitor(caller) || KNOWN_DOCUMENTS.has(idOf(query))) return null;
+  if (mode === "any" || !caller || !isPageCaller(caller) || KNOWN_DOCUMENTS.has(idOf(query))) return null;
   return new GraphQLError("app users can send only the documents of the service's client library");
 }

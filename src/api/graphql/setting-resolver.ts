@@ -4,7 +4,7 @@ import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "typ
 import type { Copy } from "../../data/action-types.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { SettingStatus, Settings, SettingsUse, TaggedSettings } from "../../operations/settings/settings.js";
-import { mayEnter } from "../../rules/access.js";
+import { mayPerformOnApp } from "../../rules/access.js";
 import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
@@ -129,7 +129,7 @@ export class SettingResolver {
   async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "readSettings", appId);
     // Members with the role reader see only the settings that a page sees. Only editors see private settings.
-    const seesPrivate = mayEnter(caller, "writeSettings", appId);
+    const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
     return toSettings(context, await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)));
   }
 

@@ -13,7 +13,7 @@ import {
 import type { Logger } from "pino";
 import { z } from "zod";
 import type { ToolCalls } from "../../operations/access/tool-calls.js";
-import { type Caller, mayEnter } from "../../rules/access.js";
+import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { serviceVersion } from "../../version.js";
 import type { RequestContext } from "../context.js";
 import { errorReply } from "../error-reply.js";
@@ -59,7 +59,9 @@ export interface McpRequest {
 }
 
 function mayUse({ needs, changes }: AppTool, { context, tools, isReadOnly }: McpRequest): boolean {
-  return !(changes && isReadOnly) && needs.every((operation) => mayEnter(context.caller, operation, tools.appId));
+  return (
+    !(changes && isReadOnly) && needs.every((operation) => mayPerformOnApp(context.caller, operation, tools.appId))
+  );
 }
 
 /** Encloses the data in tags with a random name, so that text inside the data cannot close them. */

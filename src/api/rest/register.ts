@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { throwDeferred } from "../../operations/access/gate.js";
 import type { RequestTracing } from "../../operations/watch/tracing.js";
-import { jsonParts } from "../../rules/json-text.js";
+import { writeJsonParts } from "../../rules/json-text.js";
 import { entityTag, isKnownTag } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { quotaHeaders } from "../context.js";
@@ -73,7 +73,7 @@ export function registerRest(
           reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");
           return reply.send(body.stream());
         }
-        const parts = jsonParts(body);
+        const parts = writeJsonParts(body);
         if (context.updatedAt !== undefined) tag ??= entityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTag(parts);
         reply.headers(quotaHeaders(context));

@@ -126,7 +126,7 @@ const ROLE_NAMES: Partial<Record<CallerRole, string>> = {
 /** Returns the callers of operations as one line; "" if the resolver names none. */
 export function callersOf(operations: readonly Operation[]): string {
   const rules = operations.map((name) => ACCESS_TABLE[name]);
-  const callerRoles = [...new Set(rules.flatMap((rule) => [...rule.who] as CallerRole[]))];
+  const callerRoles = [...new Set(rules.flatMap((rule) => [...rule.callers] as CallerRole[]))];
   const scopes = [...new Set(rules.flatMap((rule) => ("scopes" in rule ? [...rule.scopes] : [])))];
   const people = peopleOf(callerRoles);
   const roles = people.length > 0 || !callerRoles.includes("administrator") ? people : (["administrator"] as const);

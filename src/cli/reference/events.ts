@@ -1,7 +1,7 @@
 /** Reference page of the log event types that start actions, and where each comes from. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ENTRIES_CHANGED } from "../../rules/entries/entry-events.js";
+import { ENTRIES_CHANGED_TYPE } from "../../rules/entries/entry-events.js";
 import { LOG_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
@@ -44,7 +44,7 @@ const AUDIT_TYPE =
   /["`]((?:app|appAction|dataSource|media|token|person|member|invitation|administrator|organization)\.[\w.${}]+)["`]/g;
 
 /** Types of audit entries that SQL statements write: changes of entries, and a migration that marks data sources as users. */
-const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED, "dataSource.notUsers"];
+const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED_TYPE, "dataSource.notUsers"];
 
 /** Returns the types of audit entries that the callers of these functions write, sorted. */
 function auditTypes(root: string, writers: readonly string[], others: readonly string[] = []): string[] {

@@ -1,5 +1,5 @@
 /** Reference page of the manifest's fields, from its schema. */
-import { manifestJsonSchema } from "../../rules/manifest.js";
+import { createManifestJsonSchema } from "../../rules/manifest.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 interface Schema {
@@ -46,7 +46,7 @@ function rowsOf(schema: Schema, path: string): string[][] {
 }
 
 export function manifestFieldsPage(): string {
-  const schema = manifestJsonSchema("http://127.0.0.1:4000/schemas/manifest.json") as Schema;
+  const schema = createManifestJsonSchema("http://127.0.0.1:4000/schemas/manifest.json") as Schema;
   const lead =
     "For authors and tools that write a manifest. [Keep an app's definitions as one document](manifest.md) explains how to use it. `/schemas/manifest.json` has the same fields as a JSON Schema.";
   return referencePage("Fields of the manifest", lead, "its schema", [

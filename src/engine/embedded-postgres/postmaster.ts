@@ -43,7 +43,10 @@ export function readPidFile(clusterDir: string): { pid: number; port: number; re
   }
 }
 
-/** Stops the server. SIGINT rolls back transactions and writes a checkpoint; SIGQUIT leaves recovery to the next start. No commit is lost. */
+/**
+ * Stops the server. SIGINT rolls back transactions and writes a checkpoint; SIGQUIT leaves recovery to the next start.
+ * No commit is lost.
+ */
 async function shutDown(pid: number): Promise<void> {
   for (const [signal, limit] of [
     ["SIGINT", FAST_STOP_TIMEOUT_MS],

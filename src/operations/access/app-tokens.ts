@@ -9,7 +9,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, SCOPES, type Scope } from "../../rules/access.js";
-import { optionalId, refuseField, requiredText } from "../../rules/fields.js";
+import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
 import { type ExpectedTags, type ListItemVersion, requireInList } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
@@ -138,8 +138,8 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       if (!APP_TOKEN_KINDS.some((knownKind) => knownKind === kind)) {
         throw new ActionError("REQUEST_INVALID", 'kind must be "api", "viewer" or "live"');
       }
-      const personId = await people.requireAppUser(appId, optionalId(data["userId"], "userId"));
-      const name = data["name"] === undefined || data["name"] === null ? null : requiredText(data["name"], "name");
+      const personId = await people.requireAppUser(appId, parseOptionalId(data["userId"], "userId"));
+      const name = data["name"] === undefined || data["name"] === null ? null : requireText(data["name"], "name");
       const scopes = parseScopes(data["scopes"], kind);
       const expiresAt = parseExpiry(data["expiresAt"]);
       return db.transaction(async (manager) => {

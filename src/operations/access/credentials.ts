@@ -180,7 +180,7 @@ function toCaller(row: CredentialRow): Caller {
     ...(row.granted && { grantor: highestOf(row.granted) }),
     runId: row.runId,
     runDepth: row.runDepth ?? 0,
-    debugs: row.actionId,
+    debugActionId: row.actionId,
     copy: row.runCopy ?? (row.kind === "api" || row.kind === "live" || row.kind === "task" ? "production" : "master"),
     expiresAt: row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
     ...(row.session && { session: row.session }),

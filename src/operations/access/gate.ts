@@ -12,10 +12,10 @@ import { ActionError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_SHARE } from "../../limits.js";
 import {
   type Caller,
-  isVisitor,
-  mayEnter,
-  mayEnterOrganization,
-  mayEnterService,
+  isPageCaller,
+  mayPerformOnApp,
+  mayPerformOnOrganization,
+  mayPerformOnService,
   type Operation,
   type RateClass,
   RESOURCE_ADDED_BY,
@@ -190,7 +190,7 @@ export function createGate(options: {
   async function countRequest(visitor: Visitor, caller: Caller, rateClass: RateClass, appId: number): Promise<void> {
     const limit = limits[rateClass];
     if (limit === 0) return;
-    const isAnonymous = rateClass === "run" && isVisitor(caller) && caller.personId === null;
+    const isAnonymous = rateClass === "run" && isPageCaller(caller) && caller.personId === null;
     await countInBuckets(visitor, appId, {
       name: rateClass,
       limit,
@@ -207,7 +207,7 @@ export function createGate(options: {
       name: "communicate",
       limit,
       windowMs,
-      isVisitor: isVisitor(sender),
+      isVisitor: isPageCaller(sender),
     });
   }
 
@@ -226,7 +226,7 @@ export function createGate(options: {
 
     async admit(visitor, operation, appId) {
       const { caller, address } = visitor;
-      if (caller && mayEnter(caller, operation, appId)) {
+      if (caller && mayPerformOnApp(caller, operation, appId)) {
         const enteredVisitor = await this.enter(visitor, operation, appId);
         const { unknownField } = visitor;
         return {
@@ -249,7 +249,7 @@ export function createGate(options: {
     async enter(visitor, operation, appId) {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
-      if (!mayEnter(caller, operation, appId)) throw new ActionError("FORBIDDEN");
+      if (!mayPerformOnApp(caller, operation, appId)) throw new ActionError("FORBIDDEN");
       // An administrator can send the ID of any app, so the app may not exist. Other credentials have rights only on
       // existing apps.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
@@ -261,11 +261,11 @@ export function createGate(options: {
     },
 
     recheck(caller, operation, appId) {
-      if (!mayEnter(caller, operation, appId)) throw new ActionError("FORBIDDEN");
+      if (!mayPerformOnApp(caller, operation, appId)) throw new ActionError("FORBIDDEN");
     },
 
     readmit(caller, operation, appId) {
-      if (!mayEnter(caller, operation, appId) && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
+      if (!mayPerformOnApp(caller, operation, appId) && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
     },
 
     countMessages,
@@ -296,7 +296,7 @@ export function createGate(options: {
     enterService(visitor, operation) {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
-      if (!mayEnterService(caller, operation)) throw new ActionError("FORBIDDEN");
+      if (!mayPerformOnService(caller, operation)) throw new ActionError("FORBIDDEN");
       throwDeferred(visitor);
       return addRequestToCaller(caller, visitor);
     },
@@ -305,7 +305,7 @@ export function createGate(options: {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       const organizationIds = [...caller.organizations.keys()].filter((id) =>
-        mayEnterOrganization(caller, operation, id),
+        mayPerformOnOrganization(caller, operation, id),
       );
       const id = organizationId ?? (organizationIds.length > 0 ? Math.min(...organizationIds) : null);
       if (caller.kind === "admin") {
@@ -314,7 +314,7 @@ export function createGate(options: {
         throwDeferred(visitor);
         return { caller: addRequestToCaller(caller, visitor), organizationId: organization.id };
       }
-      if (id === null || !mayEnterOrganization(caller, operation, id)) throw new ActionError("FORBIDDEN");
+      if (id === null || !mayPerformOnOrganization(caller, operation, id)) throw new ActionError("FORBIDDEN");
       throwDeferred(visitor);
       return { caller: addRequestToCaller(caller, visitor), organizationId: id };
     },

@@ -10,7 +10,7 @@ import {
   REQUESTS_IN_PROGRESS_PER_CREDENTIAL,
   REQUESTS_IN_PROGRESS_PER_VISITOR,
 } from "../../limits.js";
-import { isVisitor } from "../../rules/access.js";
+import { isPageCaller } from "../../rules/access.js";
 import { addressBlock, rateLimitKeyOf } from "../../rules/address-block.js";
 import type { Visitor } from "./gate.js";
 
@@ -55,7 +55,7 @@ export function createRequestLimiter(limits = CONCURRENT_REQUESTS): RequestLimit
     async acquireSlot({ caller, address = "" }, gone) {
       try {
         if (!caller) return await anonymousAddresses.enter(addressBlock(address), gone);
-        if (!isVisitor(caller)) return await credentials.enter(caller.credentialId, gone);
+        if (!isPageCaller(caller)) return await credentials.enter(caller.credentialId, gone);
         return await enterVisitor(rateLimitKeyOf({ ...caller, address }), addressBlock(address), gone);
       } catch {
         throw clientDisconnected();

@@ -10,7 +10,7 @@ import { ActionError, rateLimitError } from "../../errors.js";
 import { RESET_LINK_MS, SETUP_LINK_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
-import { requiredEmail, requiredText } from "../../rules/fields.js";
+import { requireEmail, requireText } from "../../rules/fields.js";
 import { checkPassphrase, readPassphrase } from "../../rules/passphrase.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { People, User } from "../access/people.js";
@@ -144,8 +144,8 @@ export function createAccounts(options: {
      * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, LINK_EXPIRED, EMAIL_IN_USE
      */
     async setup(request: SignInRequest, body: Record<string, unknown>): Promise<SignInResult> {
-      const email = requiredEmail(body["email"], "email");
-      const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
+      const email = requireEmail(body["email"], "email");
+      const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
       const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       await links.peek(body["token"], "setup");
       const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyOf(request));
@@ -175,7 +175,7 @@ export function createAccounts(options: {
       { email, organizationId }: { email: string; organizationId: number },
       acceptInvitation: (user: User, manager: EntityManager) => Promise<void>,
     ): Promise<SignInResult> {
-      const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
+      const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
       const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyOf(request));
       return db.transaction(async (manager) => {
@@ -192,7 +192,7 @@ export function createAccounts(options: {
      * @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED after too many failures; OVERLOADED
      */
     async signIn(request: SignInRequest, body: Record<string, unknown>): Promise<SignInResult> {
-      const email = requiredEmail(body["email"], "email");
+      const email = requireEmail(body["email"], "email");
       const passphrase = readPassphrase(body["passphrase"]);
       const { address } = request;
       const user = await attempts.runCounted(email.toLowerCase(), address, async () => {
@@ -248,7 +248,7 @@ export function createAccounts(options: {
      * @throws ActionError REQUEST_INVALID; RATE_LIMIT_EXCEEDED if the network address sent too many requests
      */
     requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {
-      const email = requiredEmail(body["email"], "email");
+      const email = requireEmail(body["email"], "email");
       refuseUnknownFields(body, RESET_FIELDS);
       const retryAfter = resetBucket.takeTokens(addressBlock(address ?? ""));
       if (retryAfter > 0) throw rateLimitError("too many requests for a reset from this address", retryAfter);
@@ -302,7 +302,7 @@ export function createAccounts(options: {
       if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
       const { user, passphraseHash } = foundPerson;
       const name = (field: "firstName" | "lastName") =>
-        isPresent(body[field]) ? requiredText(body[field], field) : user[field];
+        isPresent(body[field]) ? requireText(body[field], field) : user[field];
       const names = { firstName: name("firstName"), lastName: name("lastName") };
       const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       if (passphrase !== null && passphraseHash !== null) {

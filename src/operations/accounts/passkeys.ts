@@ -17,7 +17,7 @@ import { ActionError, rateLimitError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
-import { requiredText } from "../../rules/fields.js";
+import { requireText } from "../../rules/fields.js";
 import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { User } from "../access/people.js";
@@ -237,7 +237,7 @@ export function createPasskeys(options: {
       const { caller, address } = request;
       const { personId, credentialId } = caller;
       const { name: input, ...response } = body;
-      const name = input === undefined || input === null ? DEFAULT_PASSKEY_NAME : requiredText(input, "name");
+      const name = input === undefined || input === null ? DEFAULT_PASSKEY_NAME : requireText(input, "name");
       checkResponse(response);
       const { id, publicKey, counter, transports = [] } = await verifyRegistration(request, page, response);
       return db.transaction(async (manager) => {

@@ -16,8 +16,8 @@ import type {
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import { DEFAULT_ACCESS } from "../../rules/action-access.js";
-import { type ActionInput, NO_LIMITS, presentLimits, presentSource } from "../../rules/action-input.js";
-import { shownSource } from "../../rules/action-source.js";
+import { type ActionInput, NO_LIMITS, omitNullLimits, omitNullSource } from "../../rules/action-input.js";
+import { omitSourceMap } from "../../rules/action-source.js";
 import type { AddressAssets } from "../../rules/packages.js";
 import { type ExpectedTags, requireUnchanged } from "../../rules/precondition.js";
 import type { Endpoint } from "../http/endpoints.js";
@@ -68,8 +68,8 @@ export const createActionRowConverter =
   }) => ({
     ...fields,
     access: access ?? DEFAULT_ACCESS,
-    ...presentLimits({ concurrency, debounce, timeoutMs, jitterSeconds }),
-    ...presentSource(source && shownSource(source)),
+    ...omitNullLimits({ concurrency, debounce, timeoutMs, jitterSeconds }),
+    ...omitNullSource(source && omitSourceMap(source)),
     assets: addressed(assets),
     lastRunAt: lastRunAt?.toISOString() ?? null,
     createdAt: createdAt.toISOString(),
@@ -203,8 +203,8 @@ export function authoredFieldsOf(row: ActionRow): ActionInput {
     ...draftFields,
     integrationOrigins,
     access: access ?? DEFAULT_ACCESS,
-    ...presentSource(row.source),
-    ...presentLimits(row),
+    ...omitNullSource(row.source),
+    ...omitNullLimits(row),
   };
 }
 

@@ -7,10 +7,10 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
-import { type CodeReading, readCode } from "../../rules/code.js";
+import { type CodeParseResult, parseCode } from "../../rules/code.js";
 
 export interface CodeVerdict {
-  reading: CodeReading;
+  reading: CodeParseResult;
   /** Error of V8's compiler. Null if V8 compiled the code, or if the service's rules already rejected the code. */
   compileFault: ActionError | null;
 }
@@ -38,16 +38,16 @@ export type CodeReadings = ReturnType<typeof createCodeReadings>;
  */
 export function createCodeReadings(compile: (code: string) => Promise<void>) {
   const checkSlots = new FairSemaphore(MAX_CONCURRENT_CHECKS, 1);
-  const threads = createThreads<string, CodeReading>({
+  const threads = createThreads<string, CodeParseResult>({
     module: new URL("../../rules/code.js", import.meta.url),
-    name: "readCode",
+    name: "parseCode",
     memoryMb: CODE_READ_MEMORY_MB,
     timeoutMs: CODE_READ_TIMEOUT_MS,
   });
   const verdictsByHash = new Map<string, CodeVerdict>();
 
-  async function readInThread(code: string): Promise<CodeReading> {
-    if (code.length <= INLINE_MAX_CHARACTERS) return readCode(code);
+  async function readInThread(code: string): Promise<CodeParseResult> {
+    if (code.length <= INLINE_MAX_CHARACTERS) return parseCode(code);
     const threadResult = await threads.call(code);
     if (threadResult.ok) return threadResult.value;
     const limitTexts = {

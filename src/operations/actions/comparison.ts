@@ -6,8 +6,8 @@ import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
 import { type ActionDiff, type ComparedScript, type DiffedActions, diffActions } from "../../rules/action-diff.js";
-import { type ActionInput, presentSource } from "../../rules/action-input.js";
-import { shownSource } from "../../rules/action-source.js";
+import { type ActionInput, omitNullSource } from "../../rules/action-input.js";
+import { omitSourceMap } from "../../rules/action-source.js";
 import { isStoredScript } from "../../rules/packages.js";
 import { authoredFieldsOf, findAction, findLiveVersion } from "./action-rows.js";
 import { findVersion } from "./versions.js";
@@ -77,7 +77,7 @@ async function diffInThread(appId: number, actions: DiffedActions): Promise<Acti
 
 const presentFields = ({ source, ...input }: ActionInput): ActionInput => ({
   ...input,
-  ...presentSource(source ? shownSource(source) : null),
+  ...omitNullSource(source ? omitSourceMap(source) : null),
 });
 
 async function compareStates(appId: number, from: ActionState, to: ActionState): Promise<Comparison> {

@@ -7,8 +7,8 @@ import { ActionRow } from "../../data/action.js";
 import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { type ActionInput, NO_LIMITS, presentSource } from "../../rules/action-input.js";
-import { shownSource } from "../../rules/action-source.js";
+import { type ActionInput, NO_LIMITS, omitNullSource } from "../../rules/action-input.js";
+import { omitSourceMap } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
 import { isStoredScript } from "../../rules/packages.js";
 import { freeRoutes } from "../http/routes.js";
@@ -52,7 +52,7 @@ function exportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
 export const exportedAction = (row: ActionRow): ExportedAction => ({
   ...NO_LIMITS,
   ...authoredFieldsOf(row),
-  ...presentSource(row.source && shownSource(row.source)),
+  ...omitNullSource(row.source && omitSourceMap(row.source)),
   ...exportedAssets(row),
 });
 

@@ -8,7 +8,7 @@ import type { StoredAsset } from "../../data/action-types.js";
 import { ActionError, type Status } from "../../errors.js";
 import { type CodeCheck, dependenciesFault } from "../../rules/action-fields.js";
 import { ACTION_SHAPE, type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
-import { faultOfReading } from "../../rules/code.js";
+import { parseResultFault } from "../../rules/code.js";
 import { isObject } from "../../rules/described.js";
 import { storedTriggers, triggersFault } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
@@ -67,19 +67,25 @@ export function createActionValidation(options: {
   ): Promise<ActionInput> {
     const codeVerdict = isText(code) ? await codeReadings.read(appId, code) : null;
     const input = parse((_code, dependencies) =>
-      buildFault === null ? faultOfReading(codeVerdict!.reading, dependencies) : `source: ${buildFault}`,
+      buildFault === null ? parseResultFault(codeVerdict!.reading, dependencies) : `source: ${buildFault}`,
     );
     if (codeVerdict?.compileFault && input.code !== compiled) throw codeVerdict.compileFault;
     return input;
   }
 
   const createdInput = (appId: number, { data, fault }: BuiltSource) =>
-    checkInput(appId, propertyOf(data, "code"), (judge) => parseCreate(data, { judge, ...checkOptions }), null, fault);
+    checkInput(
+      appId,
+      propertyOf(data, "code"),
+      (checkCode) => parseCreate(data, { checkCode, ...checkOptions }),
+      null,
+      fault,
+    );
 
   function updatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
     const code = propertyOf(data, "code") ?? current.code;
     const parse = (checkCode: CodeCheck) =>
-      parseUpdate(data, authoredFieldsOf(current), { judge: checkCode, ...checkOptions });
+      parseUpdate(data, authoredFieldsOf(current), { checkCode: checkCode, ...checkOptions });
     return checkInput(current.appId, code, parse, current.code, fault);
   }
 

@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH, PRESET_MAX_BYTES, PRESETS_PER_ACTION } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject, nestsDeeperThan } from "../../rules/described.js";
-import { refuseField, requiredText } from "../../rules/fields.js";
+import { refuseField, requireText } from "../../rules/fields.js";
 import { JsonText } from "../../rules/json-text.js";
 import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 
@@ -97,7 +97,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       payload: unknown,
       precondition?: ExpectedTags,
     ): Promise<PayloadPreset[]> {
-      const title = requiredText(name, "name");
+      const title = requireText(name, "name");
       const text = payloadJson(payload);
       await db.transaction(async (manager) => {
         // Locks the row of the action. Without the lock, concurrent requests could exceed the maximum number of
@@ -126,7 +126,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       name: unknown,
       precondition?: ExpectedTags,
     ): Promise<PayloadPreset[]> {
-      const title = requiredText(name, "name");
+      const title = requireText(name, "name");
       const deletedRow = await db.transaction(async (manager) => {
         await rows(manager, LOCK_ACTION, [appId, actionId]);
         await requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);

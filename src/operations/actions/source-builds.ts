@@ -11,7 +11,7 @@ import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/b
 import type { SourceScript } from "../../engine/bundler/source-script.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
-import { ENTRY_FILES, shownSource, sourceFault, storedSource } from "../../rules/action-source.js";
+import { ENTRY_FILES, omitSourceMap, sourceFault, toStoredSource } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
 import type { Packages, ResolvedPackages } from "../packages/packages.js";
 
@@ -62,7 +62,7 @@ const hasCode = (data: Record<string, unknown>): boolean => (propertyOf(data, "c
 
 function isUnchanged(source: ActionSource, dependencies: readonly string[], current: ActionRow | null): boolean {
   if (!current?.source) return false;
-  const isSame = isDeepStrictEqual(shownSource(source), shownSource(current.source));
+  const isSame = isDeepStrictEqual(omitSourceMap(source), omitSourceMap(current.source));
   return isSame && isDeepStrictEqual(dependencies, current.dependencies);
 }
 
@@ -122,19 +122,19 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
       if (source === undefined) return { data, fault: null };
       if (source === null) return { data: { ...data, source: null }, fault: null };
       if (sourceFault(source) !== null) return { data: { ...data, code: PLACEHOLDER_CODE, source }, fault: null };
-      const stored = { ...storedSource(source)!, map: undefined };
+      const stored = { ...toStoredSource(source)!, map: undefined };
       const dependencies = dependenciesIn(data, current);
       if (isUnchanged(stored, dependencies, current)) {
         return { data: { ...data, code: current!.code, source: current!.source }, fault: null };
       }
       const build = await makeBuild(
         appId,
-        shownSource(stored),
+        omitSourceMap(stored),
         packages.imports(dependencies, current?.assets ?? [], resolved),
       );
       if ("fault" in build)
-        return { data: { ...data, code: PLACEHOLDER_CODE, source: shownSource(stored) }, fault: build.fault };
-      return { data: { ...data, code: build.code, source: { ...shownSource(stored), map: build.map } }, fault: null };
+        return { data: { ...data, code: PLACEHOLDER_CODE, source: omitSourceMap(stored) }, fault: build.fault };
+      return { data: { ...data, code: build.code, source: { ...omitSourceMap(stored), map: build.map } }, fault: null };
     },
   };
 }

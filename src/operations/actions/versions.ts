@@ -9,8 +9,8 @@ import { type Person, personJson } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ActionInput, presentSource } from "../../rules/action-input.js";
-import { shownSource } from "../../rules/action-source.js";
+import { type ActionInput, omitNullSource } from "../../rules/action-input.js";
+import { omitSourceMap } from "../../rules/action-source.js";
 import type { AddressAssets } from "../../rules/packages.js";
 import { parsePageLimits } from "../../rules/page.js";
 import { storedScripts } from "../packages/kept-scripts.js";
@@ -264,7 +264,7 @@ export function createVersions({ db, addressed }: { db: DataSource; addressed: A
       await findAction(db.manager, appId, actionId);
       const { data, ...head } = await findVersion(db, actionId, versionId);
       const { source, ...snapshot } = data;
-      const shownSourceOrNull = presentSource(source ? shownSource(source) : null);
+      const shownSourceOrNull = omitNullSource(source ? omitSourceMap(source) : null);
       return { ...head, data: { ...snapshot, ...shownSourceOrNull, assets: addressed(data.assets) } };
     },
   };

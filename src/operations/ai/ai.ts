@@ -16,8 +16,8 @@ import { type AiCode, AiError } from "../../rules/ai/failure.js";
 import { OPENAI_API } from "../../rules/ai/openai.js";
 import { type AiCall, type AiOptions, readAiOptions } from "../../rules/ai/options.js";
 import { valueAtPath } from "../../rules/ai/provider-json.js";
-import { AI_SETTING, type AiSetting, modelOf, readAiSetting } from "../../rules/ai/setting.js";
-import { normalOrigin } from "../../rules/integration-origins.js";
+import { AI_SETTING, type AiSetting, readAiSetting, selectModel } from "../../rules/ai/setting.js";
+import { normalizeOrigin } from "../../rules/integration-origins.js";
 import { secretsOfSetting } from "../../rules/secrets.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Settings } from "../settings/settings.js";
@@ -172,9 +172,9 @@ export function createAi(options: {
     requested: AiOptions,
     parts: CompletionParts | null,
   ): Promise<AiAnswer> {
-    const { path, headers, body } = PROVIDER_APIS[setting.provider].request(requested, model, setting.key);
+    const { path, headers, body } = PROVIDER_APIS[setting.provider].buildRequest(requested, model, setting.key);
     const url = new URL(setting.baseUrl.href.replace(/\/$/, "") + path);
-    const origin = normalOrigin(url);
+    const origin = normalizeOrigin(url);
     const response = await sender.send(
       {
         ...{ url, method: "POST", body, timeoutMs: AI_TIMEOUT_MS },
@@ -185,7 +185,7 @@ export function createAi(options: {
         pool: `${appId} ai`,
         budget: budgetOf(runId),
         mayUse: (requested) => requested === origin,
-        originOf: normalOrigin,
+        originOf: normalizeOrigin,
         hasCredential: true,
         signal,
       },
@@ -196,7 +196,9 @@ export function createAi(options: {
         response,
         async (text) => (await (await scanOf(appId)).mask([{ text }]))[0]!,
       );
-    return parts ? parts.finishCompletion() : PROVIDER_APIS[setting.provider].read(requested, model, response.body);
+    return parts
+      ? parts.finishCompletion()
+      : PROVIDER_APIS[setting.provider].readResponse(requested, model, response.body);
   }
 
   /**
@@ -222,7 +224,7 @@ export function createAi(options: {
     const runId = await runOf(caller, appId);
     const requested = readAiOptions(call, input);
     const setting = readAiSetting((await settings.readAll(appId)).get(AI_SETTING), allowHttp);
-    const model = modelOf(setting, requested.model);
+    const model = selectModel(setting, requested.model);
     const expected = estimateTotalTokens(requested);
     const settle = await usage.reserve(appId, expected, setting);
     const started = performance.now();
@@ -232,7 +234,11 @@ export function createAi(options: {
       const signal = gone?.() ?? new AbortController().signal;
       if (requested.call === "completions" && requested.stream) {
         const passOn = onText ?? (async () => undefined);
-        parts = new CompletionParts(PROVIDER_APIS[setting.provider].stream(model), await scanOf(appId), passOn);
+        parts = new CompletionParts(
+          PROVIDER_APIS[setting.provider].createEventReader(model),
+          await scanOf(appId),
+          passOn,
+        );
       }
       const receivedAnswer = await sendRequest({ appId, runId, setting, model, signal }, requested, parts);
       // Creates the scan again, because the app may have got a new secret while the provider answered.

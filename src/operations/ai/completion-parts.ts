@@ -51,9 +51,9 @@ export class CompletionParts {
    */
   async finishCompletion(): Promise<AiCompletion> {
     this.hasStarted = true;
-    for (const event of this.events.end()) await this.readEvent(event);
+    for (const event of this.events.finish()) await this.readEvent(event);
     await this.addText("", true);
-    return this.stream.end();
+    return this.stream.finish();
   }
 
   /** Stops passing text on, even if some received text still waits. */
@@ -71,7 +71,7 @@ export class CompletionParts {
    * successful response.
    */
   get characters(): number | null {
-    return this.hasStarted ? this.stream.characters() : null;
+    return this.hasStarted ? this.stream.characterCount() : null;
   }
 
   private async addText(added: string, isEnd: boolean): Promise<void> {

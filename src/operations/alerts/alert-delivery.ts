@@ -9,7 +9,7 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { type CheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { ActionError } from "../../errors.js";
-import { type AlertChannel, type AlertDestination, alertDestination } from "../../rules/alert-input.js";
+import { type AlertChannel, type AlertDestination, parseAlertDestination } from "../../rules/alert-input.js";
 import { signBody } from "../communicate/sms-delivery.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import type { Settings } from "../settings/settings.js";
@@ -81,7 +81,7 @@ export function createAlertDelivery(options: {
    */
   async function readDestination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
     const value = (await settings.readAll(appId)).get(setting);
-    return alertDestination(setting, value, channel, { allowHttp });
+    return parseAlertDestination(setting, value, channel, { allowHttp });
   }
 
   async function postAlert(

@@ -4,7 +4,7 @@ import { isDuplicate, isMissingReference, rows } from "../../data/database.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type AlertInput, alertInput } from "../../rules/alert-input.js";
+import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
 import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import type { AlertDelivery as Delivery } from "./alert-delivery.js";
@@ -101,7 +101,7 @@ export function createAlertRules(options: {
 
     /** Creates an alert rule. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
     async create(caller: Caller, appId: number, body: unknown): Promise<AlertRule> {
-      const input = alertInput(body);
+      const input = parseAlertInput(body);
       await checkReferences(appId, input);
       const id = await writeRule(caller, appId, "create", async (manager) => {
         // Locks the app, so that concurrent requests cannot exceed the maximum number of rules.
@@ -122,7 +122,7 @@ export function createAlertRules(options: {
      * @throws the errors of `create`, NOT_FOUND, RESOURCE_CHANGED
      */
     async update(caller: Caller, { appId, id, precondition }: AlertTarget, body: unknown): Promise<AlertRule> {
-      const input = alertInput(body, await findRule(appId, id));
+      const input = parseAlertInput(body, await findRule(appId, id));
       await checkReferences(appId, input);
       await writeRule(caller, appId, "update", async (manager) => {
         await lockRule(manager, { appId, id, precondition });

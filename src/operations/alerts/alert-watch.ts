@@ -7,12 +7,12 @@ import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import {
-  type AlertMoment,
   type AlertState,
+  type AppQueueState,
   type EndedRun,
   NEW_STATE,
+  stateAfterCheck,
   stateAfterRun,
-  stateAfterTime,
 } from "../../rules/alert-conditions.js";
 import {
   lockEnabledRules,
@@ -163,13 +163,13 @@ class AlertCases {
       const isOverdue = overdue.some(
         (of) => of.appId === rule.appId && (actionId === WHOLE_APP_ID || of.actionId === actionId),
       );
-      const alertMoment: AlertMoment = {
+      const alertMoment: AppQueueState = {
         now,
-        since: rule.since,
-        overdue: isOverdue,
-        oldestMs: oldest.get(rule.appId) ?? 0,
+        countedSince: rule.since,
+        isTickOverdue: isOverdue,
+        oldestQueuedMs: oldest.get(rule.appId) ?? 0,
       };
-      this.changeState(alertCase, stateAfterTime(rule, alertCase.currentState, alertMoment));
+      this.changeState(alertCase, stateAfterCheck(rule, alertCase.currentState, alertMoment));
     }
   }
 

@@ -5,8 +5,8 @@ import { AppRow } from "../../data/app.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { ActionWarning } from "../../rules/action-warnings.js";
-import { holdsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
-import { optionalId, refuseField, requiredText } from "../../rules/fields.js";
+import { containsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
+import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
 import { type ExpectedTags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
@@ -31,17 +31,17 @@ function requireJsonStructure(value: unknown, name: string): unknown {
   if (nestsDeeperThan(value, JSON_MAX_DEPTH)) {
     throw new ActionError("REQUEST_INVALID", `${name} must not be nested deeper than ${JSON_MAX_DEPTH} levels`);
   }
-  if (holdsInfinity(value))
+  if (containsInfinity(value))
     throw new ActionError("REQUEST_INVALID", `${name} must not contain a number that is too large for JSON`);
   return value;
 }
 
-const optionalText: FieldValidator = (value, name) => (value === null ? null : requiredText(value, name));
+const optionalText: FieldValidator = (value, name) => (value === null ? null : requireText(value, name));
 
 /** Validators of the fields that editors can change and that versions of the app contain. */
 const SNAPSHOT_FIELDS: Record<string, FieldValidator> = {
-  name: requiredText,
-  startingPageId: optionalId,
+  name: requireText,
+  startingPageId: parseOptionalId,
   hooks: requireJsonStructure,
   isTemplate: requireBoolean,
   dependencies: requireJsonStructure,

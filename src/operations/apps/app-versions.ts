@@ -10,7 +10,7 @@ import { type Person, personJson } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { appUpdate } from "../../rules/app-events.js";
+import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { parsePageLimits } from "../../rules/page.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import { unescapeKey } from "../../rules/setting-key-text.js";
@@ -170,7 +170,7 @@ export function createAppVersions(options: {
       data: { versionId: id, preRestoreVersionId, keys },
     });
     const fields = [...Object.keys(changes), ...(keys.length > 0 ? ["settings"] : [])];
-    await logEvents.emit(manager, caller, appId, appUpdate({ fields, keys }));
+    await logEvents.emit(manager, caller, appId, createAppUpdateEvent({ fields, keys }));
   }
 
   return {

@@ -3,10 +3,10 @@ import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { type Caller, mayEnter } from "../../rules/access.js";
-import { appUpdate } from "../../rules/app-events.js";
+import { type Caller, mayPerformOnApp } from "../../rules/access.js";
+import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
-import { optionalId, requiredText } from "../../rules/fields.js";
+import { parseOptionalId, requireText } from "../../rules/fields.js";
 import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
@@ -65,7 +65,8 @@ const NEW_APP_SHAPE = flatShape(["name", "organizationId"], ["id", "isPublished"
 const toVisitorView = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
 
 /** True if the caller can read the app's configuration: people with a role on the app, and its back ends. */
-const canReadConfiguration = (caller: Caller, appId: number): boolean => mayEnter(caller, "readDataSources", appId);
+const canReadConfiguration = (caller: Caller, appId: number): boolean =>
+  mayPerformOnApp(caller, "readDataSources", appId);
 
 export type Apps = ReturnType<typeof createApps>;
 
@@ -115,7 +116,8 @@ export function createApps(options: {
       await recordChange(manager, caller, { appId, type: "app.update", data: { fields } });
     }
     const auditedFields = keys.length > 0 ? { fields: [...fields, "settings"], keys } : { fields };
-    if (auditedFields.fields.length > 0) await logEvents.emit(manager, caller, appId, appUpdate(auditedFields));
+    if (auditedFields.fields.length > 0)
+      await logEvents.emit(manager, caller, appId, createAppUpdateEvent(auditedFields));
   }
 
   async function setPublished(caller: Caller, { appId, precondition }: AppTarget, published: boolean): Promise<App> {
@@ -139,8 +141,8 @@ export function createApps(options: {
   return {
     /** Creates an app. @throws REQUEST_INVALID */
     async create(data: Record<string, unknown>): Promise<App> {
-      const name = requiredText(data["name"], "name");
-      const organizationId = await organizationOf(optionalId(data["organizationId"], "organizationId"));
+      const name = requireText(data["name"], "name");
+      const organizationId = await organizationOf(parseOptionalId(data["organizationId"], "organizationId"));
       refuseUnknownFields(data, NEW_APP_SHAPE);
       const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
       const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
@@ -169,7 +171,7 @@ export function createApps(options: {
      * @throws REQUEST_INVALID, RESOURCE_CHANGED
      */
     async update(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
-      const changes = parseAppChanges(body, { asAdmin: mayEnter(caller, "administrate", appId) });
+      const changes = parseAppChanges(body, { asAdmin: mayPerformOnApp(caller, "administrate", appId) });
       await db.transaction(async (manager) => {
         await lock(manager, appId, precondition);
         await changeApp(manager, caller, appId, { changes });

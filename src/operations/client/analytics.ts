@@ -8,7 +8,7 @@ import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
 import { refuseField } from "../../rules/fields.js";
-import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
+import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -29,7 +29,7 @@ function parseEvent(event: unknown, index: number): { input: LogEventInput; byte
     throw new ActionError("REQUEST_INVALID", `${eventPath}.createdAt must be a Unix time in milliseconds`);
   }
   const input = parseLogEvent({ type: `app.${type}`, data });
-  return { input, bytes: eventBytes(event, eventPath) };
+  return { input, bytes: measureEventBytes(event, eventPath) };
 }
 
 export type Analytics = ReturnType<typeof createAnalytics>;

@@ -7,7 +7,7 @@ import type { DataSource } from "typeorm";
 import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { type Caller, isPersonCaller, isVisitor } from "../../rules/access.js";
+import { type Caller, isPageCaller, isPersonCaller } from "../../rules/access.js";
 import { compileScript } from "../../rules/compile-script.js";
 import type { AddressAssets } from "../../rules/packages.js";
 import { runAccessOf, type UserOf } from "../runs/run-access.js";
@@ -163,7 +163,7 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
      * null. Uses a database connection of its own, so do not call it in a transaction.
      */
     async findAccessError(caller: Caller, appId: number, id: number): Promise<ActionError | null> {
-      if (!isVisitor(caller)) return null;
+      if (!isPageCaller(caller)) return null;
       const [row] = await preparedRows<AccessRow>(db, "client-run-access", SELECT_ACCESS, [appId, id, caller.copy]);
       return row ? accessErrorOf(caller, row, userOf) : null;
     },
@@ -175,7 +175,7 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
      */
     async readCompiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
       const row = await findClientRow(db, appId, id);
-      const isDebugging = isPersonCaller(caller) || caller.debugs === id;
+      const isDebugging = isPersonCaller(caller) || caller.debugActionId === id;
       if (!isDebugging && !canClientRun(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
       const refusal = isDebugging ? null : await accessErrorOf(caller, row, userOf);
       if (refusal) throw refusal;

@@ -16,9 +16,9 @@ import {
   RATE_WINDOW_MS,
   VISIT_MS,
 } from "../../limits.js";
-import { type Caller, mayEnter } from "../../rules/access.js";
+import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
-import { appView } from "../../rules/app-events.js";
+import { createAppViewEvent } from "../../rules/app-events.js";
 import type { Credentials, NewCredential } from "../access/credentials.js";
 import { hashToken, newSecret, newToken } from "../access/tokens.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
@@ -78,7 +78,7 @@ export function createPageSessions(options: {
       viewBucket.takeTokens(String(appId)) > 0
     )
       return;
-    await logEvents.emit(executor, emitter, appId, appView(emitter.kind === "live" ? "live" : "viewer"));
+    await logEvents.emit(executor, emitter, appId, createAppViewEvent(emitter.kind === "live" ? "live" : "viewer"));
   }
 
   async function appOf(appId: number): Promise<{ id: number; name: string; published: boolean } | null> {
@@ -129,7 +129,7 @@ export function createPageSessions(options: {
     { appId }: PreviewPage,
   ): Promise<{ caller: Caller; app: PageSession["app"] }> {
     if (!caller) throw new ActionError("UNAUTHORIZED");
-    if (!mayEnter(caller, "previewApp", appId)) throw new ActionError("FORBIDDEN");
+    if (!mayPerformOnApp(caller, "previewApp", appId)) throw new ActionError("FORBIDDEN");
     const app = await appOf(appId);
     if (!app) throw new ActionError("APP_NOT_FOUND");
     return { caller, app };

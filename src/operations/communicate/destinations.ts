@@ -5,10 +5,10 @@
 import type { Config } from "../../config.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
 import {
+  readSmsDestination,
+  readSmtpDestination,
   type SmsDestination,
   type SmtpDestination,
-  smsDestination,
-  smtpDestination,
 } from "../../rules/message-destination.js";
 import type { Settings } from "../settings/settings.js";
 
@@ -66,15 +66,15 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
      * @throws DestinationFault that names the invalid field of the app's setting
      */
     async mail(appId: number): Promise<MailDestination | null> {
-      const appDestination = smtpDestination(await readSetting(appId, "__smtp"), operator.from);
+      const appDestination = readSmtpDestination(await readSetting(appId, "__smtp"), operator.from);
       if (appDestination) return { ...appDestination, isOperatorServer: false };
       if (operator.server === null || operator.from === null) return null;
-      return { ...smtpDestination({ ...operator.server, from: operator.from }, null)!, isOperatorServer: true };
+      return { ...readSmtpDestination({ ...operator.server, from: operator.from }, null)!, isOperatorServer: true };
     },
 
     /** Returns the provider for the app's text messages, or null if none is configured. @throws the errors of `mail` */
     async sms(appId: number): Promise<SmsDestination | null> {
-      return smsDestination(await readSetting(appId, "__sms"));
+      return readSmsDestination(await readSetting(appId, "__sms"));
     },
 
     /** Returns the secret with which the app's provider signs delivery reports; null if the app has none. */

@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { ACCESS_RULE_SHAPE, ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entries/access-rules.js";
-import { decidingRule, testsAsWhere } from "../../rules/entries/entry-access.js";
+import { conditionsAsWhere, decidingRuleIndex } from "../../rules/entries/entry-access.js";
 import { type EntryData, parseEntryId } from "../../rules/entries/entry-input.js";
 import type { ReserveBytes } from "../../rules/page.js";
 import { referenceOf } from "../../rules/reference.js";
@@ -94,12 +94,12 @@ export function createAccessTrials(options: {
     user: UserData | null,
     verb: EntryVerb,
   ): VerbDecision {
-    const at = decidingRule(source.accessRules, verb, user);
+    const at = decidingRuleIndex(source.accessRules, verb, user);
     const rule = at < 0 ? null : at;
     try {
-      const { mayTouch, required } = userRights.grant(source, verb);
+      const { mayAccessColumn, requiredColumns: required } = userRights.grant(source, verb);
       const hiddenColumns = verb === "select" || verb === "delete" ? hashedColumnSet(source) : new Set<string>();
-      const columns = source.columns.filter((column) => mayTouch(column) && !hiddenColumns.has(column));
+      const columns = source.columns.filter((column) => mayAccessColumn(column) && !hiddenColumns.has(column));
       return { verb, allowed: true, rule, columns, required, reason: null };
     } catch {
       const reason = rule === null ? null : "the user has no value in a column that the rule requires";
@@ -116,7 +116,7 @@ export function createAccessTrials(options: {
     try {
       // The `where` of a page must contain the columns that the access rule requires. If `input` is missing, these
       // conditions are used as the `where`.
-      const testedWhere = input ?? testsAsWhere(userRights.grant(source, "select").tests);
+      const testedWhere = input ?? conditionsAsWhere(userRights.grant(source, "select").conditions);
       const { entries } = await searches.find(
         userRights,
         source,

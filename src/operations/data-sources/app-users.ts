@@ -7,9 +7,9 @@ import type { DataSource as Database } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { accessDenied } from "../../rules/entries/entry-access.js";
+import { createAccessDenied } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
-import { textHooks } from "../../rules/entries/hooks.js";
+import { createTextHookFunction } from "../../rules/entries/hooks.js";
 import { parseSignIn } from "../../rules/entries/sign-in.js";
 import type { VerificationChannel } from "../../rules/verification.js";
 import { type HashTurn, hashTurn, matchesHash } from "../records/hashes.js";
@@ -197,7 +197,7 @@ export function createAppUsers(options: {
      *   REQUEST_INVALID
      */
     parseSignInRequest(source: StoredDataSource, where: unknown): SignInRequest {
-      if (!source.isUsers) throw accessDenied();
+      if (!source.isUsers) throw createAccessDenied();
       return { source, ...parseSignIn(where, source.hashedColumns) };
     },
 
@@ -205,8 +205,11 @@ export function createAppUsers(options: {
      * Signs a user in to the caller's page.
      * @throws UNAUTHORIZED, both for a wrong password and for an unknown user; RATE_LIMIT_EXCEEDED, OVERLOADED
      */
-    async signIn(caller: Caller, { source, known, secrets, subjects }: SignInRequest): Promise<AppUser> {
-      const normalize = textHooks(source.hooks, null);
+    async signIn(
+      caller: Caller,
+      { source, identifyingValues: known, secretValues: secrets, attemptKeys: subjects }: SignInRequest,
+    ): Promise<AppUser> {
+      const normalize = createTextHookFunction(source.hooks, null);
       const normalizedNames = normalize(known);
       const guessedSubjects = subjects.map((subject) => [source.id, normalize(subject)]);
       let appUser: { id: number; data: EntryData } | undefined;

@@ -5,7 +5,11 @@ import { ActionError } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { NewColumnCollector } from "../../rules/entries/columns.js";
-import { checkUsersMark, parseDataSourceChange, parseNewDataSource } from "../../rules/entries/data-source-input.js";
+import {
+  checkIsUsersChange,
+  parseDataSourceChange,
+  parseNewDataSource,
+} from "../../rules/entries/data-source-input.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { hashedColumnsOf } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
@@ -36,7 +40,12 @@ const SELECT_TOTAL_SIZE = `
   SELECT coalesce(sum(octet_length(name) + octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)::float8
          AS bytes FROM data_source WHERE app_id = $1`;
 
-const UNRESTRICTED_GRANT = { mayTouch: () => true, required: [], tests: {}, fingerprint: "everything" };
+const UNRESTRICTED_GRANT = {
+  mayAccessColumn: () => true,
+  requiredColumns: [],
+  conditions: {},
+  fingerprint: "everything",
+};
 
 /** Converts the database's error for a duplicate name to NAME_ALREADY_EXISTS. Returns other errors unchanged. */
 export function toNameTakenError(error: unknown): unknown {
@@ -119,7 +128,7 @@ export function createDataSources(options: {
       const hashedColumns = [...new Set(hashedColumnsOf(hooks))];
       rejectUniqueOnHashed(requestedIndexes, hashedColumns);
       const { isUsers = false } = more;
-      checkUsersMark(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
+      checkIsUsersChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
       await checkCount(appId);
       const first = await validatedEntries({ hooks, hashedColumns }, entries, hashTurn(appId, caller));
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
@@ -163,7 +172,7 @@ export function createDataSources(options: {
       const hashed = [...hashedColumns, ...hashedColumnsOf(fields.hooks ?? [])];
       rejectUniqueOnHashed(requestedIndexes ?? before, hashed);
       checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
-      checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
+      checkIsUsersChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const target = { appId, id, precondition };
       const saveDefinition = () => db.transaction((manager) => definitions.change(manager, caller, target, fields));

@@ -5,11 +5,11 @@
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { meetsTests } from "../../rules/caller-rules.js";
+import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { isObject } from "../../rules/described.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
-import { accessDenied, mayNameById } from "../../rules/entries/entry-access.js";
-import { columnsOf, parseCommit } from "../../rules/entries/entry-input.js";
+import { createAccessDenied, maySelectById } from "../../rules/entries/entry-access.js";
+import { parseCommit, readEntryColumns } from "../../rules/entries/entry-input.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { ReserveBytes } from "../../rules/page.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
@@ -81,7 +81,7 @@ export function createEntries(options: {
   async function openSource(visit: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
     const rights = await options.rights.of(visit);
     const source = await sources.find(appId, ref).catch((error: unknown) => {
-      throw rights.caller.trusted || !(error instanceof ActionError) ? error : rights.accessError();
+      throw rights.caller.isTrusted || !(error instanceof ActionError) ? error : rights.accessError();
     });
     if (!verbs.some((verb) => rights.may(source, verb))) for (const verb of verbs) rights.grant(source, verb);
     throwDeferred(visit);
@@ -90,9 +90,9 @@ export function createEntries(options: {
 
   async function readOne(rights: Rights, source: StoredDataSource, id: number): Promise<Entry> {
     const grant = rights.grant(source, "select");
-    if (!mayNameById(grant)) throw accessDenied();
+    if (!maySelectById(grant)) throw createAccessDenied();
     const [entry] = await rows<StoredEntry>(db, SELECT_ENTRY, [source.appId, source.id, id]);
-    if (!entry || !meetsTests(entry.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
+    if (!entry || !meetsColumnConditions(entry.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
     return toEntry(entry, source.id, rights.scopeForId(source)!.canSee);
   }
 
@@ -166,7 +166,7 @@ export function createEntries(options: {
 
     async insert(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<Entry> {
       const { rights, source } = await openSource(visit, target, "insert");
-      return writes.insert(rights, source, columnsOf(body, "the entry"));
+      return writes.insert(rights, source, readEntryColumns(body, "the entry"));
     },
 
     async update(
@@ -177,7 +177,7 @@ export function createEntries(options: {
       precondition: ExpectedTags,
     ): Promise<Entry> {
       const { rights, source } = await openSource(visit, target, "update");
-      return writes.update(rights, source, { id, precondition }, columnsOf(body, "the entry"));
+      return writes.update(rights, source, { id, precondition }, readEntryColumns(body, "the entry"));
     },
 
     async remove(

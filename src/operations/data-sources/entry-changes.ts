@@ -6,14 +6,14 @@ import type { DataSource as Database, EntityManager } from "typeorm";
 import { duplicatedIndex, type Executor, isMissingReference, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
-import { isVisitor } from "../../rules/access.js";
+import { isPageCaller } from "../../rules/access.js";
 import { NewColumnCollector } from "../../rules/entries/columns.js";
 import {
-  ENTRIES_CHANGED,
+  createBulkEvent,
+  createEntryEvent,
+  ENTRIES_CHANGED_TYPE,
   type EntryEvent,
-  entryChangeSummary,
-  entryEvent,
-  importEvent,
+  summarizeEntryChange,
 } from "../../rules/entries/entry-events.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
@@ -58,7 +58,7 @@ const UPDATE_SOURCE_SIZE = `
     SELECT $1, $2, $5, $6::bigint[], $7::json FROM tally),
   audited AS (
     INSERT INTO audit_entry (app_id, type, person_id, credential_id, data)
-    SELECT $1, '${ENTRIES_CHANGED}', $9, $10, $8::json FROM tally WHERE $8::json IS NOT NULL)
+    SELECT $1, '${ENTRIES_CHANGED_TYPE}', $9, $10, $8::json FROM tally WHERE $8::json IS NOT NULL)
   SELECT entries, pg_notify('${ENTRY_CHANNEL}', $1 || ':' || $2),
          (SELECT coalesce(sum(bytes), 0) FROM data_source_tally
            WHERE app_id = $1 AND data_source_id <> $2)::float8 + bytes AS bytes
@@ -255,10 +255,10 @@ export function createEntryChanges(options: {
       logEvents.store(emitter, source.appId, { ...event, ...eventSubject, dataSourceEntryId }, executor);
     if (change.isBulk) {
       const columns = [...source.columns, ...change.newColumns.added];
-      await store(importEvent({ operation: operation ?? "commit", ...counts }, columns, userEmail), null);
+      await store(createBulkEvent({ operation: operation ?? "commit", ...counts }, columns, userEmail), null);
       return;
     }
-    for (const { event, id, columns } of events) await store(entryEvent(event, columns, userEmail), id);
+    for (const { event, id, columns } of events) await store(createEntryEvent(event, columns, userEmail), id);
   }
 
   async function finishChange(change: EntryChange, { emitter }: EntryWriter): Promise<void> {
@@ -270,7 +270,7 @@ export function createEntryChanges(options: {
       ? [false, change.inserted, `[${change.replaced.join(",")}]`]
       : [true, [], "[]"];
     // Writes by pages get no entry in the audit log, only log events, so that visitors cannot fill the audit log.
-    const changeHeadJson = isVisitor(emitter) ? null : JSON.stringify(entryChangeSummary(source.id, change));
+    const changeHeadJson = isPageCaller(emitter) ? null : JSON.stringify(summarizeEntryChange(source.id, change));
     const by = [changeHeadJson, emitter.personId, emitter.credentialId || null];
     const values = [...sourceKey, addedEntries, bytes, ...subscriberNotice, ...by];
     const [tally] = await rows<{ entries: number; bytes: number }>(executor, UPDATE_SOURCE_SIZE, values);

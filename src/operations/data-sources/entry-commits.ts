@@ -4,8 +4,8 @@
  */
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES } from "../../limits.js";
-import { meetsTests } from "../../rules/caller-rules.js";
-import { accessDenied, type EntryGrant, mayNameById } from "../../rules/entries/entry-access.js";
+import { meetsColumnConditions } from "../../rules/caller-rules.js";
+import { createAccessDenied, type EntryPermissions, maySelectById } from "../../rules/entries/entry-access.js";
 import type { CommitInput, EntryData } from "../../rules/entries/entry-input.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { hashTurn } from "../records/hashes.js";
@@ -45,9 +45,9 @@ const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
 const RETURNED_MAX_BYTES = 8 * 1024 * 1024;
 
 interface CommitGrants {
-  insert: EntryGrant | null;
-  update: EntryGrant | null;
-  delete: EntryGrant | null;
+  insert: EntryPermissions | null;
+  update: EntryPermissions | null;
+  delete: EntryPermissions | null;
 }
 
 /**
@@ -74,8 +74,8 @@ function commitGrantsOf(rights: Rights, source: StoredDataSource, commit: Commit
  * entries that the caller cannot access.
  * @throws ActionError DATA_SOURCE_ACCESS_DENIED
  */
-function rejectUnfilteredRemoval(grant: EntryGrant, append: boolean): void {
-  if (!mayNameById(grant) || (!append && Object.keys(grant.tests).length > 0)) throw accessDenied();
+function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void {
+  if (!maySelectById(grant) || (!append && Object.keys(grant.conditions).length > 0)) throw createAccessDenied();
 }
 
 const entryNotFound = (id: number): ActionError =>
@@ -133,7 +133,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
 
   async function updateAll(
     change: EntryChange,
-    { rights, grant, commit }: { rights: Rights; grant: EntryGrant; commit: CommitInput },
+    { rights, grant, commit }: { rights: Rights; grant: EntryPermissions; commit: CommitInput },
     validated: ReadonlyMap<number, EntryData>,
     lockedEntries: ReadonlyMap<number, LockedEntry>,
     returnedEntries: ReturnedEntries,
@@ -145,7 +145,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       const entryTexts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
       for (const before of await readEntryData(executor, source, batch)) {
         const { data: input, precondition } = updatesById.get(before.id)!;
-        if (!meetsTests(before.data, grant.tests)) throw entryNotFound(before.id);
+        if (!meetsColumnConditions(before.data, grant.conditions)) throw entryNotFound(before.id);
         requireUnchangedEntry(rights, source, before, precondition);
         const dataToWrite = validated.get(before.id)!;
         const wholeData = commit.extend
@@ -174,15 +174,19 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
    * Removes locked entries. If subscribers receive the change entry by entry, adds the removed entries to `change`;
    * otherwise only counts them.
    */
-  async function removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryGrant): Promise<void> {
+  async function removeAll(
+    change: EntryChange,
+    entries: readonly LockedEntry[],
+    grant: EntryPermissions,
+  ): Promise<void> {
     const { source, executor } = change;
-    const hasTests = Object.keys(grant.tests).length > 0;
+    const hasTests = Object.keys(grant.conditions).length > 0;
     for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {
       const { entries: most, bytes: mostBytes } = change.remainingCapacity;
       const isSentByEntry = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
       if (hasTests || isSentByEntry || change.counts.deleted + batch.length <= BULK_ENTRIES) {
         for (const [at, before] of (await readEntryData(executor, source, batch)).entries()) {
-          if (!meetsTests(before.data, grant.tests)) throw entryNotFound(before.id);
+          if (!meetsColumnConditions(before.data, grant.conditions)) throw entryNotFound(before.id);
           change.addRemoved(before, batch[at]!.bytes);
         }
       } else {
@@ -233,7 +237,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     commit: CommitInput,
   ): Promise<ValidatedCommit> {
     const commitGrants = commitGrantsOf(rights, source, commit);
-    const { trusted } = rights.caller;
+    const { isTrusted: trusted } = rights.caller;
     const insertedEntries: ReadyEntry[] = [];
     const updates = new Map<number, EntryData>();
     const turn = hashTurn(source.appId, rights.writer.emitter);
@@ -309,6 +313,6 @@ interface ValidatedCommit {
 }
 
 /** Returns the values of those columns that the caller cannot access. */
-function inaccessibleColumns(grant: EntryGrant, data: EntryData): EntryData {
-  return Object.fromEntries(Object.entries(data).filter(([column]) => !grant.mayTouch(column)));
+function inaccessibleColumns(grant: EntryPermissions, data: EntryData): EntryData {
+  return Object.fromEntries(Object.entries(data).filter(([column]) => !grant.mayAccessColumn(column)));
 }

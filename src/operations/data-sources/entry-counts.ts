@@ -3,7 +3,7 @@
  * from a sample of entries.
  */
 import type { EntryScope } from "../../rules/entry-query/options.js";
-import { Statement } from "../../rules/entry-query/statement.js";
+import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { type DataSourceKey, entryConditionSql } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
@@ -54,7 +54,7 @@ export function createEntryCounts(read: ReadRows) {
   /**
    * Reads a sample of entries. Returns the number of entries in the sample, and how many of them match the condition.
    */
-  async function sampleEntries(key: DataSourceKey, condition: string, statement: Statement) {
+  async function sampleEntries(key: DataSourceKey, condition: string, statement: SqlStatement) {
     const entries = `data_source_entry WHERE app_id = ${statement.bind(key.appId, "bigint")} AND data_source_id = ${statement.bind(key.id, "integer")}`;
     const sql = `
       WITH ends AS (
@@ -78,9 +78,9 @@ export function createEntryCounts(read: ReadRows) {
     async count(
       key: DataSourceKey,
       filter: CountFilter,
-      further: (statement: Statement) => Promise<string[]>,
+      further: (statement: SqlStatement) => Promise<string[]>,
     ): Promise<CountedEntries> {
-      const statement = new Statement();
+      const statement = new SqlStatement();
       const conditions = [entryConditionSql(key, filter, statement, "e"), ...(await further(statement))];
       const fromClause = `FROM data_source_entry e WHERE ${conditions.join(" AND ")}`;
       const matchingPlan = await explainPlan(key.appId, `SELECT 1 ${fromClause}`, statement.values);
@@ -92,7 +92,7 @@ export function createEntryCounts(read: ReadRows) {
         );
         return row!;
       }
-      const all = new Statement();
+      const all = new SqlStatement();
       const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entryConditionSql(key, { scope: { canSee: () => true, filter: null }, where: null }, all, "e")}`;
       const { rows } = await explainPlan(key.appId, wholeQuery, all.values);
       const { seen: sampled, matching: matched } = await sampleEntries(key, conditions.join(" AND "), statement);

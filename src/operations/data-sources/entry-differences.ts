@@ -4,7 +4,7 @@
  */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
-import { Statement } from "../../rules/entry-query/statement.js";
+import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { type EntryView, entrySource, type RawRow, rowToEntryView } from "./entry-rows.js";
@@ -59,7 +59,7 @@ function affectedEntries(changes: readonly StoredChange[]): Map<number, EntryIma
 function matchConditionSql(
   alias: string,
   { scope, where }: { scope: EntryScope; where: unknown },
-  statement: Statement,
+  statement: SqlStatement,
 ): string {
   const filter = compileWhere(scope.filter, entrySource(alias, FULL_SCOPE.canSee), statement);
   return `${filter} AND ${compileWhere(where, entrySource(alias, scope.canSee), statement)}`;
@@ -87,7 +87,7 @@ export async function readDifferences(
 ): Promise<EntryDifferences | null> {
   const touchedImages = affectedEntries(changes);
   if (changes.some(({ bulk }) => bulk)) return null;
-  const statement = new Statement(
+  const statement = new SqlStatement(
     JSON.stringify([...touchedImages].map(([id, image]) => image ?? { id })),
     source.appId,
     source.id,

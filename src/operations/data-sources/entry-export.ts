@@ -5,7 +5,7 @@
 
 import Papa from "papaparse";
 import type { EntryScope } from "../../rules/entry-query/options.js";
-import { Statement } from "../../rules/entry-query/statement.js";
+import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { refuseField } from "../../rules/fields.js";
 import {
   type DataSourceKey,
@@ -98,7 +98,7 @@ export function createEntryExport({ read }: { read: ReadRows }) {
   async function* readPages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
     let last: RawRow | undefined;
     for (;;) {
-      const statement = new Statement();
+      const statement = new SqlStatement();
       const conditions = [entryConditionSql(key, { scope, where: null }, statement, "e")];
       if (last) {
         conditions.push(

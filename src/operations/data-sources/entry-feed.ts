@@ -9,7 +9,7 @@ import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
-import { splitHashed } from "../../rules/entries/hashed-where.js";
+import { splitHashedWhere } from "../../rules/entries/hashed-where.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import { READER_CHANNEL } from "../notifications/reader.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
@@ -211,7 +211,7 @@ export function createEntryFeed(options: {
     const groups = new Map<string, SubscriberGroup>();
     for (const follower of followers) {
       const rights = await options.rights.of(follower.visit);
-      const rightsKey = rights.caller.trusted ? "trusted" : JSON.stringify(rights.caller.user);
+      const rightsKey = rights.caller.isTrusted ? "trusted" : JSON.stringify(rights.caller.user);
       const key = JSON.stringify([rightsKey, follower.where, follower.position]);
       const group = groups.get(key) ?? { rights, position: follower.position!, where: follower.where, followers: [] };
       group.followers.push(follower);
@@ -229,7 +229,7 @@ export function createEntryFeed(options: {
     const laterChanges = changes.filter(({ id }) => id > position);
     const scope = rights.scope(source, where);
     try {
-      return await readDifferences(read, source, { scope, where, onlyVisible: !rights.caller.trusted }, laterChanges);
+      return await readDifferences(read, source, { scope, where, onlyVisible: !rights.caller.isTrusted }, laterChanges);
     } catch (error) {
       if (!(error instanceof ActionError)) throw error;
       return null;
@@ -349,7 +349,7 @@ export function createEntryFeed(options: {
       const position = positions.parse(source, since, visit.isTrusted);
       const rights = await options.rights.of(visit);
       const scope = rights.scope(source, where);
-      if (splitHashed(where, source.hashedColumns)) {
+      if (splitHashedWhere(where, source.hashedColumns)) {
         throw new ActionError(
           "REQUEST_INVALID",
           '"where" of a subscription must not use a hashed column; filter by another column',

@@ -11,8 +11,8 @@ import { rows as rowsOf } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, IMPORT_LIMIT_MS } from "../../limits.js";
 import { NewColumnCollector } from "../../rules/entries/columns.js";
-import { accessDenied } from "../../rules/entries/entry-access.js";
-import { columnsOf, type EntryData } from "../../rules/entries/entry-input.js";
+import { createAccessDenied } from "../../rules/entries/entry-access.js";
+import { type EntryData, readEntryColumns } from "../../rules/entries/entry-input.js";
 import { hashTurn } from "../records/hashes.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import { lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
@@ -116,7 +116,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     importOptions: EntryImportOptions,
     met: NewColumnCollector,
   ): ReadyEntries {
-    const { trusted } = rights.caller;
+    const { isTrusted: trusted } = rights.caller;
     const turn = hashTurn(source.appId, rights.writer.emitter);
     const validateEntry = createEntryValidator(source, "insert", {
       grant: rights.grant(source, "insert"),
@@ -130,7 +130,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       const label = `entry ${row} of the import`;
       // In JSON, a row with the member `data` has its columns in `data`. In a CSV file, `data` is a column like others.
       const isCsv = importOptions.layout !== undefined && importOptions.layout.columns !== null;
-      const data = isCsv ? (input as EntryData) : columnsOf(input, label);
+      const data = isCsv ? (input as EntryData) : readEntryColumns(input, label);
       const readyEntry = await validateEntry(data, label);
       met.addColumnsOf(data);
       const bytes = Buffer.byteLength(readyEntry.text);
@@ -240,8 +240,8 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
    * @throws DATA_SOURCE_ACCESS_DENIED
    */
   function requireReplaceRight(rights: Rights, source: StoredDataSource): void {
-    const { required } = rights.grant(source, "delete");
-    if (required.length > 0) throw accessDenied();
+    const { requiredColumns: required } = rights.grant(source, "delete");
+    if (required.length > 0) throw createAccessDenied();
   }
 
   return {

@@ -6,9 +6,9 @@ import { ActionError } from "../../errors.js";
 import { throwLimitError } from "../../rules/entry-query/judge.js";
 import { textSql, typeSql } from "../../rules/entry-query/operators.js";
 import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
-import { keySql, orderBy, parseOrder } from "../../rules/entry-query/order.js";
-import { keyAt, parsePath, valueAt } from "../../rules/entry-query/path.js";
-import { Statement } from "../../rules/entry-query/statement.js";
+import { orderBySql, parseOrder, sortKeySql } from "../../rules/entry-query/order.js";
+import { parsePath, sortableValueSql, valueAtPathSql } from "../../rules/entry-query/path.js";
+import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { JsonText } from "../../rules/json-text.js";
 import {
   type DataSourceKey,
@@ -78,13 +78,13 @@ export function createEntryJoins(read: ReadRows) {
     join: JoinOptions,
     scope: EntryScope,
   ): Promise<JoinValues> {
-    const statement = new Statement(
+    const statement = new SqlStatement(
       entries.map(({ id }) => id),
       key.appId,
     );
     const source = entrySource("e", scope.canSee);
     const texts = join.on.map(([left]) => {
-      const value = valueAt(parsePath(left, `join.${join.name}.on`, source, true), source, statement);
+      const value = valueAtPathSql(parsePath(left, `join.${join.name}.on`, source, true), source, statement);
       return `CASE WHEN ${isScalarSql(value)} THEN ${textSql(value)} END`;
     });
     const sql = `SELECT e.id, ARRAY[${texts.join(", ")}] AS texts FROM data_source_entry e WHERE e.app_id = $2 AND e.id = ANY($1::bigint[])`;
@@ -100,12 +100,12 @@ export function createEntryJoins(read: ReadRows) {
    * Builds the FROM and WHERE clauses that select the joined entries. The column `k.at` is an index in `keys`: that of
    * the page's entry to which the joined entry belongs.
    */
-  function matchingEntriesSql({ join, key, scope }: OpenedJoin, keys: JoinValues, statement: Statement): string {
+  function matchingEntriesSql({ join, key, scope }: OpenedJoin, keys: JoinValues, statement: SqlStatement): string {
     const source = entrySource("j", scope.canSee);
     const fieldPath = `join.${join.name}`;
     const condition = entryConditionSql(key, { scope, where: join.where }, statement, "j");
     const paths = join.on.map(([left, right]) => parsePath(right, `${fieldPath}.on.${left}`, source, true));
-    const values = paths.map((path) => keyAt(path, source, statement));
+    const values = paths.map((path) => sortableValueSql(path, source, statement));
     const requested = values.map((value, pair) => {
       const texts = [...new Set(keys.flatMap((joinKeys) => (joinKeys ? [joinKeys[pair]!] : [])))];
       // Compares IDs as numbers and not as texts, so that PostgreSQL can use the primary key.
@@ -139,13 +139,13 @@ export function createEntryJoins(read: ReadRows) {
 
   async function entriesFor(joinedSource: OpenedJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
-    const statement = new Statement();
+    const statement = new SqlStatement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
     const source = entrySource("j", scope.canSee);
     const order = parseOrder(join.order, source, `join.${join.name}.order`);
-    const sorted = orderBy(
+    const sorted = orderBySql(
       order,
-      order.map((key) => keySql(key, source, statement)),
+      order.map((key) => sortKeySql(key, source, statement)),
     );
     const numbered = `SELECT k.at, ${rowColumnsSql("j")}, row_number() OVER (PARTITION BY k.at ORDER BY ${sorted}) AS nth ${from}`;
     const select = `SELECT * FROM (${numbered}) found WHERE nth <= ${statement.bind(join.limit, "bigint")} ORDER BY at, nth`;
@@ -166,13 +166,13 @@ export function createEntryJoins(read: ReadRows) {
 
   async function figuresFor(joinedSource: OpenedJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
-    const statement = new Statement();
+    const statement = new SqlStatement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
-    const { shows } = join;
+    const { resultForm: shows } = join;
     let figure = "count(*)";
     if (shows.as === "sum") {
       const source = entrySource("j", scope.canSee);
-      const value = valueAt(parsePath(shows.column, `join.${join.name}.sum`, source), source, statement);
+      const value = valueAtPathSql(parsePath(shows.column, `join.${join.name}.sum`, source), source, statement);
       figure = `COALESCE(sum(CASE WHEN ${typeSql(value)} = 'number' THEN ${textSql(value)}::numeric END), 0)`;
     }
     const sql = `SELECT k.at, (${figure})::text AS figure ${from} GROUP BY k.at`;
@@ -188,7 +188,7 @@ export function createEntryJoins(read: ReadRows) {
       key: DataSourceKey,
       joins: readonly JoinOptions[],
       sources: JoinSources<Source> & { scope: EntryScope },
-      statement: Statement,
+      statement: SqlStatement,
     ): Promise<string[]> {
       const conditions: string[] = [];
       for (const join of joins.filter((requiredJoin) => requiredJoin.required)) {
@@ -196,8 +196,8 @@ export function createEntryJoins(read: ReadRows) {
         const [left, right] = [entrySource("e", sources.scope.canSee), entrySource("j", joinedSource.scope.canSee)];
         const equal = join.on.map(([leftColumn, rightColumn]) => {
           const fieldPath = `join.${join.name}.on`;
-          const leftValue = valueAt(parsePath(leftColumn, fieldPath, left, true), left, statement);
-          const rightValue = valueAt(parsePath(rightColumn, fieldPath, right, true), right, statement);
+          const leftValue = valueAtPathSql(parsePath(leftColumn, fieldPath, left, true), left, statement);
+          const rightValue = valueAtPathSql(parsePath(rightColumn, fieldPath, right, true), right, statement);
           return `${isScalarSql(leftValue)} AND ${isScalarSql(rightValue)} AND ${textSql(leftValue)} = ${textSql(rightValue)}`;
         });
         const condition = entryConditionSql(
@@ -223,7 +223,9 @@ export function createEntryJoins(read: ReadRows) {
         const joinedSource = await openJoin(key, join, sources);
         const keys = await readJoinValues(key, entries, join, sources.scope);
         const values =
-          join.shows.as === "entries" ? await entriesFor(joinedSource, keys) : await figuresFor(joinedSource, keys);
+          join.resultForm.as === "entries"
+            ? await entriesFor(joinedSource, keys)
+            : await figuresFor(joinedSource, keys);
         for (const [at, value] of values.entries()) results[at]![join.name] = value;
       }
       return results;

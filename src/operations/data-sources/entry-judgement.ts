@@ -3,10 +3,10 @@
  * serializes the entries to JSON. Writes nothing to the database.
  */
 import { ActionError } from "../../errors.js";
-import { meetsTests } from "../../rules/caller-rules.js";
-import { accessDenied, type EntryGrant, requireColumns } from "../../rules/entries/entry-access.js";
-import { type EntryData, entryText } from "../../rules/entries/entry-input.js";
-import { textHooks } from "../../rules/entries/hooks.js";
+import { meetsColumnConditions } from "../../rules/caller-rules.js";
+import { checkRequiredColumns, createAccessDenied, type EntryPermissions } from "../../rules/entries/entry-access.js";
+import { type EntryData, serializeEntry } from "../../rules/entries/entry-input.js";
+import { createTextHookFunction } from "../../rules/entries/hooks.js";
 import { checkHashable, type HashTurn, hashText } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 
@@ -34,10 +34,10 @@ export type EntryValidator = (data: EntryData, label: string) => Promise<ReadyEn
 export function createEntryValidator(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
   verb: "insert" | "update",
-  { grant, trusted, turn }: { grant: EntryGrant; trusted: boolean; turn: HashTurn },
+  { grant, trusted, turn }: { grant: EntryPermissions; trusted: boolean; turn: HashTurn },
 ): EntryValidator {
   const hashesMax = trusted ? MAX_HASHES_OF_TRUSTED : MAX_HASHES_OF_PAGE;
-  const applyTextHooks = textHooks(source.hooks, verb);
+  const applyTextHooks = createTextHookFunction(source.hooks, verb);
   let hashes = 0;
 
   async function hashColumns(data: EntryData): Promise<EntryData> {
@@ -60,16 +60,19 @@ export function createEntryValidator(
 
   return async (input, label) => {
     // Checks the size and form of the entry before hashing, so that an invalid entry does not cost a hash.
-    const text = entryText(input, label);
-    if (Object.keys(input).some((column) => !grant.mayTouch(column))) throw accessDenied();
+    const text = serializeEntry(input, label);
+    if (Object.keys(input).some((column) => !grant.mayAccessColumn(column))) throw createAccessDenied();
     const data = applyTextHooks(input);
-    requireColumns(grant, new Set(Object.keys(data)), "data");
-    // The access rule may test values of entries. The written data must pass these tests too.
-    if (!meetsTests(data, grant.tests)) throw accessDenied();
+    checkRequiredColumns(grant, new Set(Object.keys(data)), "data");
+    // The access rule may test values of entries. The written data must pass these conditions too.
+    if (!meetsColumnConditions(data, grant.conditions)) throw createAccessDenied();
     const done = await hashColumns(data);
     return done === input ? { data: input, text } : toReadyEntry(done, label);
   };
 }
 
 /** Serializes an entry to JSON. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE */
-export const toReadyEntry = (data: EntryData, label: string): ReadyEntry => ({ data, text: entryText(data, label) });
+export const toReadyEntry = (data: EntryData, label: string): ReadyEntry => ({
+  data,
+  text: serializeEntry(data, label),
+});

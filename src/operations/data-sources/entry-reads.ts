@@ -5,21 +5,21 @@
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
 import { compileAggregate } from "../../rules/entry-query/aggregate.js";
-import { checkList, FIELDS_MAX } from "../../rules/entry-query/judge.js";
+import { FIELDS_MAX, requireList } from "../../rules/entry-query/judge.js";
 import { type EntryScope, type FindOptions, parseFind, QUERY_SHAPE } from "../../rules/entry-query/options.js";
 import {
-  afterPosition,
-  keySql,
-  keyText,
+  afterPositionSql,
+  encodeCursor,
   type OrderKey,
-  orderBy,
+  orderBySql,
   parseOrder,
-  readCursor,
-  writeCursor,
+  sortKeySql,
+  sortKeyTextSql,
+  validateCursor,
 } from "../../rules/entry-query/order.js";
-import { parsePath, valueAt } from "../../rules/entry-query/path.js";
-import { Statement } from "../../rules/entry-query/statement.js";
-import { memberTexts } from "../../rules/json-scan.js";
+import { parsePath, valueAtPathSql } from "../../rules/entry-query/path.js";
+import { SqlStatement } from "../../rules/entry-query/statement.js";
+import { readMemberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import type { ReserveBytes } from "../../rules/page.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
@@ -112,23 +112,23 @@ function createReads(read: ReadRows) {
     reader: EntryReader<Source>,
     keys: readonly OrderKey[],
   ): Promise<{ rows: KeyedRow[]; pages?: CursorPagination }> {
-    const statement = new Statement();
+    const statement = new SqlStatement();
     const source = entrySource("e", reader.scope.canSee);
     const where = [
       entryConditionSql(key, { scope: reader.scope, where: options.where, ids: reader.ids }, statement, "e"),
     ];
     where.push(...(await entryJoins.requiredConditions(key, options.joins, reader, statement)));
-    const sql = keys.map((key) => keySql(key, source, statement));
-    const at = typeof options.cursor === "string" ? readCursor(options.cursor, keys, key.id) : null;
+    const sql = keys.map((key) => sortKeySql(key, source, statement));
+    const at = typeof options.cursor === "string" ? validateCursor(options.cursor, keys, key.id) : null;
     const isReversed = at?.reversed ?? false;
-    if (at) where.push(afterPosition(keys, sql, at.values, isReversed, statement));
+    if (at) where.push(afterPositionSql(keys, sql, at.values, isReversed, statement));
     const isPaged = options.cursor !== null;
     const columns = isPaged
-      ? `${rowColumnsSql("e")}, ARRAY[${sql.map(keyText).join(", ")}] AS keys`
+      ? `${rowColumnsSql("e")}, ARRAY[${sql.map(sortKeyTextSql).join(", ")}] AS keys`
       : rowColumnsSql("e");
     const boundLimit = statement.bind(options.limit + (isPaged ? 1 : 0), "bigint");
     const select = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
-      ORDER BY ${orderBy(keys, sql, isReversed)} LIMIT ${boundLimit} OFFSET ${statement.bind(options.offset, "bigint")}`;
+      ORDER BY ${orderBySql(keys, sql, isReversed)} LIMIT ${boundLimit} OFFSET ${statement.bind(options.offset, "bigint")}`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
     const boundedSelect = limitBySizeSql(select, options.limit, isPaged ? ["keys", "found"] : []);
     const rows = fittingRows(await read<KeyedRow>(key.appId, boundedSelect, statement.values));
@@ -142,7 +142,7 @@ function createReads(read: ReadRows) {
     reader: EntryReader<Source>,
   ): Promise<FoundEntries> {
     const { scope } = reader;
-    const statement = new Statement();
+    const statement = new SqlStatement();
     const fromCondition = entryConditionSql(key, { scope, where: options.where, ids: reader.ids }, statement, "e");
     const entries = `SELECT e.doc AS d, e."order" AS n, e.id AS m FROM data_source_entry e WHERE ${fromCondition}`;
     const compiledAggregate = compileAggregate(options.aggregate, entries, scope.canSee, statement);
@@ -184,7 +184,7 @@ function createReads(read: ReadRows) {
     reader: EntryReader<Source>,
   ): Promise<Pagination> {
     const { limit, offset } = options;
-    const requiredJoins = (statement: Statement) =>
+    const requiredJoins = (statement: SqlStatement) =>
       entryJoins.requiredConditions(key, options.joins, reader, statement);
     const { total, about } = await counts.count(
       key,
@@ -241,10 +241,10 @@ function createReads(read: ReadRows) {
      */
     async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
       const groups: Record<string, JsonText[]> = {};
-      for (const [at, column] of checkList(columns, "columns", FIELDS_MAX, 1).entries()) {
-        const statement = new Statement();
+      for (const [at, column] of requireList(columns, "columns", FIELDS_MAX, 1).entries()) {
+        const statement = new SqlStatement();
         const source = entrySource("e", scope.canSee);
-        const value = valueAt(parsePath(column, `columns[${at}]`, source), source, statement);
+        const value = valueAtPathSql(parsePath(column, `columns[${at}]`, source), source, statement);
         const fromCondition = entryConditionSql(key, { scope, where: null }, statement, "e");
         const values = `SELECT value::text, octet_length(value::text) AS bytes
           FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${fromCondition}) visible
@@ -263,7 +263,7 @@ function createReads(read: ReadRows) {
  * Returns the JSON object `text` with its members in the order of `keys`, because PostgreSQL's jsonb changes the order.
  */
 function orderMembers(text: string, keys: readonly string[] | null, isShown: (column: string) => boolean): string {
-  const memberTextsByColumn = memberTexts(text);
+  const memberTextsByColumn = readMemberTexts(text);
   const names = keys ?? [...memberTextsByColumn.keys()].filter(isShown);
   return `{${names.flatMap((name) => (memberTextsByColumn.has(name) ? [`${JSON.stringify(name)}:${memberTextsByColumn.get(name)}`] : [])).join(",")}}`;
 }
@@ -296,7 +296,7 @@ function toCursorPage(
   const hasMore = total > rows.length || foundRows.length > limit;
   if (isReversed) rows.reverse();
   const cursor = (row: KeyedRow | undefined, back: boolean) =>
-    row ? writeCursor(keys, dataSourceId, { values: row.keys!, reversed: back }) : null;
+    row ? encodeCursor(keys, dataSourceId, { values: row.keys!, reversed: back }) : null;
   const isFirstPage = isReversed ? !hasMore : at === null;
   const isLastPage = isReversed ? false : !hasMore;
   return {

@@ -8,15 +8,15 @@ import { ActionError } from "../../errors.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import {
-  accessDenied,
+  checkRequiredColumns,
   columnsInWhere,
+  createAccessDenied,
   type EntryCaller,
-  type EntryGrant,
-  grantFor,
-  mayNameById,
-  requireColumns,
-  requireValues,
-  scopeFor,
+  type EntryPermissions,
+  entryScopeFor,
+  maySelectById,
+  permissionsFor,
+  rejectContradictingWhere,
 } from "../../rules/entries/entry-access.js";
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { parsePath } from "../../rules/entry-query/path.js";
@@ -42,7 +42,7 @@ export interface Rights {
   /** True if the access rules allow the caller to use the operation on at least some entries. */
   may(source: StoredDataSource, verb: EntryVerb): boolean;
   /** Returns the columns and entries on which the caller may use the operation. @throws DATA_SOURCE_ACCESS_DENIED */
-  grant(source: StoredDataSource, verb: EntryVerb): EntryGrant;
+  grant(source: StoredDataSource, verb: EntryVerb): EntryPermissions;
   /** Returns the entries and columns that the caller may read with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
   scope(source: StoredDataSource, where: unknown): EntryScope;
   /** Returns the entries that the caller may remove with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
@@ -58,7 +58,7 @@ const WRITING_VERBS: readonly EntryVerb[] = ["insert", "update"];
 
 function hasColumnRight(grant: Rights["grant"], source: StoredDataSource, verb: EntryVerb, column: string): boolean {
   try {
-    return grant(source, verb).mayTouch(column);
+    return grant(source, verb).mayAccessColumn(column);
   } catch {
     return false;
   }
@@ -90,7 +90,7 @@ function createRights(
 ): Rights {
   const grant: Rights["grant"] = (source, verb) => {
     try {
-      return grantFor(source.accessRules, verb, as);
+      return permissionsFor(source.accessRules, verb, as);
     } catch {
       throw accessError();
     }
@@ -110,7 +110,7 @@ function createRights(
   const scopeOfSingleEntry: Rights["scopeForId"] = (source) => {
     try {
       const accessGrant = grant(source, "select");
-      return mayNameById(accessGrant) ? scopeFor(accessGrant, hashedColumnSet(source)) : null;
+      return maySelectById(accessGrant) ? entryScopeFor(accessGrant, hashedColumnSet(source)) : null;
     } catch {
       return null;
     }
@@ -124,21 +124,22 @@ function createRights(
     may,
     scope(source, where) {
       const accessGrant = grant(source, "select");
-      requireColumns(accessGrant, columnsInWhere(where), "where");
-      requireValues(accessGrant, where);
-      return scopeFor(accessGrant, hashedColumnSet(source));
+      checkRequiredColumns(accessGrant, columnsInWhere(where), "where");
+      rejectContradictingWhere(accessGrant, where);
+      return entryScopeFor(accessGrant, hashedColumnSet(source));
     },
     scopeOfRemoval(source, where) {
       const accessGrant = grant(source, "delete");
-      requireColumns(accessGrant, columnsInWhere(where), "where");
-      requireValues(accessGrant, where);
-      const { canSee: sees, filter } = scopeFor(accessGrant, hashedColumnSet(source));
-      if (as.trusted) return { canSee: sees, filter };
+      checkRequiredColumns(accessGrant, columnsInWhere(where), "where");
+      rejectContradictingWhere(accessGrant, where);
+      const { canSee: sees, filter } = entryScopeFor(accessGrant, hashedColumnSet(source));
+      if (as.isTrusted) return { canSee: sees, filter };
       // A removal must not filter by columns that the caller cannot read. Otherwise the number of removed entries would
       // reveal values of these columns.
       const readableScope = scopeOfSingleEntry(source);
       return {
-        canSee: (column) => sees(column) && (readableScope?.canSee(column) ?? accessGrant.required.includes(column)),
+        canSee: (column) =>
+          sees(column) && (readableScope?.canSee(column) ?? accessGrant.requiredColumns.includes(column)),
         filter,
       };
     },
@@ -151,9 +152,9 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
     /** Returns the rights of the caller that sent the request. */
     async of({ caller, isTrusted, address }: AdmittedRequest): Promise<Rights> {
       const user = isTrusted ? null : await appUsers.userOf(caller);
-      const as: EntryCaller = isTrusted ? { trusted: true } : { trusted: false, user: user?.data ?? null };
+      const as: EntryCaller = isTrusted ? { isTrusted: true } : { isTrusted: false, user: user?.data ?? null };
       const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
-      const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : accessDenied());
+      const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : createAccessDenied());
       return createRights(as, { emitter, userEmail: emailOf(user?.data) }, refused, user);
     },
 
@@ -162,6 +163,6 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
      * signed in
      */
     ofPage: (user: UserData | null): Rights =>
-      createRights({ trusted: false, user }, { emitter: ANONYMOUS_EMITTER, userEmail: null }, accessDenied),
+      createRights({ isTrusted: false, user }, { emitter: ANONYMOUS_EMITTER, userEmail: null }, createAccessDenied),
   };
 }

@@ -2,9 +2,9 @@
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
 import type { Source } from "../../rules/entry-query/path.js";
-import type { Statement } from "../../rules/entry-query/statement.js";
+import type { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
-import { memberTexts } from "../../rules/json-scan.js";
+import { readMemberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 
 /** ID of a data source and of its app. */
@@ -31,7 +31,7 @@ export interface EntryView {
 export const entrySource = (entry: string, canSee: (column: string) => boolean): Source => ({
   doc: `${entry}.doc`,
   entry,
-  sees: canSee,
+  canSeeColumn: canSee,
 });
 
 /**
@@ -41,7 +41,7 @@ export const entrySource = (entry: string, canSee: (column: string) => boolean):
 export function entryConditionSql(
   key: DataSourceKey,
   { scope, where, ids }: { scope: EntryScope; where: unknown; ids?: readonly number[] | undefined },
-  statement: Statement,
+  statement: SqlStatement,
   entry: string,
 ): string {
   const conditions = [
@@ -95,7 +95,7 @@ export const rowColumnsSql = (entry: string): string =>
 
 /** Returns the JSON object `text` without its hidden columns. The other columns keep their text and order. */
 function removeHiddenColumns(text: string, isShown: (column: string) => boolean): string {
-  const members = [...memberTexts(text)].flatMap(([column, value]) =>
+  const members = [...readMemberTexts(text)].flatMap(([column, value]) =>
     isShown(column) ? [`${JSON.stringify(column)}:${value}`] : [],
   );
   return `{${members.join(",")}}`;

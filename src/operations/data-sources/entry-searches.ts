@@ -6,9 +6,9 @@ import { isDatabaseAway, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { isObject } from "../../rules/described.js";
-import { type HashedWhere, splitHashed } from "../../rules/entries/hashed-where.js";
+import { type SplitWhere, splitHashedWhere } from "../../rules/entries/hashed-where.js";
 import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
-import { Statement } from "../../rules/entry-query/statement.js";
+import { SqlStatement } from "../../rules/entry-query/statement.js";
 import type { ReserveBytes } from "../../rules/page.js";
 import { hashTurn, matchesHash } from "../records/hashes.js";
 import { type DataSourceRows, lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
@@ -68,12 +68,12 @@ export function createEntrySearches(options: {
     rights: Rights,
     source: StoredDataSource,
     scope: EntryScope,
-    where: HashedWhere,
+    where: SplitWhere,
   ): Promise<number[]> {
-    const statement = new Statement();
-    const condition = entryConditionSql(source, { scope, where: where.rest }, statement, "e");
+    const statement = new SqlStatement();
+    const condition = entryConditionSql(source, { scope, where: where.whereWithoutHashed }, statement, "e");
     const columns = statement.bind(
-      where.compared.map(([column]) => column),
+      where.hashedComparisons.map(([column]) => column),
       "text[]",
     );
     const sql = `SELECT e.id, ARRAY(SELECT e.doc ->> name FROM unnest(${columns}) AS name) AS stored
@@ -90,7 +90,7 @@ export function createEntrySearches(options: {
     const compareAll = async () => {
       for (const { id, stored } of candidateRows.length > 0 ? candidateRows : [{ id: 0, stored: [] as null[] }]) {
         const hashMatches: boolean[] = [];
-        for (const [at, [, text]] of where.compared.entries())
+        for (const [at, [, text]] of where.hashedComparisons.entries())
           hashMatches.push(await matchesHash(text, stored[at], turn));
         if (hashMatches.every(Boolean)) ids.push(id);
       }
@@ -98,10 +98,12 @@ export function createEntrySearches(options: {
     };
     // Callers under access rules could guess passwords with such queries. So their failed comparisons are counted and
     // limited like failed sign-ins.
-    if (rights.caller.trusted) await compareAll();
+    if (rights.caller.isTrusted) await compareAll();
     else {
       const guessedSubjects =
-        candidateRows.length > 0 ? candidateRows.map(({ id }) => [source.id, id]) : [[source.id, where.rest]];
+        candidateRows.length > 0
+          ? candidateRows.map(({ id }) => [source.id, id])
+          : [[source.id, where.whereWithoutHashed]];
       await attempts.runCounted(source.appId, guessedSubjects, rights.writer.emitter, compareAll);
     }
     return ids;
@@ -112,9 +114,9 @@ export function createEntrySearches(options: {
    * of the entries that match the latter.
    */
   async function narrowWhere(rights: Rights, source: StoredDataSource, scope: EntryScope, where: unknown) {
-    const splitWhere = splitHashed(where, source.hashedColumns);
+    const splitWhere = splitHashedWhere(where, source.hashedColumns);
     if (!splitWhere) return { where };
-    return { where: splitWhere.rest, ids: await compareHashes(rights, source, scope, splitWhere) };
+    return { where: splitWhere.whereWithoutHashed, ids: await compareHashes(rights, source, scope, splitWhere) };
   }
 
   function readerOf(
@@ -125,7 +127,7 @@ export function createEntrySearches(options: {
   ): EntryReader<StoredDataSource> {
     const joinedSource = async (dataSource: JoinOptions["dataSource"]) => {
       const joinedSourceRow = await sources.find(source.appId, dataSource).catch((error: unknown) => {
-        throw rights.caller.trusted ? error : rights.accessError();
+        throw rights.caller.isTrusted ? error : rights.accessError();
       });
       return joinedSourceRow;
     };
@@ -149,7 +151,7 @@ export function createEntrySearches(options: {
     let isFirst = true;
     await lockWholeSourceShared(executor, source.appId, source.id);
     for (;;) {
-      const statement = new Statement();
+      const statement = new SqlStatement();
       const condition = entryConditionSql(source, { scope, ...candidateRows }, statement, "e");
       const sql = `SELECT e.id FROM data_source_entry e WHERE ${condition} ORDER BY e.id LIMIT ${REMOVED_PER_STATEMENT}`;
       await rows(executor, `SET LOCAL statement_timeout = ${QUERY_TIMEOUT_MS}`);
@@ -160,7 +162,7 @@ export function createEntrySearches(options: {
       isFirst = false;
       const locked = await lockEntries(executor, source, ids);
       // Another transaction may have changed entries before they were locked, so the conditions are evaluated again.
-      const secondStatement = new Statement();
+      const secondStatement = new SqlStatement();
       const stillMatching = entryConditionSql(
         source,
         { scope, where: candidateRows.where, ids: [...locked.keys()] },

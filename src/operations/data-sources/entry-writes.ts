@@ -1,7 +1,7 @@
 /** Inserts, changes and removes one entry per request. */
 import { ActionError } from "../../errors.js";
-import { meetsTests } from "../../rules/caller-rules.js";
-import { accessDenied, mayNameById } from "../../rules/entries/entry-access.js";
+import { meetsColumnConditions } from "../../rules/caller-rules.js";
+import { createAccessDenied, maySelectById } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import { hashTurn } from "../records/hashes.js";
@@ -48,7 +48,7 @@ export function visibleEntryOf(
 
 function canReadWrittenEntry(rights: Rights, source: StoredDataSource, data: EntryData): boolean {
   try {
-    return meetsTests(data, rights.grant(source, "select").tests);
+    return meetsColumnConditions(data, rights.grant(source, "select").conditions);
   } catch {
     return false;
   }
@@ -103,7 +103,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     async insert(rights: Rights, source: StoredDataSource, input: EntryData): Promise<Entry> {
       const validateEntry = createEntryValidator(source, "insert", {
         grant: rights.grant(source, "insert"),
-        trusted: rights.caller.trusted,
+        trusted: rights.caller.isTrusted,
         turn: hashTurn(source.appId, rights.writer.emitter),
       });
       const { data, text } = await validateEntry(input, "the entry");
@@ -129,7 +129,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
       const grant = rights.grant(source, "update");
       const validateEntry = createEntryValidator(source, "update", {
         grant,
-        trusted: rights.caller.trusted,
+        trusted: rights.caller.isTrusted,
         turn: hashTurn(source.appId, rights.writer.emitter),
       });
       const { data: written } = await validateEntry(input, "the entry");
@@ -139,7 +139,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
         async (change) => {
           const lockedEntries = await lockEntries(change.executor, source, [target.id]);
           const [before] = await readEntryData(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
-          if (!meetsTests(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
+          if (!meetsColumnConditions(before!.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
           requireUnchangedEntry(rights, source, before!, target.precondition);
           const { data, text } = toReadyEntry({ ...before!.data, ...written }, "the entry");
           const bytes = Buffer.byteLength(text);
@@ -158,11 +158,11 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
      */
     async remove(rights: Rights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
       const grant = rights.grant(source, "delete");
-      if (!mayNameById(grant)) throw accessDenied();
+      if (!maySelectById(grant)) throw createAccessDenied();
       return changes.commit(source, rights.writer, async (change) => {
         const lockedEntries = await lockEntries(change.executor, source, [target.id]);
         const [before] = await readEntryData(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
-        if (!meetsTests(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
+        if (!meetsColumnConditions(before!.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
         requireUnchangedEntry(rights, source, before!, target.precondition);
         await removeEntries(change.executor, source, [target.id]);
         change.addRemoved(before!, lockedEntries.get(target.id)!.bytes);

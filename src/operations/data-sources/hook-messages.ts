@@ -5,10 +5,10 @@
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
-import { isVisitor } from "../../rules/access.js";
+import { isPageCaller } from "../../rules/access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
-import { type HookVerb, hookMessage, isSendingHook, type SendingHook } from "../../rules/entries/sending-hooks.js";
-import { Statement } from "../../rules/entry-query/statement.js";
+import { buildHookMessage, type HookVerb, isSendingHook, type SendingHook } from "../../rules/entries/sending-hooks.js";
+import { SqlStatement } from "../../rules/entry-query/statement.js";
 import type { Email, Sms } from "../../rules/message-input.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { Emitter } from "../records/log-events.js";
@@ -118,7 +118,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
     status: HookMessageStatus | ActionError,
   ): PendingMessage["result"] | null {
     try {
-      const message = hookMessage(hook, data);
+      const message = buildHookMessage(hook, data);
       if (message === null) return null;
       return status instanceof ActionError ? { fault: status.message } : { message, status };
     } catch (error) {
@@ -131,7 +131,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
     source: StoredDataSource,
     { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: Emitter },
   ): HookMessages {
-    const messagesMax = isVisitor(emitter) ? MAX_MESSAGES_PER_PAGE_REQUEST : MAX_MESSAGES_PER_REQUEST;
+    const messagesMax = isPageCaller(emitter) ? MAX_MESSAGES_PER_PAGE_REQUEST : MAX_MESSAGES_PER_REQUEST;
     const wantedMessages: PendingMessage[] = [];
     let bytes = 0;
 
@@ -147,7 +147,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
           messages.push(...hookMessages);
           continue;
         }
-        const statement = new Statement();
+        const statement = new SqlStatement();
         const scope = { canSee: (column: string) => !source.hashedColumns.includes(column), filter: null };
         const ids = hookMessages.map(({ entryId }) => entryId);
         const condition = entryConditionSql(source, { scope, where: hook.where, ids }, statement, "e");

@@ -6,15 +6,15 @@ import { createHash } from "node:crypto";
 import pg from "pg";
 import { isObject } from "../../rules/described.js";
 import {
-  arrayAt,
-  jsonTypesAlongPath,
-  keyAt,
+  hasArraySql,
+  jsonTypesAlongPathSql,
   type Path,
   parsePath,
   type Source,
-  valueAt,
+  sortableValueSql,
+  valueAtPathSql,
 } from "../../rules/entry-query/path.js";
-import { Statement } from "../../rules/entry-query/statement.js";
+import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { refuseField } from "../../rules/fields.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { DataSourceKey } from "./entry-rows.js";
@@ -30,13 +30,13 @@ const MAX_COLUMNS_PER_INDEX = 3;
 const INDEX_SHAPE = flatShape(["columns", "unique"]);
 
 /** Builds SQL with the values as literals, because CREATE INDEX does not accept parameters. */
-class LiteralStatement extends Statement {
+class LiteralStatement extends SqlStatement {
   override bind(value: unknown, type: string): string {
     return `${pg.escapeLiteral(String(value))}::${type}`;
   }
 }
 
-const ENTRY: Source = { doc: "doc", entry: null, sees: () => true };
+const ENTRY: Source = { doc: "doc", entry: null, canSeeColumn: () => true };
 
 /** Returns the column paths of an index definition. */
 export const columnsOf = (definition: IndexDefinition): readonly string[] => {
@@ -159,16 +159,16 @@ export function indexStatements(key: DataSourceKey, definition: IndexDefinition)
   const paths = columnsOf(definition).map((column) => parseColumnPath(column, "indexes"));
   const [name, first] = [databaseIndexName(key, definition), paths[0]!.segments];
   const whereClause = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;
-  const keys = paths.map((path) => `(${keyAt(path, ENTRY, statement)})`);
+  const keys = paths.map((path) => `(${sortableValueSql(path, ENTRY, statement)})`);
   const index = (suffix: string, sql: string, kind = "INDEX"): IndexStatements => ({
     name: name + suffix,
     create: `CREATE ${kind} CONCURRENTLY IF NOT EXISTS ${name}${suffix} ON data_source_entry ${sql}`,
   });
   const made = [index("", `(${[...keys, "id"].join(", ")}) ${whereClause}`)];
-  const types = jsonTypesAlongPath(first, ENTRY, statement);
-  if (types.length > 0) made.push(index("_a", `(id) ${whereClause} AND ${arrayAt(first, ENTRY, statement)}`));
+  const types = jsonTypesAlongPathSql(first, ENTRY, statement);
+  if (types.length > 0) made.push(index("_a", `(id) ${whereClause} AND ${hasArraySql(first, ENTRY, statement)}`));
   if (isUniqueIndex(definition)) {
-    const values = paths.map((path) => `(NULLIF(${valueAt(path, ENTRY, statement)}, 'null'::jsonb))`);
+    const values = paths.map((path) => `(NULLIF(${valueAtPathSql(path, ENTRY, statement)}, 'null'::jsonb))`);
     made.push({
       ...index("_u", `(${values.join(", ")}) ${whereClause}`, "UNIQUE INDEX"),
       unique: columnsOf(definition),

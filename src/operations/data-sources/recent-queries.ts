@@ -5,7 +5,7 @@
  */
 import {
   type CheckedShape,
-  indexServesShape,
+  doesIndexHelpShape,
   type QueryShape,
   queryShapeOf,
   suggestIndexColumns,
@@ -91,7 +91,7 @@ export function createRecentQueries(now: () => number = Date.now) {
         const { shape, count, lastAt } = storedQuery;
         const { where, order, aggregate } = shape;
         if (where.length + order.length === 0) return [];
-        const index = source.indexes.find((options) => indexServesShape(columnsOf(options), shape));
+        const index = source.indexes.find((options) => doesIndexHelpShape(columnsOf(options), shape));
         return {
           ...{
             where,

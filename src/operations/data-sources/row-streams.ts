@@ -7,8 +7,8 @@ import { pipeline } from "node:stream/promises";
 import streamArray from "stream-json/streamers/stream-array.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES } from "../../limits.js";
-import { CsvError, CsvParser, detectDelimiter, isDelimiter, SAMPLE_CHARACTERS } from "../../rules/csv.js";
-import { CELL_FORMS, CELL_TYPES, type CellType, cellValue } from "../../rules/csv-types.js";
+import { CsvError, CsvParser, DETECTION_SAMPLE_CHARACTERS, detectDelimiter, isDelimiter } from "../../rules/csv.js";
+import { CELL_TYPE_DESCRIPTIONS, CELL_TYPES, type CellType, convertCell } from "../../rules/csv-types.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { checkColumnName } from "../../rules/entries/columns.js";
 
@@ -110,9 +110,10 @@ async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ pa
       continue;
     }
     formatSample += part;
-    if (formatSample.length < SAMPLE_CHARACTERS) continue;
-    yield { part: formatSample.slice(0, SAMPLE_CHARACTERS), isWhole: false };
-    if (formatSample.length > SAMPLE_CHARACTERS) yield { part: formatSample.slice(SAMPLE_CHARACTERS), isWhole: false };
+    if (formatSample.length < DETECTION_SAMPLE_CHARACTERS) continue;
+    yield { part: formatSample.slice(0, DETECTION_SAMPLE_CHARACTERS), isWhole: false };
+    if (formatSample.length > DETECTION_SAMPLE_CHARACTERS)
+      yield { part: formatSample.slice(DETECTION_SAMPLE_CHARACTERS), isWhole: false };
     formatSample = null;
   }
   if (formatSample !== null) yield { part: formatSample, isWhole: true };
@@ -130,9 +131,9 @@ async function* csvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<stri
       text = part.slice(skippedCharacters);
     }
     yield* csvParser.write(text);
-    if (csvParser.heldCharacters > ROW_MAX_CHARACTERS) throw rowTooLongError();
+    if (csvParser.unfinishedRowCharacters > ROW_MAX_CHARACTERS) throw rowTooLongError();
   }
-  if (csvParser) yield* csvParser.end();
+  if (csvParser) yield* csvParser.finish();
 }
 
 /**
@@ -166,10 +167,10 @@ function columnTypes(columns: readonly string[], types: ColumnTypes): CellType[]
 }
 
 /** Converts the text of a cell to the type of its column. @throws REQUEST_INVALID */
-function convertCell(cell: string, type: CellType, label: () => string): unknown {
-  const value = cellValue(cell, type);
+function requireCellValue(cell: string, type: CellType, label: () => string): unknown {
+  const value = convertCell(cell, type);
   if (value === undefined)
-    throw invalidFileError(`${label()} must be ${CELL_FORMS[type]} (got ${describeValue(cell)})`);
+    throw invalidFileError(`${label()} must be ${CELL_TYPE_DESCRIPTIONS[type]} (got ${describeValue(cell)})`);
   return value;
 }
 
@@ -195,7 +196,7 @@ async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes
       }
       const label = (index: number) => () => `row ${row} of the file: ${describeValue(names[index])}`;
       yield Object.fromEntries(
-        cells.map((cell, index) => [names[index]!, convertCell(cell, types[index]!, label(index))]),
+        cells.map((cell, index) => [names[index]!, requireCellValue(cell, types[index]!, label(index))]),
       );
     }
   } catch (error) {

@@ -5,7 +5,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/described.js";
-import { accessDenied } from "../../rules/entries/entry-access.js";
+import { createAccessDenied } from "../../rules/entries/entry-access.js";
 import type { AppSession, ReadSession } from "../../rules/env-script.js";
 import { refuseField } from "../../rules/fields.js";
 import { type EntityReference, referenceOf } from "../../rules/reference.js";
@@ -66,7 +66,7 @@ export function createSessions(options: {
    */
   const usersOf = (appId: number, ref: EntityReference): Promise<StoredDataSource> =>
     sources.find(appId, ref).catch((error: unknown) => {
-      throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? accessDenied() : error;
+      throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? createAccessDenied() : error;
     });
 
   /** Returns the session of the caller's page, for `Svc.Session.get()`. */

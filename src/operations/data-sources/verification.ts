@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
-import { textHooks } from "../../rules/entries/hooks.js";
+import { createTextHookFunction } from "../../rules/entries/hooks.js";
 import { referenceOf } from "../../rules/reference.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import {
@@ -83,7 +83,7 @@ export function createVerification(options: {
     channel: VerificationChannel,
     input: string,
   ): Promise<Subject> {
-    const normalizedValue = textHooks(source.hooks, null)({ [column]: input });
+    const normalizedValue = createTextHookFunction(source.hooks, null)({ [column]: input });
     const values = [source.appId, source.id, JSON.stringify(normalizedValue)];
     const [entry] = await rows<{ id: number; data: EntryData }>(db, SELECT_ENTRY_BY_VALUE, values);
     const address = String(normalizedValue[column]);

@@ -234,7 +234,7 @@ export function createGitConnections(options: {
           scopes: null,
           runId: null,
           runDepth: 0,
-          debugs: null,
+          debugActionId: null,
           copy: "master",
           expiresAt: Number.POSITIVE_INFINITY,
         },

@@ -137,7 +137,7 @@ export function createGitPulls(options: {
   async function checkedAuthor({ request, row, pulledRef }: RunningPull): Promise<Caller> {
     const author = await request.authorOf(row);
     request.checkPermission(author, "writeManifest");
-    if (pulledRef.publishes) request.checkPermission(author, "publishAction");
+    if (pulledRef.publishesApp) request.checkPermission(author, "publishAction");
     return author;
   }
 
@@ -148,7 +148,7 @@ export function createGitPulls(options: {
   async function applyOnce(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     const { request, row, pulledRef, turn } = pull;
     const { appId, isPlan, checkPermission } = request;
-    const { ref, publishes } = pulledRef;
+    const { ref, publishesApp: publishes } = pulledRef;
     const caller = { ...author, commit };
     const outcome = { plan: null as ManifestPlan | null, drafts: [] as PublishedDraft[], isOutdated: false };
     const mode = { prune: row.prune, keepsData: false, keepsLive: !publishes };
@@ -216,7 +216,7 @@ export function createGitPulls(options: {
   async function runPull(pull: RunningPull): Promise<GitPull | null> {
     const { request, row, pulledRef, turn } = pull;
     const { appId, isPlan, skipsPublished } = request;
-    const { ref, publishes } = pulledRef;
+    const { ref, publishesApp: publishes } = pulledRef;
     const author = await checkedAuthor(pull);
     if (!isPlan) await order.start(turn);
     const remoteCommit = await repository.find(appId, row, await connections.tokenOf(appId, row), ref);
@@ -266,7 +266,7 @@ export function createGitPulls(options: {
       const row = await connections.findRow(appId);
       const pulledRef = request.refOf(row);
       if (!row || !pulledRef) return null;
-      const turn: PullTurn = { appId, credentialId: row.credentialId, publishes: pulledRef.publishes, number: null };
+      const turn: PullTurn = { appId, credentialId: row.credentialId, publishes: pulledRef.publishesApp, number: null };
       const pull: RunningPull = { request, row, pulledRef, turn, commit: null, published: [] };
       let pulled: GitPull | null;
       try {

@@ -8,7 +8,7 @@ import { OutgoingError, type OutgoingSender, RunBudget } from "../../engine/outg
 import { ActionError } from "../../errors.js";
 import { ENTRY_FILES } from "../../rules/action-source.js";
 import type { GitFields } from "../../rules/git-input.js";
-import { normalOrigin } from "../../rules/integration-origins.js";
+import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { Packages } from "../packages/packages.js";
 
 /** Time limit of one request to the Git server. */
@@ -57,7 +57,7 @@ export function createGitRepository({
   packages: Pick<Packages, "readRepository">;
 }) {
   function senderTo(appId: number, { provider, url, username }: GitFields, token: string | null): SendGit {
-    const origin = normalOrigin(new URL(url))!;
+    const origin = normalizeOrigin(new URL(url))!;
     // GitLab redirects the first request to the path with `.git`, and accepts the second request only there.
     const base = provider === "gitlab" && !url.endsWith(".git") ? `${url}.git` : url;
     const basic = token === null ? null : `Basic ${Buffer.from(`${username}:${token}`).toString("base64")}`;
@@ -72,7 +72,7 @@ export function createGitRepository({
           `the Git server redirects to ${requested}, but a pull sends requests only to ${origin}; connect the URL to which it redirects`,
         );
       },
-      originOf: normalOrigin,
+      originOf: normalizeOrigin,
       hasCredential: false,
       signal: AbortSignal.timeout(PULL_LIMIT_MS),
     };

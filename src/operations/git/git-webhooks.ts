@@ -7,8 +7,8 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS } from "../../limits.js";
 import { addressBlock } from "../../rules/address-block.js";
-import { pulledRef } from "../../rules/git-input.js";
-import { isFromGitServer, pushedRef } from "../../rules/git-webhook.js";
+import { findPulledRef } from "../../rules/git-input.js";
+import { isFromGitServer, readPushedRef } from "../../rules/git-webhook.js";
 import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessGate } from "../access/gate.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
@@ -47,7 +47,7 @@ export function createGitWebhooks(options: {
     try {
       await pulls.pullInTurn({
         ...{ appId, isPlan: false, skipsPublished: true, reviewedCommit: null },
-        refOf: (row) => row && pulledRef(ref, row),
+        refOf: (row) => row && findPulledRef(ref, row),
         authorOf: (row) => connections.callerOf(appId, row),
         checkPermission: (caller, operation) => gate.recheck(caller, operation, appId),
         stopping: runningPulls.signal,
@@ -134,8 +134,8 @@ export function createGitWebhooks(options: {
       const row = appId === 0 ? null : await connections.findRow(appId);
       const isSigned = row && isFromGitServer(row.provider, request, await connections.secretOf(appId, row));
       if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
-      const ref = pushedRef(request.body, request.header("content-type"));
-      const pushed = ref === null ? null : pulledRef(ref, row);
+      const ref = readPushedRef(request.body, request.header("content-type"));
+      const pushed = ref === null ? null : findPulledRef(ref, row);
       if (!pushed) return { status: "IGNORED" };
       const { address } = request;
       await gate.enterGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);

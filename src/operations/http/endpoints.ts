@@ -5,7 +5,7 @@ import type { HttpMethod, Trigger } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { boundedCache } from "../../engine/bounded-cache.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
-import { type Caller, mayEnter } from "../../rules/access.js";
+import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import type { DataKeys } from "../settings/data-keys.js";
 import { httpWheres, type Route } from "./routes.js";
 
@@ -94,7 +94,9 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
    * Adds trigger URLs for callers who can edit the actions. Other callers get no URLs, because these contain secrets.
    */
   const addUrls = async <A extends ShownAction>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
-    actions.every(({ appId }) => mayEnter(caller, "updateAction", appId)) ? withEndpoints(actions) : [...actions];
+    actions.every(({ appId }) => mayPerformOnApp(caller, "updateAction", appId))
+      ? withEndpoints(actions)
+      : [...actions];
 
   return {
     addUrls: addUrls,

@@ -7,11 +7,11 @@ import type { DataSource } from "typeorm";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { HTTP_ADDRESS_FACTOR, RATE_WINDOW_MS } from "../../limits.js";
-import { type Caller, mayEnter } from "../../rules/access.js";
+import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
-import { answerFromJson, answerFromOptions, type HttpAnswer } from "../../rules/http/answer.js";
-import { headersFor, parsedBody, valuesOf } from "../../rules/http/body.js";
-import { paramsOf } from "../../rules/http/path.js";
+import { type HttpTriggerResponse, responseFromJson, responseFromOptions } from "../../rules/http/answer.js";
+import { parseBody, selectHeadersForAction, toNamedValues } from "../../rules/http/body.js";
+import { readPathParameters } from "../../rules/http/path.js";
 import { eventIdOf } from "../../rules/http/signatures.js";
 import { routeKey } from "../../rules/http/where.js";
 import type { AccessGate, Visitor } from "../access/gate.js";
@@ -75,26 +75,26 @@ function cachedSizeOf({ match }: FoundRoutes, key: string): number {
  * Response to the sender, and the run that produced it. `isReplayed` is true if an earlier request with the same event
  * has already got this response.
  */
-export interface TriggerAnswer extends HttpAnswer {
+export interface TriggerAnswer extends HttpTriggerResponse {
   runId: number;
   isReplayed: boolean;
 }
 
-const isSuccess = ({ status }: HttpAnswer): boolean => status >= 200 && status < 300;
+const isSuccess = ({ status }: HttpTriggerResponse): boolean => status >= 200 && status < 300;
 
-const FAILED_ANSWER: HttpAnswer = {
+const FAILED_ANSWER: HttpTriggerResponse = {
   status: 500,
   headers: { "content-type": "application/json; charset=utf-8" },
   body: JSON.stringify({ status: "EXECUTION_FAILED", error: "the action failed" }),
 };
 
-function answerOf(outcome: RunOutcome): HttpAnswer {
+function answerOf(outcome: RunOutcome): HttpTriggerResponse {
   if (!outcome.ok) return FAILED_ANSWER;
-  if (!outcome.isResponse) return answerFromJson(outcome.data);
-  return answerFromOptions(JSON.parse(String(outcome.data ?? "null"))) ?? FAILED_ANSWER;
+  if (!outcome.isResponse) return responseFromJson(outcome.data);
+  return responseFromOptions(JSON.parse(String(outcome.data ?? "null"))) ?? FAILED_ANSWER;
 }
 
-const acceptedAnswer = (runId: number): HttpAnswer => ({
+const acceptedAnswer = (runId: number): HttpTriggerResponse => ({
   status: 202,
   headers: { "content-type": "application/json; charset=utf-8" },
   body: JSON.stringify({ runId }),
@@ -124,12 +124,15 @@ function payloadOf(route: Route, address: Address, request: TriggerRequest, body
   const hasSecret = !isDraft && route.where.auth.type === "secret";
   const contentType = request.header("content-type") ?? null;
   const secret = hasSecret ? raw.at(-1)! : null;
-  const headers = headersFor(request.headers, { hidesAuthorization: usesAuthorization(route, isDraft), secret });
+  const headers = selectHeadersForAction(request.headers, {
+    hidesAuthorization: usesAuthorization(route, isDraft),
+    secret,
+  });
   const described = {
     method: request.method,
     path: (hasSecret ? raw.slice(0, -1) : raw).join("/"),
-    params: paramsOf(route.where.path, decoded),
-    query: valuesOf(new URLSearchParams(request.query)),
+    params: readPathParameters(route.where.path, decoded),
+    query: toNamedValues(new URLSearchParams(request.query)),
     headers,
     body,
     rawBody: request.body.toString("base64"),
@@ -177,7 +180,7 @@ export function createHttpTriggers(options: {
    * Returns the response of an event's first run; null if the run's log entry was deleted, undefined while the run is
    * in progress.
    */
-  async function earlierAnswer(runId: number): Promise<HttpAnswer | null | undefined> {
+  async function earlierAnswer(runId: number): Promise<HttpTriggerResponse | null | undefined> {
     const [run] = (await db.query("SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1", [runId])) as {
       ended: boolean;
     }[];
@@ -247,7 +250,7 @@ export function createHttpTriggers(options: {
     /** @throws UNAUTHORIZED, FORBIDDEN unless the caller edits the app */
     checkAuthor(caller: Caller | null, appId: number): Caller {
       if (!caller) throw new ActionError("UNAUTHORIZED");
-      if (mayEnter(caller, "updateAction", appId)) return caller;
+      if (mayPerformOnApp(caller, "updateAction", appId)) return caller;
       throw new ActionError("FORBIDDEN");
     },
 
@@ -278,7 +281,7 @@ export function createHttpTriggers(options: {
         request.counted.add("quota");
         await gate.enterTrigger(visitor, appId);
       }
-      const body = await parsedBody(request.body, request.header("content-type") ?? null);
+      const body = await parseBody(request.body, request.header("content-type") ?? null);
       const payload = payloadOf(route, address, request, body);
       if (where.auth.type === "none" && !isDraft && !request.counted.has("payload")) {
         request.counted.add("payload");

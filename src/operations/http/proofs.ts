@@ -6,8 +6,8 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { HttpAuth } from "../../data/action-types.js";
 import { boundedCache } from "../../engine/bounded-cache.js";
 import { ActionError } from "../../errors.js";
-import { type Caller, mayEnter } from "../../rules/access.js";
-import { isSigned, keysOf, type SignedRequest } from "../../rules/http/signatures.js";
+import { type Caller, mayPerformOnApp } from "../../rules/access.js";
+import { isSigned, type SignedRequest, signingKeysOf } from "../../rules/http/signatures.js";
 import type { Credentials } from "../access/credentials.js";
 import type { Settings } from "../settings/settings.js";
 import type { Route } from "./routes.js";
@@ -55,7 +55,7 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
     const stored = keysBySetting.get(name);
     if (stored?.version === version) return stored.keys;
     const secretKeys = await settings.secretValues.read(appId);
-    const keys = keysOf(secretKeys.underscore.find(([key]) => key === setting)?.[1]);
+    const keys = signingKeysOf(secretKeys.underscore.find(([key]) => key === setting)?.[1]);
     keysBySetting.set(name, { version: secretKeys.version, keys });
     return keys;
   }
@@ -70,7 +70,7 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
 
   async function checkBearer({ appId, token, address }: VerifiableRequest): Promise<Caller> {
     const caller = token === null ? null : await credentials.resolve(token, address);
-    if (caller?.kind === "api" && mayEnter(caller, "runAction", appId)) return caller;
+    if (caller?.kind === "api" && mayPerformOnApp(caller, "runAction", appId)) return caller;
     throw new ProofRefusal("UNAUTHORIZED", "the token is not an API token of this app that may run actions");
   }
 

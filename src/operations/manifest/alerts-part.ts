@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
-import { type AlertInput, alertInput } from "../../rules/alert-input.js";
+import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
 import { describeValue } from "../../rules/described.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { type AlertRule, deleteRule, insertRule, updateRule } from "../alerts/alert-rows.js";
@@ -40,7 +40,7 @@ function inputOf(item: Item, actions: ReadonlySet<string>, before?: NamedRule): 
     );
   }
   const stored = before && { ...before.rule, actionId: null };
-  return alertInput({ ...rest, actionId: action === null ? null : SOME_ACTION }, stored);
+  return parseAlertInput({ ...rest, actionId: action === null ? null : SOME_ACTION }, stored);
 }
 
 async function actionIds(executor: Executor, appId: number, names: string[]): Promise<Map<string, number>> {

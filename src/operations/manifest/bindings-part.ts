@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
 import { ActionError, type PathFault } from "../../errors.js";
-import { normalOrigin } from "../../rules/integration-origins.js";
+import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { type SecretBinding, sealedKeyNeedingValue } from "../../rules/secret-bindings.js";
 import type { BindingDefinitions } from "../requests/binding-definitions.js";
@@ -24,7 +24,7 @@ export const bindingItems = (bindings: readonly SecretBinding[]): SecretBinding[
 
 const normalNameOf = ({ key, origin }: Item): string => {
   const url = URL.parse(origin);
-  return nameOf({ key, origin: (url && normalOrigin(url)) ?? origin });
+  return nameOf({ key, origin: (url && normalizeOrigin(url)) ?? origin });
 };
 
 /** Converts an error about bindings to a fault with its path in the manifest. @throws any other error */

@@ -7,7 +7,11 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError, type PathFault } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
-import { checkUsersMark, parseDataSourceChange, parseNewDataSource } from "../../rules/entries/data-source-input.js";
+import {
+  checkIsUsersChange,
+  parseDataSourceChange,
+  parseNewDataSource,
+} from "../../rules/entries/data-source-input.js";
 import { hashedColumnsOf } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
 import { DATA_SOURCE_FIELDS, type Manifest } from "../../rules/manifest.js";
@@ -65,7 +69,7 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
   const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...hashedColumnsOf(input.hooks)])];
   rejectUniqueOnHashed(input.indexes, hashedColumns);
   const isUsers = { before: before?.isUsers ?? false, mayMark: isPersonCaller(caller), hashed: hashedColumns };
-  checkUsersMark(input.isUsers, isUsers);
+  checkIsUsersChange(input.isUsers, isUsers);
   const changedFields = before
     ? COMPARED_FIELDS.filter((field) => !isDeepStrictEqual(input[field], before[field]))
     : [...COMPARED_FIELDS];

@@ -10,15 +10,15 @@ import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type PathFault } from "../../errors.js";
 import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Caller, Operation } from "../../rules/access.js";
-import { appUpdate } from "../../rules/app-events.js";
-import { isObject, kindOf, nestsDeeperThan } from "../../rules/described.js";
+import { createAppUpdateEvent } from "../../rules/app-events.js";
+import { describeType, isObject, nestsDeeperThan } from "../../rules/described.js";
 import {
   FAULTS_MAX,
+  findShapeFaults,
   MANIFEST_VERSION,
   type Manifest,
   type ManifestKind,
   mergeFaults,
-  shapeFaults,
 } from "../../rules/manifest.js";
 import type { ReserveBytes } from "../../rules/page.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
@@ -119,11 +119,11 @@ const tagOf = (manifest: Manifest): string =>
  */
 function readManifest(document: unknown): { manifest: Manifest; faults: PathFault[] } {
   const wholeFault = (error: string) => manifestError([{ path: "", status: "REQUEST_INVALID", error }]);
-  if (!isObject(document)) throw wholeFault(`the manifest must be an object (got ${kindOf(document)})`);
+  if (!isObject(document)) throw wholeFault(`the manifest must be an object (got ${describeType(document)})`);
   if (nestsDeeperThan(document, JSON_MAX_DEPTH)) {
     throw wholeFault(`the manifest must not be nested deeper than ${JSON_MAX_DEPTH} levels`);
   }
-  const { faults, isReadable } = shapeFaults(document);
+  const { faults, isReadable } = findShapeFaults(document);
   if (!isReadable) throw manifestError(faults);
   return { manifest: document as unknown as Manifest, faults };
 }
@@ -298,7 +298,7 @@ export function createManifests(options: {
     { fields, keys }: { fields: string[]; keys: string[] },
   ): Promise<void> {
     const change = keys.length > 0 ? { fields: [...fields, "settings"], keys } : { fields };
-    if (change.fields.length > 0) await logEvents.emit(manager, caller, appId, appUpdate(change));
+    if (change.fields.length > 0) await logEvents.emit(manager, caller, appId, createAppUpdateEvent(change));
   }
 
   /** Reserves an ID for each data source that the manifest creates. Returns the IDs by name. */

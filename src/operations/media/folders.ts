@@ -7,9 +7,9 @@ import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
-import { holdsTextSql } from "../../rules/comparable-text.js";
+import { containsTextFoldedSql } from "../../rules/comparable-text.js";
 import { isObject } from "../../rules/described.js";
-import { folderIdIn, parseMediaChange, parseMediaName } from "../../rules/media-fields.js";
+import { parseFolderId, parseMediaChange, parseMediaName } from "../../rules/media-fields.js";
 import { parsePageLimits } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
@@ -83,7 +83,7 @@ const PATH = `
       FROM media_folder AS above JOIN up ON above.app_id = $1 AND above.id = up.parent_id)
   SELECT id, name FROM up WHERE step > 0 ORDER BY step DESC`;
 
-const NAME_CONTAINS = holdsTextSql("name", "$2::text");
+const NAME_CONTAINS = containsTextFoldedSql("name", "$2::text");
 
 const nameTakenError = (error: unknown, name: string): unknown =>
   isDuplicate(error, "media_folder_name")
@@ -218,7 +218,7 @@ export function createFolders(options: {
    */
   function namedFolder(grants: MediaGrants, value: unknown, field?: string): number | null {
     try {
-      return folderIdIn(value, field);
+      return parseFolderId(value, field);
     } catch (error) {
       throw grants.isTrusted ? error : grants.accessError();
     }

@@ -21,7 +21,7 @@ import {
   UPLOADS_MAX,
   UPLOADS_OF_VISITORS_MAX,
 } from "../../limits.js";
-import { parseMediaName, uploadName } from "../../rules/media-fields.js";
+import { parseMediaName, toValidUploadName } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -284,7 +284,7 @@ export function createUploads(options: UploadsOptions) {
         ? await storePicture(appId, keys, raw, key, contentType)
         : { ...raw, key, size: null, thumbnail: null };
       await store.put(inspection.key, inspection.path);
-      files.push({ ...inspection, name: uploadName(filename), contentType });
+      files.push({ ...inspection, name: toValidUploadName(filename), contentType });
     }
 
     return {

@@ -6,7 +6,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { optionalId, requiredEmail, requiredText } from "../../rules/fields.js";
+import { parseOptionalId, requireEmail, requireText } from "../../rules/fields.js";
 import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
@@ -36,7 +36,7 @@ const NEW_USER = flatShape(["firstName", "lastName", "email", "organizationId"],
 
 /** @throws REQUEST_INVALID unless `value` is a positive integer */
 function requiredId(value: unknown, field: string): number {
-  const id = optionalId(value, field);
+  const id = parseOptionalId(value, field);
   if (id === null) throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number (got nothing)`);
   return id;
 }
@@ -83,9 +83,9 @@ export function createEditors({
 
     /** Creates a person without a role on any app, with a session. @throws REQUEST_INVALID */
     async createPerson(caller: Caller, data: Record<string, unknown>): Promise<{ user: User; token: string }> {
-      const email = requiredEmail(data["email"], "email");
-      const names = [requiredText(data["firstName"], "firstName"), requiredText(data["lastName"], "lastName")];
-      const organizationId = await people.organizationOf(optionalId(data["organizationId"], "organizationId"));
+      const email = requireEmail(data["email"], "email");
+      const names = [requireText(data["firstName"], "firstName"), requireText(data["lastName"], "lastName")];
+      const organizationId = await people.organizationOf(parseOptionalId(data["organizationId"], "organizationId"));
       return db.transaction(async (manager) => {
         const [user] = await rows<User>(manager, INSERT_EDITOR, [organizationId, ...names, email]).catch(
           (error: unknown) => {

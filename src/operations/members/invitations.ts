@@ -10,7 +10,7 @@ import { ActionError, rateLimitError } from "../../errors.js";
 import { INVITATION_HOURS, INVITATION_MAX_HOURS, INVITATIONS_MAX } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { describeValue } from "../../rules/described.js";
-import { requiredEmail } from "../../rules/fields.js";
+import { requireEmail } from "../../rules/fields.js";
 import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import { isRoleAbove, parseRole, type RoleScope } from "../../rules/roles.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
@@ -109,7 +109,7 @@ export function createInvitations(options: {
       scope: RoleScope,
       data: Record<string, unknown>,
     ): Promise<{ invitation: Invitation; link: string }> {
-      const email = requiredEmail(data["email"], "email");
+      const email = requireEmail(data["email"], "email");
       const role = parseRole(data["role"], "role");
       const lifetimeMs = hoursOf(data["expiresInHours"]) * HOUR_MS;
       const retryAfter = invitationBucket.takeTokens(String(scope.organizationId));

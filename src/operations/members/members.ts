@@ -7,7 +7,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { MEMBERS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { requiredText } from "../../rules/fields.js";
+import { requireText } from "../../rules/fields.js";
 import { changeTimeAfter, type ExpectedTags, type ListItemVersion, requireInList } from "../../rules/precondition.js";
 import { highestOf, isRoleAbove, parseRole, type Role, type RoleScope } from "../../rules/roles.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
@@ -357,7 +357,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
 
     /** Creates an organization and makes the caller its owner. @throws REQUEST_INVALID */
     async createOrganization(caller: Caller, name: unknown): Promise<Organization> {
-      const text = requiredText(name, "name");
+      const text = requireText(name, "name");
       const newOrganization = await db.transaction(async (manager) => {
         const sql = "INSERT INTO organization (name) VALUES ($1) RETURNING id, name";
         const [organization] = await rows<Organization>(manager, sql, [text]);

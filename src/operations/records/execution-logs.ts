@@ -6,7 +6,7 @@ import { preparedRows, rows, statementName } from "../../data/database.js";
 import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
-import { memberText } from "../../rules/json-scan.js";
+import { readMemberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import {
   cursorOf,
@@ -144,8 +144,8 @@ export function resultInEntry(text: string): string | undefined {
     if (at < 0) return undefined;
     return text.slice(at + RESULT_START.length, text.endsWith(RESULT_END) ? -RESULT_END.length : undefined);
   }
-  const result = memberText(text, "result");
-  return result && memberText(result, "data");
+  const result = readMemberText(text, "result");
+  return result && readMemberText(result, "data");
 }
 
 interface EntryRow {

@@ -12,7 +12,7 @@ import {
   LOW_DISK_RETRY_SECONDS,
   RATE_WINDOW_MS,
 } from "../../limits.js";
-import { type Caller, isVisitor } from "../../rules/access.js";
+import { type Caller, isPageCaller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 
 /** The fields of a caller that determine which quota its requests use. */
@@ -74,7 +74,7 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
       checkSpace();
       if (quotaBytes === 0) return;
       const intakeCost = bytes + rows * INTAKE_ROW_BYTES;
-      if (!isVisitor(sender)) {
+      if (!isPageCaller(sender)) {
         const waitSeconds = serviceBucket.takeTokens(String(appId), intakeCost);
         if (waitSeconds > 0) throw intakeError("this app", quotaMegabytes(1), waitSeconds);
         return;
@@ -88,7 +88,7 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
      * @throws RATE_LIMIT_EXCEEDED
      */
     takePayload(sender: Sender, appId: number, bytes: number): void {
-      if (quotaBytes > 0 && isVisitor(sender)) takeVisitorQuota(sender, appId, bytes);
+      if (quotaBytes > 0 && isPageCaller(sender)) takeVisitorQuota(sender, appId, bytes);
     },
 
     /**
@@ -98,7 +98,7 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
     charge(sender: Sender, appId: number, rows: number): void {
       if (quotaBytes === 0 || rows === 0) return;
       const intakeCost = rows * INTAKE_ROW_BYTES;
-      if (isVisitor(sender)) {
+      if (isPageCaller(sender)) {
         addresses.charge(addressOf(sender), intakeCost);
         visitors.charge(String(appId), intakeCost);
       } else serviceBucket.charge(String(appId), intakeCost);

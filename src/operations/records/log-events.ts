@@ -5,7 +5,7 @@ import { type Executor, isDatabaseAway, preparedRows, rows } from "../../data/da
 import { createBatches } from "../../engine/batches.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
+import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
 import { logHalted } from "./chains.js";
 import type { IntakeLimiter, Sender } from "./intake.js";
 import { eventParameters, type NewEvent, STORE_EVENTS, type StoredEvent } from "./log-event-statement.js";
@@ -142,7 +142,7 @@ export function createLogEvents({
      */
     async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
       const input = parseLogEvent(body);
-      intake.takeRows(caller, appId, eventBytes(body, "the event"));
+      intake.takeRows(caller, appId, measureEventBytes(body, "the event"));
       return storeValidatedEvent(caller, appId, input);
     },
 

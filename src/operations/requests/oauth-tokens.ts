@@ -8,7 +8,7 @@ import { rows } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { OutgoingError, type OutgoingSender, RunBudget } from "../../engine/outgoing.js";
 import { isObject } from "../../rules/described.js";
-import { normalOrigin } from "../../rules/integration-origins.js";
+import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
 import type { Settings } from "../settings/settings.js";
 
@@ -128,7 +128,7 @@ export function createOauthTokens(options: {
     refreshToken: string | null,
   ): Promise<Token> {
     const url = new URL(binding.tokenUrl!);
-    const origin = normalOrigin(url)!;
+    const origin = normalizeOrigin(url)!;
     const userAndPassword = `${encodeURIComponent(binding.clientId!)}:${encodeURIComponent(secrets.clientSecret ?? "")}`;
     const headers = {
       accept: "application/json",
@@ -144,7 +144,7 @@ export function createOauthTokens(options: {
         pool: `${appId} tokens`,
         budget: new RunBudget(),
         mayUse: (requested) => requested === origin,
-        originOf: normalOrigin,
+        originOf: normalizeOrigin,
         hasCredential: true,
         signal: AbortSignal.timeout(FETCH_LIMIT_MS),
       },

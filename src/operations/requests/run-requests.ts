@@ -13,7 +13,7 @@ import {
   RunBudget,
 } from "../../engine/outgoing.js";
 import type { Scan } from "../../engine/secret-scan.js";
-import { normalOrigin } from "../../rules/integration-origins.js";
+import { normalizeOrigin } from "../../rules/integration-origins.js";
 import {
   type RequestDescription,
   RequestOptionsError,
@@ -128,7 +128,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     description: RequestDescription,
   ): Promise<OutgoingAnswer> {
     const { url, auth, headers, responseType, ...request } = description;
-    const origin = normalOrigin(url)!;
+    const origin = normalizeOrigin(url)!;
     if (!run.origins.includes(origin)) {
       const message = `${origin} is not allowed for this action: add it to the action's integrationOrigins`;
       throw new OutgoingError("POLICY", message, origin);
@@ -142,7 +142,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
           ...scope,
           pool: String(run.appId),
           mayUse: (requested) => run.origins.includes(requested),
-          originOf: normalOrigin,
+          originOf: normalizeOrigin,
           // The response that contains this URL may also contain a secret that was set after the run's start.
           checkRedirect: async (next) => refuseSecretInUrl(await run.findInUrl(next.href), origin),
           ...(credential && { authorize: credential.authorize }),

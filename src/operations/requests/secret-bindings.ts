@@ -9,7 +9,7 @@ import { OutgoingError } from "../../engine/outgoing.js";
 import type { Scan, SecretScans } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { echoForms } from "../../rules/echo-forms.js";
+import { encodedForms } from "../../rules/echo-forms.js";
 import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { readSecretBindings, type SecretBinding, sealedKeyNeedingValue } from "../../rules/secret-bindings.js";
 import { secretsOfSetting } from "../../rules/secrets.js";
@@ -97,7 +97,7 @@ export function createSecretBindings(options: {
     const secrets = [...values, ...tokens.knownTokens(appId)].flatMap(([key, value]) => secretsOfSetting(key, value));
     if (secrets.length === 0) return null;
     const forms = secrets.flatMap(({ name, value, whole }) =>
-      whole ? [] : echoForms(value).map((form) => ({ name, value: form, whole: false })),
+      whole ? [] : encodedForms(value).map((form) => ({ name, value: form, whole: false })),
     );
     return scans.of(`bound ${appId}`, `bound ${appId}:${version}:${tokens.generation(appId)}`, [...secrets, ...forms]);
   }

@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
-import { optionalId } from "../../rules/fields.js";
+import { parseOptionalId } from "../../rules/fields.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
@@ -74,7 +74,7 @@ export class Backlogs {
    * @throws REQUEST_INVALID
    */
   async cancel(caller: Caller, appId: number, input: { actionId?: unknown }): Promise<CancelledBacklog> {
-    const actionId = optionalId(input.actionId, "actionId");
+    const actionId = parseOptionalId(input.actionId, "actionId");
     reportUnknownField(caller);
     const payload = (await this.hasSecrets(appId)) ? EMPTY_PAYLOAD : null;
     const deadline = performance.now() + LIMIT_MS;

@@ -8,7 +8,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { startStateSql, toState } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
-import { type AdmissionVerdict, type ContendingRun, decideRuns } from "../../rules/concurrency.js";
+import { type AdmissionDecision, type ContendingRun, decideAdmission } from "../../rules/concurrency.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMeasures } from "../watch/measures.js";
 import { cancelledEnding } from "./outcomes.js";
@@ -127,7 +127,7 @@ export class ConcurrencyLimiter {
   private async checkLocked(
     manager: EntityManager,
     { actionId, key }: Key,
-  ): Promise<{ cancel: AdmissionVerdict["cancel"]; skippedTicks: number }> {
+  ): Promise<{ cancel: AdmissionDecision["cancel"]; skippedTicks: number }> {
     await manager.query(LOCK, [actionId, key]);
     const [read] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(
       manager,
@@ -136,8 +136,8 @@ export class ConcurrencyLimiter {
     );
     const { due, limit, runs } = read!;
     if (due === 0 || runs === null) return { cancel: [], skippedTicks: 0 };
-    const { admit, skip, cancel } = decideRuns(limit ?? Number.MAX_SAFE_INTEGER, runs);
-    const isAll = runs.filter(({ admitted }) => !admitted).length < RUNS_MAX + (limit ?? 0);
+    const { admit, skip, cancel } = decideAdmission(limit ?? Number.MAX_SAFE_INTEGER, runs);
+    const isAll = runs.filter(({ isAdmitted: admitted }) => !admitted).length < RUNS_MAX + (limit ?? 0);
     let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
     // If more runs wait than were read, the newer ones may replace the runs to admit, so nothing is admitted yet.
     if (admit.length > 0 && (isAll || cancel.length === 0)) {
@@ -151,7 +151,7 @@ export class ConcurrencyLimiter {
   }
 
   /** Cancels a queued run here, or a running one in the process that executes it. */
-  private async cancel({ runId, for: by }: AdmissionVerdict["cancel"][number]): Promise<void> {
+  private async cancel({ runId, for: by }: AdmissionDecision["cancel"][number]): Promise<void> {
     const run = await this.repository.find(runId);
     if (run?.state === "queued") {
       const ending = cancelledEnding(run, await this.repository.maskedPayload(run), by);

@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import type { RunWait, Trigger } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { type Caller, isVisitor } from "../../rules/access.js";
+import { type Caller, isPageCaller } from "../../rules/access.js";
 import { type EntityReference, referenceParameters } from "../../rules/reference.js";
 import type { RunAccess } from "./run-access.js";
 import type { RunCode } from "./run-types.js";
@@ -100,7 +100,7 @@ export async function explainMissing(
   error: unknown,
 ): Promise<never> {
   const isMissing = error instanceof ActionError && error.status === "ACTION_NOT_FOUND";
-  if (!isMissing || caller.copy === "master" || isVisitor(caller)) throw error;
+  if (!isMissing || caller.copy === "master" || isPageCaller(caller)) throw error;
   const values = [appId, "master", ...referenceParameters(ref), false];
   const [draft] = await rows<NamedAction>(db, FIND_ACTION("$1", "$2", "$3", "$4", "$5"), values);
   if (!draft) throw error;

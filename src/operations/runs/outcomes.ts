@@ -6,7 +6,7 @@ import type { TriggerType } from "../../data/action-types.js";
 import type { EndState, RunErrorName } from "../../data/run.js";
 import { createThreads } from "../../engine/threads.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
-import { resultFault } from "../../rules/json-scan.js";
+import { runResultFault } from "../../rules/json-scan.js";
 import { entryData, type RunOutcome } from "../records/execution-logs.js";
 import type { RunOutcomeLabel } from "../watch/measures.js";
 import type { RunEnd } from "./finish.js";
@@ -23,15 +23,15 @@ export function failedOutcome(name: RunErrorName, message: string): RunOutcome {
  * a text of two million `{}` takes a tenth of a second.
  */
 const READ_HERE_MAX_CHARACTERS = 256 * 1024;
-const resultFaults = createThreads<string | Buffer, ReturnType<typeof resultFault>>({
+const resultFaults = createThreads<string | Buffer, ReturnType<typeof runResultFault>>({
   module: new URL("../../rules/json-scan.js", import.meta.url),
-  name: "resultFault",
+  name: "runResultFault",
   memoryMb: 64,
   timeoutMs: 10_000,
 });
 
-async function faultOf(data: string | Buffer): Promise<ReturnType<typeof resultFault>> {
-  if (typeof data === "string" && data.length <= READ_HERE_MAX_CHARACTERS) return resultFault(data);
+async function faultOf(data: string | Buffer): Promise<ReturnType<typeof runResultFault>> {
+  if (typeof data === "string" && data.length <= READ_HERE_MAX_CHARACTERS) return runResultFault(data);
   const called = await resultFaults.call(data);
   if (called.ok) return called.value;
   throw new Error(`the check of a run's result exceeded its limit of ${called.limit}`);

@@ -8,7 +8,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
-import { optionalId, refuseField } from "../../rules/fields.js";
+import { parseOptionalId, refuseField } from "../../rules/fields.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { optionalCopy } from "./run-filter.js";
 import { payloadText } from "./run-texts.js";
@@ -87,7 +87,7 @@ export class Replay {
    */
   async replay(caller: Caller, appId: number, runId: number, input: unknown): Promise<{ runId: number }> {
     const options = replayOptions(input);
-    const versionId = optionalId(options.versionId, "versionId");
+    const versionId = parseOptionalId(options.versionId, "versionId");
     const copyOption = optionalCopy(options.copy);
     if (versionId !== null && copyOption === "production") {
       throw new ActionError("REQUEST_INVALID", "copy must not be production if versionId is set");

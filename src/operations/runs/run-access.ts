@@ -3,8 +3,8 @@
  * rules apply.
  */
 import type { ActionAccess } from "../../data/action-types.js";
-import { type Caller, isVisitor } from "../../rules/access.js";
-import { admitsVisitor } from "../../rules/action-access.js";
+import { type Caller, isPageCaller } from "../../rules/access.js";
+import { mayPageRunAction } from "../../rules/action-access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 
 /** Access decisions for one caller during one request. */
@@ -30,13 +30,13 @@ export type UserOf = (caller: Caller) => Promise<RuntimeUser | null>;
  * every action of their app.
  */
 export function runAccessOf(caller: Caller, userOf: UserOf): RunAccess {
-  if (!isVisitor(caller)) return { granted: null, user: null, isGranted: async () => true };
+  if (!isPageCaller(caller)) return { granted: null, user: null, isGranted: async () => true };
   const kind = caller.kind === "viewer" ? "viewer" : "live";
   const access: RunAccess = {
     granted: new Set(),
     user: null,
     isGranted: (text) =>
-      admitsVisitor(JSON.parse(text) as ActionAccess, kind, async () => {
+      mayPageRunAction(JSON.parse(text) as ActionAccess, kind, async () => {
         const user = await userOf(caller);
         access.user = user && `${user.dataSourceId}/${user.id}`;
         return user?.data ?? null;

@@ -3,7 +3,7 @@ import type { Copy, TriggerType } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { RUN_STATES, type RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
-import { optionalId, refuseField } from "../../rules/fields.js";
+import { parseOptionalId, refuseField } from "../../rules/fields.js";
 import { parsePageLimits } from "../../rules/page.js";
 import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
 
@@ -94,8 +94,8 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
   const indexed = ["run.app_id = $1"];
   const unindexed: string[] = [];
 
-  const actionId = optionalId(filter.actionId, "actionId");
-  const before = optionalId(filter.before, "before");
+  const actionId = parseOptionalId(filter.actionId, "actionId");
+  const before = parseOptionalId(filter.before, "before");
   if (before !== null) indexed.push(`run.id < ${bind(before)}`);
   addTimes(optionalMoment(filter.from, "from"), optionalMoment(filter.to, "to"), indexed, bind);
 
@@ -108,8 +108,8 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
   const equal = (column: string, value: unknown) => value !== null && unindexed.push(`run.${column} = ${bind(value)}`);
   equal("trigger", optionalChoice(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]));
   equal("copy", optionalCopy(filter.copy));
-  equal("version_id", optionalId(filter.versionId, "versionId"));
-  equal("person_id", optionalId(filter.personId, "personId"));
+  equal("version_id", parseOptionalId(filter.versionId, "versionId"));
+  equal("person_id", parseOptionalId(filter.personId, "personId"));
   return {
     actionId,
     search: searchOf(filter.search),

@@ -5,7 +5,7 @@ import { rows } from "../../data/database.js";
 import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
-import { memberText } from "../../rules/json-scan.js";
+import { readMemberText } from "../../rules/json-scan.js";
 import { resultInEntry, type ScriptError } from "../records/execution-logs.js";
 import type { RunSearch } from "../records/run-words.js";
 import type { RequestRecord } from "../requests/run-requests.js";
@@ -108,7 +108,7 @@ const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
 
 /** Returns name and message of the error in a log entry. */
 function failureIn(entry: string): string | null {
-  const error = memberText(entry, "error");
+  const error = readMemberText(entry, "error");
   if (error === undefined) return null;
   const { name, message } = JSON.parse(error) as ScriptError;
   return excerptOf(`${name}: ${message}`);

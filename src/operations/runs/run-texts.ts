@@ -1,8 +1,8 @@
 /** Converts between values and the JSON texts of runs: checks the payload of a call, and reads the outcome from a log entry. */
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
-import { holdsInfinity, nestsDeeperThan } from "../../rules/described.js";
-import { memberText, memberTexts } from "../../rules/json-scan.js";
+import { containsInfinity, nestsDeeperThan } from "../../rules/described.js";
+import { readMemberText, readMemberTexts } from "../../rules/json-scan.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { LogEntry, RunOutcome, ScriptError } from "../records/execution-logs.js";
 
@@ -12,7 +12,7 @@ export function payloadText(payload: unknown): string {
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
     throw new ActionError("PAYLOAD_INVALID", `payload must not nest deeper than ${JSON_MAX_DEPTH} levels`);
   }
-  if (holdsInfinity(payload))
+  if (containsInfinity(payload))
     throw new ActionError("PAYLOAD_INVALID", "payload must not contain a number above 1.8e308");
   if (typeof payload === "object" && !Array.isArray(payload)) return JSON.stringify(payload);
   const received = Array.isArray(payload) ? "an array" : `a ${typeof payload}`;
@@ -21,12 +21,12 @@ export function payloadText(payload: unknown): string {
 
 /** Returns the error of a failed run. */
 export const errorIn = (data: JsonText): ScriptError =>
-  JSON.parse(memberText(data.text, "error") ?? "{}") as ScriptError;
+  JSON.parse(readMemberText(data.text, "error") ?? "{}") as ScriptError;
 
 /** Returns the outcome of the run that the log entry describes. */
 export function outcomeIn({ type, data }: LogEntry): RunOutcome {
   if (type !== "app.task.completed") return { ok: false, error: errorIn(data) };
-  const members = memberTexts(data.text);
-  const result = memberText(members.get("result") ?? "", "data");
+  const members = readMemberTexts(data.text);
+  const result = readMemberText(members.get("result") ?? "", "data");
   return { ok: true, data: result, ...(members.get("httpResponse") === "true" && { isResponse: true as const }) };
 }

@@ -6,7 +6,7 @@ import { shareReads } from "../../engine/shared-reads.js";
 import { ActionError } from "../../errors.js";
 import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { appUpdate } from "../../rules/app-events.js";
+import { createAppUpdateEvent } from "../../rules/app-events.js";
 import type { PublicEnv, ReadSession, RuntimeEnv } from "../../rules/env-script.js";
 import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
@@ -201,7 +201,7 @@ export function createSettings(options: {
 
   /** Emits the log event of changed settings, in the transaction of the change. */
   const emitUpdate = (executor: Executor, caller: Caller, appId: number, keys: string[]) =>
-    logEvents.emit(executor, caller, appId, appUpdate({ fields: ["settings"], keys }));
+    logEvents.emit(executor, caller, appId, createAppUpdateEvent({ fields: ["settings"], keys }));
 
   async function writeAndEmit(caller: Caller, target: SettingsTarget, entries: [string, unknown][]): Promise<void> {
     const { appId } = target;

@@ -29,24 +29,24 @@ export interface ProviderRequest {
 
 /** Converts between the calls of `Svc.AI` and the HTTP API of one provider. */
 export interface ProviderApi {
-  /** Builds the request of a call. @throws AiError POLICY if the provider does not support the call */
-  request(options: object, model: string, key: string): ProviderRequest;
-  /** Reads the response of a call. @throws AiError TRANSPORT if a field is missing or has another type */
-  read(options: object, model: string, body: Buffer): AiAnswer;
-  /** Reads the events of a streamed completion. */
-  stream(model: string): CompletionEventReader;
+  /** Builds the HTTP request for a call of `Svc.AI`. @throws AiError POLICY if the provider does not support the call */
+  buildRequest(options: object, model: string, key: string): ProviderRequest;
+  /** Parses the body of the HTTP response. @throws AiError TRANSPORT if a field is missing or has an unexpected type */
+  readResponse(options: object, model: string, body: Buffer): AiAnswer;
+  /** Creates a reader for the events of one streamed completion. */
+  createEventReader(model: string): CompletionEventReader;
 }
 
 export interface CompletionEventReader {
-  /** Returns the text that the event adds. @throws AiError TRANSPORT for an error of the provider */
+  /** Adds an event. Returns the text that the event adds. @throws AiError TRANSPORT if the event is an error of the provider */
   push(event: unknown): string;
   /** Returns the number of characters received so far, as text and as arguments of tools. */
-  characters(): number;
-  /** @throws AiError TRANSPORT if the stream ended early */
-  end(): AiCompletion;
+  characterCount(): number;
+  /** Returns the whole completion after the last event. @throws AiError TRANSPORT if the stream ended early */
+  finish(): AiCompletion;
 }
 
-export const jsonRequest = (path: string, headers: Record<string, string>, body: object): ProviderRequest => ({
+export const buildJsonRequest = (path: string, headers: Record<string, string>, body: object): ProviderRequest => ({
   path,
   headers: { ...headers, "content-type": "application/json" },
   body: Buffer.from(JSON.stringify(body)),

@@ -1,15 +1,23 @@
 /** Anthropic's Messages API: builds requests, and reads responses and streams. Sends nothing. */
-import { type AiCompletion, type CompletionEventReader, jsonRequest, type ProviderApi } from "./answer.js";
+import { type AiCompletion, buildJsonRequest, type CompletionEventReader, type ProviderApi } from "./answer.js";
 import { AiError, policyError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message } from "./options.js";
-import { argumentsOf, countOf, indexIn, malformedResponse, objectOf, textOf, valueAtPath } from "./provider-json.js";
+import {
+  countOrZero,
+  malformedResponseError,
+  parseObject,
+  parseToolArguments,
+  requireIndex,
+  textOrEmpty,
+  valueAtPath,
+} from "./provider-json.js";
 
-const VERSION = "2023-06-01";
+const API_VERSION = "2023-06-01";
 /** Default of `max_tokens`, the maximum number of tokens of an answer. The API requires this field. */
-const MAX_TOKENS = 1_024;
+const DEFAULT_MAX_TOKENS = 1_024;
 
 /** Converts a message. The API expects tool results as blocks of a user message. */
-function messageFor({ role, content, toolCalls, toolCallId }: Message) {
+function convertMessage({ role, content, toolCalls, toolCallId }: Message) {
   if (role === "tool") return { role: "user", content: [{ type: "tool_result", tool_use_id: toolCallId, content }] };
   if (toolCalls.length === 0) return { role, content };
   const toolUses = toolCalls.map(({ id, name, arguments: input }) => ({ type: "tool_use", id, name, input }));
@@ -20,9 +28,9 @@ function messageFor({ role, content, toolCalls, toolCallId }: Message) {
  * Converts messages. Combines consecutive tool results into one message, because the API rejects two consecutive
  * messages of one role.
  */
-function messagesFor(messages: readonly Message[]): object[] {
+function convertMessages(messages: readonly Message[]): object[] {
   const mergedMessages: { role: string; content: unknown }[] = [];
-  for (const message of messages.filter(({ role }) => role !== "system").map(messageFor)) {
+  for (const message of messages.filter(({ role }) => role !== "system").map(convertMessage)) {
     const last = mergedMessages.at(-1);
     if (last?.role === message.role && Array.isArray(last.content) && Array.isArray(message.content)) {
       last.content.push(...message.content);
@@ -31,13 +39,13 @@ function messagesFor(messages: readonly Message[]): object[] {
   return mergedMessages;
 }
 
-function bodyOf(options: CompletionOptions, model: string): object {
+function buildRequestBody(options: CompletionOptions, model: string): object {
   const { messages, tools, maxTokens, temperature, stream } = options;
   const system = messages.filter(({ role }) => role === "system").map(({ content }) => content);
   return {
     model,
-    max_tokens: maxTokens ?? MAX_TOKENS,
-    messages: messagesFor(messages),
+    max_tokens: maxTokens ?? DEFAULT_MAX_TOKENS,
+    messages: convertMessages(messages),
     ...(system.length > 0 && { system: system.join("\n\n") }),
     ...(tools.length > 0 && {
       tools: tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })),
@@ -47,26 +55,26 @@ function bodyOf(options: CompletionOptions, model: string): object {
   };
 }
 
-function completionOf(body: Record<string, unknown>, model: string): AiCompletion {
+function readCompletion(body: Record<string, unknown>, model: string): AiCompletion {
   const content = valueAtPath(body, "content");
-  if (!Array.isArray(content)) throw malformedResponse("content");
+  if (!Array.isArray(content)) throw malformedResponseError("content");
   const texts = content
     .filter((block) => valueAtPath(block, "type") === "text")
-    .map((block) => textOf(valueAtPath(block, "text")));
+    .map((block) => textOrEmpty(valueAtPath(block, "text")));
   const toolUses = content.filter((block) => valueAtPath(block, "type") === "tool_use");
   return {
     message: { role: "assistant", content: texts.join("") },
     toolCalls: toolUses.map((use) => ({
-      id: textOf(valueAtPath(use, "id")),
-      name: textOf(valueAtPath(use, "name")),
+      id: textOrEmpty(valueAtPath(use, "id")),
+      name: textOrEmpty(valueAtPath(use, "name")),
       arguments: valueAtPath(use, "input") ?? {},
     })),
     usage: {
-      inputTokens: countOf(valueAtPath(body, "usage", "input_tokens")),
-      outputTokens: countOf(valueAtPath(body, "usage", "output_tokens")),
+      inputTokens: countOrZero(valueAtPath(body, "usage", "input_tokens")),
+      outputTokens: countOrZero(valueAtPath(body, "usage", "output_tokens")),
     },
-    model: textOf(valueAtPath(body, "model")) || model,
-    finishReason: textOf(valueAtPath(body, "stop_reason")),
+    model: textOrEmpty(valueAtPath(body, "model")) || model,
+    finishReason: textOrEmpty(valueAtPath(body, "stop_reason")),
   };
 }
 
@@ -78,10 +86,10 @@ interface ContentBlock {
 }
 
 /**
- * Collects the events of a stream: each content block starts, grows by deltas and ends. The token usage arrives in two
- * events.
+ * Collects the events of a stream: each content block starts, grows by deltas and ends. The numbers of input and output
+ * tokens arrive in two events.
  */
-function openStream(model: string): CompletionEventReader {
+function createEventReader(model: string): CompletionEventReader {
   const blocks: ContentBlock[] = [];
   const usage = { inputTokens: 0, outputTokens: 0 };
   let [content, finishReason, answeringModel, isWhole] = ["", "", model, false];
@@ -89,49 +97,49 @@ function openStream(model: string): CompletionEventReader {
 
   function beginBlock(event: unknown, index: number): void {
     const block = valueAtPath(event, "content_block");
-    const [kind, id, name] = ["type", "id", "name"].map((field) => textOf(valueAtPath(block, field)));
+    const [kind, id, name] = ["type", "id", "name"].map((field) => textOrEmpty(valueAtPath(block, field)));
     blocks[index] = { type: kind!, id: id!, name: name!, text: "" };
   }
 
   return {
     push(event) {
       const type = valueAtPath(event, "type");
-      const index = indexIn(valueAtPath(event, "index"));
+      const index = requireIndex(valueAtPath(event, "index"));
       if (type === "message_start") {
-        answeringModel = textOf(valueAtPath(event, "message", "model")) || answeringModel;
-        usage.inputTokens = countOf(valueAtPath(event, "message", "usage", "input_tokens"));
+        answeringModel = textOrEmpty(valueAtPath(event, "message", "model")) || answeringModel;
+        usage.inputTokens = countOrZero(valueAtPath(event, "message", "usage", "input_tokens"));
       } else if (type === "content_block_start") beginBlock(event, index);
       else if (type === "message_delta") {
-        finishReason = textOf(valueAtPath(event, "delta", "stop_reason")) || finishReason;
-        usage.outputTokens = countOf(valueAtPath(event, "usage", "output_tokens")) || usage.outputTokens;
+        finishReason = textOrEmpty(valueAtPath(event, "delta", "stop_reason")) || finishReason;
+        usage.outputTokens = countOrZero(valueAtPath(event, "usage", "output_tokens")) || usage.outputTokens;
       } else if (type === "message_stop") isWhole = true;
       else if (type === "error") throw new AiError("TRANSPORT", "the provider reported an error in its stream");
-      const addedText = type === "content_block_delta" ? textOf(valueAtPath(event, "delta", "partial_json")) : "";
+      const addedText = type === "content_block_delta" ? textOrEmpty(valueAtPath(event, "delta", "partial_json")) : "";
       if (blocks[index]) blocks[index].text += addedText;
-      const text = type === "content_block_delta" ? textOf(valueAtPath(event, "delta", "text")) : "";
+      const text = type === "content_block_delta" ? textOrEmpty(valueAtPath(event, "delta", "text")) : "";
       content += text;
       characters += addedText.length + text.length;
       return text;
     },
-    characters: () => characters,
-    end() {
-      if (!isWhole) throw malformedResponse('event "message_stop" at the end of the stream');
+    characterCount: () => characters,
+    finish() {
+      if (!isWhole) throw malformedResponseError('event "message_stop" at the end of the stream');
       const toolUses = blocks.filter((block) => block?.type === "tool_use");
-      const toolCalls = toolUses.map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
+      const toolCalls = toolUses.map(({ id, name, text }) => ({ id, name, arguments: parseToolArguments(text) }));
       return { message: { role: "assistant", content }, toolCalls, usage, model: answeringModel, finishReason };
     },
   };
 }
 
 export const ANTHROPIC_API: ProviderApi = {
-  request(input, model, key) {
+  buildRequest(input, model, key) {
     const options = input as AiOptions;
     if (options.call !== "completions") throw policyError(`the provider "anthropic" does not support ${options.call}`);
     if (options.responseFormat !== null)
       throw policyError('the provider "anthropic" does not support "responseFormat"');
-    const headers = { "x-api-key": key, "anthropic-version": VERSION };
-    return jsonRequest("/v1/messages", headers, bodyOf(options, model));
+    const headers = { "x-api-key": key, "anthropic-version": API_VERSION };
+    return buildJsonRequest("/v1/messages", headers, buildRequestBody(options, model));
   },
-  read: (_options, model, body) => completionOf(objectOf(body), model),
-  stream: openStream,
+  readResponse: (_options, model, body) => readCompletion(parseObject(body), model),
+  createEventReader: createEventReader,
 };

@@ -7,38 +7,46 @@ import type {
   ProviderRequest,
   TokenUsage,
 } from "./answer.js";
-import { jsonRequest } from "./answer.js";
+import { buildJsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message, ToolCall, TranscribeOptions } from "./options.js";
-import { argumentsOf, countOf, indexIn, malformedResponse, objectOf, textOf, valueAtPath } from "./provider-json.js";
+import {
+  countOrZero,
+  malformedResponseError,
+  parseObject,
+  parseToolArguments,
+  requireIndex,
+  textOrEmpty,
+  valueAtPath,
+} from "./provider-json.js";
 
 const bearerHeader = (key: string) => ({ authorization: `Bearer ${key}` });
 
-const toolCallFor = ({ id, name, arguments: input }: ToolCall) => ({
+const convertToolCall = ({ id, name, arguments: input }: ToolCall) => ({
   id,
   type: "function",
   function: { name, arguments: typeof input === "string" ? input : JSON.stringify(input) },
 });
 
-const messageFor = ({ role, content, toolCalls, toolCallId }: Message) => ({
+const convertMessage = ({ role, content, toolCalls, toolCallId }: Message) => ({
   role,
   content,
-  ...(toolCalls.length > 0 && { tool_calls: toolCalls.map(toolCallFor) }),
+  ...(toolCalls.length > 0 && { tool_calls: toolCalls.map(convertToolCall) }),
   ...(toolCallId !== null && { tool_call_id: toolCallId }),
 });
 
-/** Prefixes of models that reject `max_tokens`. Compatible services may support only this field. */
-const REASONING_PREFIXES = ["o1", "o3", "o4", "gpt-5"];
-const limitField = (model: string): string =>
-  REASONING_PREFIXES.some((name) => model.startsWith(name)) ? "max_completion_tokens" : "max_tokens";
+/** Name prefixes of models that reject `max_tokens` and need `max_completion_tokens`. Other providers may support only `max_tokens`. */
+const REASONING_MODEL_PREFIXES = ["o1", "o3", "o4", "gpt-5"];
+const maxTokensFieldFor = (model: string): string =>
+  REASONING_MODEL_PREFIXES.some((name) => model.startsWith(name)) ? "max_completion_tokens" : "max_tokens";
 
-function completionBody(options: CompletionOptions, model: string): object {
+function buildCompletionBody(options: CompletionOptions, model: string): object {
   const { messages, tools, maxTokens, temperature, responseFormat, stream } = options;
   return {
     model,
-    messages: messages.map(messageFor),
+    messages: messages.map(convertMessage),
     ...(tools.length > 0 && { tools: tools.map((tool) => ({ type: "function", function: tool })) }),
-    ...(maxTokens !== null && { [limitField(model)]: maxTokens }),
+    ...(maxTokens !== null && { [maxTokensFieldFor(model)]: maxTokens }),
     ...(temperature !== null && { temperature }),
     ...(responseFormat !== null && { response_format: responseFormat }),
     ...(stream && { stream: true, stream_options: { include_usage: true } }),
@@ -46,7 +54,7 @@ function completionBody(options: CompletionOptions, model: string): object {
 }
 
 /** Builds a multipart request (RFC 7578) with a boundary that does not occur in the file. */
-function transcriptRequest({ file }: TranscribeOptions, model: string, key: string): ProviderRequest {
+function buildTranscriptRequest({ file }: TranscribeOptions, model: string, key: string): ProviderRequest {
   const bytes = Buffer.from(file.bytes);
   let boundary = "svc-ai";
   while (bytes.includes(boundary)) boundary += Math.random().toString(36).slice(2);
@@ -61,25 +69,25 @@ function transcriptRequest({ file }: TranscribeOptions, model: string, key: stri
   return { path: "/audio/transcriptions", headers, body };
 }
 
-const usageOf = (usage: unknown): TokenUsage => ({
-  inputTokens: countOf(valueAtPath(usage, "prompt_tokens")),
-  outputTokens: countOf(valueAtPath(usage, "completion_tokens")),
+const readTokenUsage = (usage: unknown): TokenUsage => ({
+  inputTokens: countOrZero(valueAtPath(usage, "prompt_tokens")),
+  outputTokens: countOrZero(valueAtPath(usage, "completion_tokens")),
 });
 
-function completionOf(body: Record<string, unknown>, model: string): AiCompletion {
+function readCompletion(body: Record<string, unknown>, model: string): AiCompletion {
   const message = valueAtPath(body, "choices", 0, "message");
-  if (message === undefined) throw malformedResponse("choices[0].message");
+  if (message === undefined) throw malformedResponseError("choices[0].message");
   const toolCalls = valueAtPath(message, "tool_calls");
   return {
-    message: { role: "assistant", content: textOf(valueAtPath(message, "content")) },
+    message: { role: "assistant", content: textOrEmpty(valueAtPath(message, "content")) },
     toolCalls: (Array.isArray(toolCalls) ? toolCalls : []).map((toolCall) => ({
-      id: textOf(valueAtPath(toolCall, "id")),
-      name: textOf(valueAtPath(toolCall, "function", "name")),
-      arguments: argumentsOf(textOf(valueAtPath(toolCall, "function", "arguments"))),
+      id: textOrEmpty(valueAtPath(toolCall, "id")),
+      name: textOrEmpty(valueAtPath(toolCall, "function", "name")),
+      arguments: parseToolArguments(textOrEmpty(valueAtPath(toolCall, "function", "arguments"))),
     })),
-    usage: usageOf(valueAtPath(body, "usage")),
-    model: textOf(valueAtPath(body, "model")) || model,
-    finishReason: textOf(valueAtPath(body, "choices", 0, "finish_reason")),
+    usage: readTokenUsage(valueAtPath(body, "usage")),
+    model: textOrEmpty(valueAtPath(body, "model")) || model,
+    finishReason: textOrEmpty(valueAtPath(body, "choices", 0, "finish_reason")),
   };
 }
 
@@ -89,12 +97,12 @@ function completionOf(body: Record<string, unknown>, model: string): AiCompletio
  */
 function toolCallIndexOf(delta: unknown, callCount: number): number {
   const index = valueAtPath(delta, "index");
-  if (Number.isSafeInteger(index)) return indexIn(index);
-  return textOf(valueAtPath(delta, "id")) !== "" ? callCount : Math.max(0, callCount - 1);
+  if (Number.isSafeInteger(index)) return requireIndex(index);
+  return textOrEmpty(valueAtPath(delta, "id")) !== "" ? callCount : Math.max(0, callCount - 1);
 }
 
 /** Collects the events of a stream. The arguments of a tool call arrive in several parts with the same index. */
-function openStream(model: string): CompletionEventReader {
+function createEventReader(model: string): CompletionEventReader {
   const calls: { id: string; name: string; text: string }[] = [];
   let usage: TokenUsage = { inputTokens: 0, outputTokens: 0 };
   let [content, finishReason, answered] = ["", "", model];
@@ -104,9 +112,9 @@ function openStream(model: string): CompletionEventReader {
     for (const delta of Array.isArray(deltas) ? deltas : []) {
       const index = toolCallIndexOf(delta, calls.length);
       calls[index] ??= { id: "", name: "", text: "" };
-      calls[index].id ||= textOf(valueAtPath(delta, "id"));
-      calls[index].name ||= textOf(valueAtPath(delta, "function", "name"));
-      const addedText = textOf(valueAtPath(delta, "function", "arguments"));
+      calls[index].id ||= textOrEmpty(valueAtPath(delta, "id"));
+      calls[index].name ||= textOrEmpty(valueAtPath(delta, "function", "name"));
+      const addedText = textOrEmpty(valueAtPath(delta, "function", "arguments"));
       calls[index].text += addedText;
       characters += addedText.length;
     }
@@ -114,39 +122,41 @@ function openStream(model: string): CompletionEventReader {
 
   return {
     push(event) {
-      answered = textOf(valueAtPath(event, "model")) || answered;
-      if (valueAtPath(event, "usage")) usage = usageOf(valueAtPath(event, "usage"));
-      finishReason = textOf(valueAtPath(event, "choices", 0, "finish_reason")) || finishReason;
+      answered = textOrEmpty(valueAtPath(event, "model")) || answered;
+      if (valueAtPath(event, "usage")) usage = readTokenUsage(valueAtPath(event, "usage"));
+      finishReason = textOrEmpty(valueAtPath(event, "choices", 0, "finish_reason")) || finishReason;
       addToCalls(valueAtPath(event, "choices", 0, "delta", "tool_calls"));
-      const text = textOf(valueAtPath(event, "choices", 0, "delta", "content"));
+      const text = textOrEmpty(valueAtPath(event, "choices", 0, "delta", "content"));
       content += text;
       characters += text.length;
       return text;
     },
-    characters: () => characters,
-    end() {
-      if (finishReason === "") throw malformedResponse("finish_reason at the end of the stream");
-      const toolCalls = calls.filter(Boolean).map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
+    characterCount: () => characters,
+    finish() {
+      if (finishReason === "") throw malformedResponseError("finish_reason at the end of the stream");
+      const toolCalls = calls
+        .filter(Boolean)
+        .map(({ id, name, text }) => ({ id, name, arguments: parseToolArguments(text) }));
       return { message: { role: "assistant", content }, toolCalls, usage, model: answered, finishReason };
     },
   };
 }
 
-function vectorsOf(body: Record<string, unknown>): AiAnswer {
+function readEmbeddings(body: Record<string, unknown>): AiAnswer {
   const data = valueAtPath(body, "data");
-  if (!Array.isArray(data)) throw malformedResponse("vectors");
+  if (!Array.isArray(data)) throw malformedResponseError("vectors");
   const vectors = data.map((item) => valueAtPath(item, "embedding"));
   const isVector = (vector: unknown) => Array.isArray(vector) && vector.every((value) => typeof value === "number");
-  if (!vectors.every(isVector)) throw malformedResponse("vectors of numbers");
-  return { vectors: vectors as number[][], usage: { ...usageOf(valueAtPath(body, "usage")), outputTokens: 0 } };
+  if (!vectors.every(isVector)) throw malformedResponseError("vectors of numbers");
+  return { vectors: vectors as number[][], usage: { ...readTokenUsage(valueAtPath(body, "usage")), outputTokens: 0 } };
 }
 
 const JPEG_START = "/9j/";
 const WEBP_START = "UklGR";
 
-function imagesOf(body: Record<string, unknown>): AiAnswer {
+function readImages(body: Record<string, unknown>): AiAnswer {
   const data = valueAtPath(body, "data");
-  if (!Array.isArray(data)) throw malformedResponse("images");
+  if (!Array.isArray(data)) throw malformedResponseError("images");
   const images = data.map((item) => {
     const bytes = valueAtPath(item, "b64_json");
     if (typeof bytes !== "string")
@@ -162,18 +172,18 @@ function imagesOf(body: Record<string, unknown>): AiAnswer {
 }
 
 export const OPENAI_API: ProviderApi = {
-  request(input, model, key) {
+  buildRequest(input, model, key) {
     const options = input as AiOptions;
     switch (options.call) {
       case "completions":
-        return jsonRequest("/chat/completions", bearerHeader(key), completionBody(options, model));
+        return buildJsonRequest("/chat/completions", bearerHeader(key), buildCompletionBody(options, model));
       case "embeddings":
-        return jsonRequest("/embeddings", bearerHeader(key), { model, input: options.input });
+        return buildJsonRequest("/embeddings", bearerHeader(key), { model, input: options.input });
       case "image": {
         const { prompt, size } = options;
-        // Only "dall-e" models need this field to send bytes. Newer models always do, and reject the field.
+        // "dall-e" models return bytes only with the field `response_format`. Newer models always return bytes, and reject the field.
         const asBytes = model.startsWith("dall-e") && { response_format: "b64_json" };
-        return jsonRequest("/images/generations", bearerHeader(key), {
+        return buildJsonRequest("/images/generations", bearerHeader(key), {
           model,
           prompt,
           ...(size && { size }),
@@ -181,17 +191,17 @@ export const OPENAI_API: ProviderApi = {
         });
       }
       default:
-        return transcriptRequest(options, model, key);
+        return buildTranscriptRequest(options, model, key);
     }
   },
-  read(input, model, body) {
+  readResponse(input, model, body) {
     const options = input as AiOptions;
-    const answer = objectOf(body);
-    if (options.call === "completions") return completionOf(answer, model);
-    if (options.call === "embeddings") return vectorsOf(answer);
-    if (options.call === "image") return imagesOf(answer);
-    if (typeof valueAtPath(answer, "text") !== "string") throw malformedResponse("text");
-    return { text: textOf(valueAtPath(answer, "text")) };
+    const answer = parseObject(body);
+    if (options.call === "completions") return readCompletion(answer, model);
+    if (options.call === "embeddings") return readEmbeddings(answer);
+    if (options.call === "image") return readImages(answer);
+    if (typeof valueAtPath(answer, "text") !== "string") throw malformedResponseError("text");
+    return { text: textOrEmpty(valueAtPath(answer, "text")) };
   },
-  stream: openStream,
+  createEventReader: createEventReader,
 };

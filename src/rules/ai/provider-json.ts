@@ -2,30 +2,30 @@
 import { isObject } from "../described.js";
 import { AiError } from "./failure.js";
 
-export const malformedResponse = (missing: string): AiError =>
+export const malformedResponseError = (missing: string): AiError =>
   new AiError("TRANSPORT", `the provider's answer has no ${missing}`);
 
-export function objectOf(body: Buffer): Record<string, unknown> {
+export function parseObject(body: Buffer): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(body.toString("utf8"));
     if (isObject(value)) return value;
   } catch {
-    // The text is not JSON, and is handled below.
+    // The body is not JSON: the next statement throws the error.
   }
-  throw malformedResponse("JSON object");
+  throw malformedResponseError("JSON object");
 }
 
-export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+export const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
-export const countOf = (value: unknown): number =>
+export const countOrZero = (value: unknown): number =>
   Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
 
-/** Maximum index in an answer. A sparse array with a much larger index would take seconds to read. */
+/** Maximum index of a part in a provider's answer. A sparse array with a much larger index would take seconds to read. */
 const INDEX_MAX = 1_000;
 
-/** Returns a valid index. @throws AiError TRANSPORT for an index that a correct response never contains */
-export function indexIn(value: unknown): number {
-  const index = countOf(value);
+/** Returns the value if it is a whole number from 0 to INDEX_MAX. @throws AiError TRANSPORT otherwise */
+export function requireIndex(value: unknown): number {
+  const index = countOrZero(value);
   if (index > INDEX_MAX)
     throw new AiError(
       "TRANSPORT",
@@ -45,7 +45,7 @@ export function valueAtPath(value: unknown, ...path: (string | number)[]): unkno
 }
 
 /** Returns the arguments of a tool call, which providers send as JSON text; the text itself if it is not JSON. */
-export function argumentsOf(text: string): unknown {
+export function parseToolArguments(text: string): unknown {
   try {
     return JSON.parse(text === "" ? "{}" : text);
   } catch {
@@ -66,17 +66,17 @@ export class EventReader {
     if (!text.includes("\n")) return [];
     const lines = this.rest.split("\n");
     this.rest = lines.pop()!;
-    return lines.flatMap((line) => this.eventsOf(line));
+    return lines.flatMap((line) => this.parseEvents(line));
   }
 
-  /** Ends the stream, and returns the last event if no empty line has ended it. */
-  end(): unknown[] {
+  /** Ends the stream. Returns the last event if the stream ended without the empty line that follows each event. */
+  finish(): unknown[] {
     const last = this.rest + this.decoder.decode();
     this.rest = "";
-    return [...this.eventsOf(last), ...this.eventsOf("")];
+    return [...this.parseEvents(last), ...this.parseEvents("")];
   }
 
-  private eventsOf(input: string): unknown[] {
+  private parseEvents(input: string): unknown[] {
     const line = input.replace(/\r$/, "");
     if (line.startsWith("data:")) this.data.push(line.slice("data:".length).replace(/^ /, ""));
     if (line !== "") return [];
@@ -86,7 +86,7 @@ export class EventReader {
     try {
       return [JSON.parse(data)];
     } catch {
-      throw malformedResponse("JSON in its stream");
+      throw malformedResponseError("JSON in its stream");
     }
   }
 }

@@ -1,5 +1,5 @@
 /** The app's `__ai` setting: the provider, its key, and daily limits. Validates the value. */
-import { describeValue, isObject, kindOf } from "../described.js";
+import { describeType, describeValue, isObject } from "../described.js";
 import { type AiError, policyError } from "./failure.js";
 
 export const AI_SETTING = "__ai";
@@ -8,7 +8,7 @@ export type AiProvider = "openai" | "anthropic";
 
 export interface AiSetting {
   provider: AiProvider;
-  /** Without a trailing slash. */
+  /** Base URL of the provider's API, without a trailing slash. */
   baseUrl: URL;
   key: string;
   /** Models that code can use; the first is the default. null allows all models. */
@@ -19,32 +19,32 @@ export interface AiSetting {
   logTexts: boolean;
 }
 
-const DEFAULT_URL: Record<AiProvider, string> = {
+const DEFAULT_BASE_URLS: Record<AiProvider, string> = {
   openai: "https://api.openai.com/v1",
   anthropic: "https://api.anthropic.com",
 };
 
-const settingFault = (field: string, expected: string, value: unknown) =>
+const createSettingError = (field: string, expected: string, value: unknown) =>
   policyError(`the setting ${AI_SETTING}.${field} must be ${expected} (got ${describeValue(value)})`);
 
-const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
+const isNonEmptyString = (value: unknown): value is string => typeof value === "string" && value !== "";
 
-function limitIn(setting: Record<string, unknown>, field: "dailyTokens" | "dailyRequests"): number | null {
+function readDailyLimit(setting: Record<string, unknown>, field: "dailyTokens" | "dailyRequests"): number | null {
   const value = setting[field] ?? null;
   if (value === null || (Number.isSafeInteger(value) && (value as number) >= 0)) return value as number | null;
-  throw settingFault(field, "a whole number from 0", value);
+  throw createSettingError(field, "a whole number from 0", value);
 }
 
-function modelsIn({ models = null }: Record<string, unknown>): readonly string[] | null {
+function readModels({ models = null }: Record<string, unknown>): readonly string[] | null {
   if (models === null) return null;
-  if (Array.isArray(models) && models.length > 0 && models.every(isText)) return models;
-  throw settingFault("models", "a list of the names of models", models);
+  if (Array.isArray(models) && models.length > 0 && models.every(isNonEmptyString)) return models;
+  throw createSettingError("models", "a list of the names of models", models);
 }
 
 /** Returns the error for an invalid base URL. The message contains neither the credentials nor the query of the URL. */
-function baseUrlFault(url: URL | null, input: unknown, allowHttp: boolean): AiError {
+function createBaseUrlError(url: URL | null, input: unknown, allowHttp: boolean): AiError {
   const schemes = allowHttp ? "an https or http URL" : "an https URL";
-  const received = url === null ? kindOf(input) : `${url.protocol}//${url.host}${url.pathname}`;
+  const received = url === null ? describeType(input) : `${url.protocol}//${url.host}${url.pathname}`;
   const remedy = "; to allow http and private addresses, the operator sets ALLOW_PRIVATE_NETWORK=1";
   const advice = !allowHttp && url?.protocol === "http:" ? remedy : "";
   const expected = `${schemes} without credentials and query, such as https://api.mistral.ai/v1`;
@@ -52,20 +52,21 @@ function baseUrlFault(url: URL | null, input: unknown, allowHttp: boolean): AiEr
 }
 
 /**
+ * Validates the value of the setting `__ai`.
  * @param allowHttp true if the key may be sent over http (ALLOW_PRIVATE_NETWORK)
  * @throws AiError POLICY whose message contains the name of the invalid field, and never the key
  */
 export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   if (value === undefined) throw policyError(`the app has no setting ${AI_SETTING}: set {provider, key} in Studio`);
-  if (!isObject(value)) throw policyError(`the setting ${AI_SETTING} must be an object (got ${kindOf(value)})`);
+  if (!isObject(value)) throw policyError(`the setting ${AI_SETTING} must be an object (got ${describeType(value)})`);
   const { provider = "openai", key, logTexts = false } = value;
   if (provider !== "openai" && provider !== "anthropic")
-    throw settingFault("provider", '"openai" or "anthropic"', provider);
-  if (!isText(key) || !/^[\x21-\x7e]+$/.test(key)) {
+    throw createSettingError("provider", '"openai" or "anthropic"', provider);
+  if (!isNonEmptyString(key) || !/^[\x21-\x7e]+$/.test(key)) {
     const expected = "ASCII characters without spaces; if the server needs no key, set any such text";
-    throw policyError(`the setting ${AI_SETTING}.key must be ${expected} (got ${kindOf(key)})`);
+    throw policyError(`the setting ${AI_SETTING}.key must be ${expected} (got ${describeType(key)})`);
   }
-  const { baseUrl: input = DEFAULT_URL[provider] } = value;
+  const { baseUrl: input = DEFAULT_BASE_URLS[provider] } = value;
   const url = typeof input === "string" ? URL.parse(input) : null;
   const isUsable =
     url !== null &&
@@ -73,14 +74,17 @@ export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
     url.username === "" &&
     url.password === "" &&
     url.search === "";
-  if (!isUsable) throw baseUrlFault(url, input, allowHttp);
-  if (typeof logTexts !== "boolean") throw settingFault("logTexts", "true or false", logTexts);
-  const limits = { dailyTokens: limitIn(value, "dailyTokens"), dailyRequests: limitIn(value, "dailyRequests") };
-  return { provider, baseUrl: url, key, models: modelsIn(value), ...limits, logTexts };
+  if (!isUsable) throw createBaseUrlError(url, input, allowHttp);
+  if (typeof logTexts !== "boolean") throw createSettingError("logTexts", "true or false", logTexts);
+  const limits = {
+    dailyTokens: readDailyLimit(value, "dailyTokens"),
+    dailyRequests: readDailyLimit(value, "dailyRequests"),
+  };
+  return { provider, baseUrl: url, key, models: readModels(value), ...limits, logTexts };
 }
 
-/** Returns the model of a call. @throws AiError POLICY if the setting does not list it */
-export function modelOf({ models }: AiSetting, requested: string | null): string {
+/** Returns the model for a call: the requested one, or else the default. @throws AiError POLICY if the setting does not list the model */
+export function selectModel({ models }: AiSetting, requested: string | null): string {
   const model = requested ?? models?.[0];
   if (model === undefined)
     throw policyError(`"model" is required, because the setting ${AI_SETTING} has no "models" and so no default`);

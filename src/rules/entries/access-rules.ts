@@ -1,6 +1,12 @@
 /** Validates the form of a data source's access rules. */
 
-import { type CallerRule, type ColumnTests, checkAllow, checkColumn, checkTests } from "../caller-rules.js";
+import {
+  type CallerRule,
+  type ColumnConditions,
+  checkCallerRule,
+  checkColumn,
+  checkColumnConditions,
+} from "../caller-rules.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { flatShape } from "../unknown-fields.js";
@@ -19,10 +25,10 @@ export interface AccessRule {
   /** Columns that the caller can neither see nor write. */
   exclude?: readonly string[];
   /**
-   * Columns that must occur in the `where` of a read or delete, or in the data of a write. With conditions, the values
-   * must also meet these.
+   * Columns that the caller must name: in the `where` of a read or delete, or in the data of a write. If an element has
+conditions instead of a name, the values must also meet the conditions.
    */
-  require?: readonly (string | ColumnTests)[];
+  require?: readonly (string | ColumnConditions)[];
 }
 
 const RULES_MAX = 100;
@@ -37,14 +43,14 @@ function checkColumns(value: unknown, field: string): void {
   for (const [at, column] of value.entries()) checkColumn(column, `${field}[${at}]`);
 }
 
-function checkRequire(value: unknown, field: string): void {
+function checkRequiredColumns(value: unknown, field: string): void {
   if (value === undefined) return;
   if (!Array.isArray(value) || value.length > COLUMNS_MAX)
     refuseField(field, `an array of at most ${COLUMNS_MAX} columns or objects with conditions on columns`, value);
   for (const [at, element] of value.entries()) {
     const place = `${field}[${at}]`;
     if (typeof element === "string") checkColumn(element, place);
-    else checkTests(element, place);
+    else checkColumnConditions(element, place);
   }
 }
 
@@ -55,11 +61,11 @@ function checkRule(rule: unknown, field: string): void {
   if (!Array.isArray(type) || type.length === 0 || type.some((verb) => !verbs.includes(verb))) {
     refuseField(`${field}.type`, `an array of ${ENTRY_VERBS.join(", ")}`, type);
   }
-  checkAllow(allow, `${field}.allow`);
+  checkCallerRule(allow, `${field}.allow`);
   if (enabled !== undefined && typeof enabled !== "boolean") refuseField(`${field}.enabled`, "true or false", enabled);
   checkColumns(include, `${field}.include`);
   checkColumns(exclude, `${field}.exclude`);
-  checkRequire(require, `${field}.require`);
+  checkRequiredColumns(require, `${field}.require`);
 }
 
 /** Validates rules; null means none. @throws ActionError REQUEST_INVALID whose message contains the path of the field */

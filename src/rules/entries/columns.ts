@@ -6,12 +6,12 @@ import { refuseField } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
 /**
- * Maximum number of columns that a data source lists. Further columns are stored with their entries, but not listed, so
- * that visitors cannot make the list grow without limit.
+ * Maximum number of names in a data source's list of columns. Entries can have further columns, which the list omits, so
+that visitors cannot make the list grow without limit.
  */
 export const COLUMNS_LISTED = 1_000;
 
-/** @throws REQUEST_INVALID */
+/** Checks the name of a column. @throws REQUEST_INVALID with `fieldPath`, the path of the field that contains the name */
 export function checkColumnName(name: string, fieldPath: string): void {
   const isValid =
     name !== "" && name.length <= COLUMN_MAX_CHARACTERS && unstorableCharacterIndex(name) < 0 && name !== "__proto__";
@@ -20,7 +20,7 @@ export function checkColumnName(name: string, fieldPath: string): void {
   throw new ActionError("REQUEST_INVALID", `each column of ${fieldPath} ${expected} (got ${describeValue(name)})`);
 }
 
-/** Parses the columns of a new data source. @throws REQUEST_INVALID */
+/** Validates the list of column names of a new data source. @throws REQUEST_INVALID */
 export function parseColumns(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > COLUMNS_LISTED) {
@@ -35,7 +35,7 @@ export function parseColumns(value: unknown): string[] {
   return [...new Set(value as string[])];
 }
 
-/** Collects the columns of written entries that the data source does not list yet, in order. */
+/** Collects the columns of written entries that the data source's list of columns lacks, in the order in which they occur. */
 export class NewColumnCollector {
   private readonly known: Set<string>;
   readonly added: string[] = [];

@@ -6,21 +6,21 @@ import { refuseField } from "../fields.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { ACCESS_RULE_SHAPE, type AccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumns } from "./columns.js";
-import { columnsOf, type EntryData, rowsOf } from "./entry-input.js";
-import { type EntryHook, hookShape, parseHooks } from "./hooks.js";
+import { type EntryData, readEntryColumns, readEntryList } from "./entry-input.js";
+import { type EntryHook, hookShapeOf, parseHooks } from "./hooks.js";
 
 const NAME_MAX_CHARACTERS = 255;
-const FIELDS = ["name", "columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
-type Field = (typeof FIELDS)[number];
+const FIELD_NAMES = ["name", "columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
+type Field = (typeof FIELD_NAMES)[number];
 
 const READ_ONLY = ["id", "appId", "organizationId", "createdAt", "updatedAt"];
 const CHANGE_SHAPE: Shape = {
-  fields: { ...flatShape(FIELDS).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [hookShape] },
+  fields: { ...flatShape(FIELD_NAMES).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [hookShapeOf] },
   readOnly: READ_ONLY,
 };
 const NEW_DATA_SOURCE_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
 
-/** Fields of a data source in a request. `Indexes` is the type to which the caller parses `indexes`. */
+/** Fields of a data source in a request. `Indexes` is the result type of the caller's function that parses the field `indexes`. */
 export interface DataSourceFields<Indexes> {
   name?: string;
   columns?: string[];
@@ -44,7 +44,7 @@ function parseFlag(value: unknown, field: string): boolean {
   refuseField(field, "true or false", value);
 }
 
-/** Validates `indexes`. null means no indexes. @throws REQUEST_INVALID */
+/** Function that validates the field `indexes`; the value null means no indexes. @throws REQUEST_INVALID */
 export type ParseIndexes<Indexes> = (value: unknown) => Indexes;
 
 function parseField(value: unknown, field: Field, parseIndexes: ParseIndexes<unknown>): unknown {
@@ -58,10 +58,10 @@ function parseField(value: unknown, field: Field, parseIndexes: ParseIndexes<unk
 /**
  * Checks a change of `isUsers`, which makes the entries of a data source the users of the app. Only editors can change
  * it, and the data source needs a hashed column for sign-ins.
- * @param before the current value
+ * @param before the value of `isUsers` before the change
  * @throws FORBIDDEN, REQUEST_INVALID
  */
-export function checkUsersMark(
+export function checkIsUsersChange(
   isUsers: boolean | undefined,
   { before, mayMark, hashed }: { before: boolean; mayMark: boolean; hashed: readonly string[] },
 ): void {
@@ -72,10 +72,10 @@ export function checkUsersMark(
   }
 }
 
-/** Parses the rows of a new data source. */
+/** Validates the entries that a new data source starts with. */
 function parseRows(value: unknown): EntryData[] {
   if (value === undefined || value === null) return [];
-  return rowsOf(value, "entries").map((row, index) => columnsOf(row, `entries[${index}]`));
+  return readEntryList(value, "entries").map((row, index) => readEntryColumns(row, `entries[${index}]`));
 }
 
 /** @throws ActionError NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG; REQUEST_INVALID with the path of the invalid field */
@@ -97,11 +97,11 @@ function parseFields<Indexes>(
   body: Record<string, unknown>,
   parseIndexes: ParseIndexes<Indexes>,
 ): DataSourceFields<Indexes> {
-  const namedFields = FIELDS.filter((field) => body[field] !== undefined);
+  const namedFields = FIELD_NAMES.filter((field) => body[field] !== undefined);
   return Object.fromEntries(namedFields.map((field) => [field, parseField(body[field], field, parseIndexes)]));
 }
 
-/** Parses the fields that change. @throws as `parseNewDataSource` */
+/** Validates the fields of an update, which may be any subset. @throws ActionError with the same codes as `parseNewDataSource` */
 export function parseDataSourceChange<Indexes>(
   body: unknown,
   parseIndexes: ParseIndexes<Indexes>,

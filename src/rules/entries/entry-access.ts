@@ -3,89 +3,107 @@
  * caller and the operation decides.
  */
 import { ActionError } from "../../errors.js";
-import { allowsUser, type ColumnTests, filledTests, type UserData, type ValueTest } from "../caller-rules.js";
+import {
+  allowsUser,
+  type ColumnConditions,
+  fillColumnConditions,
+  type UserData,
+  type ValueCondition,
+} from "../caller-rules.js";
 import { isObject } from "../described.js";
 import { type EntryScope, FULL_SCOPE as EVERY_COLUMN } from "../entry-query/options.js";
 import { parsePath } from "../entry-query/path.js";
 import type { AccessRule, EntryVerb } from "./access-rules.js";
 
-/** Caller of an operation on entries: trusted (no access rules apply), or a page with the user who is signed in, if any. */
-export type EntryCaller = { trusted: true } | { trusted: false; user: UserData | null };
+/** Caller of an operation on entries: a trusted caller without access rules, or a page. `user` is null if no app user is signed in. */
+export type EntryCaller = { isTrusted: true } | { isTrusted: false; user: UserData | null };
 
-/** Rights of a caller for one operation. */
-export interface EntryGrant {
-  /** True if the caller can read the column (select, delete) or write it (insert, update). Hashed columns are never read. */
-  mayTouch(column: string): boolean;
-  /** Columns that the `where` (select, delete) or the data (insert, update) must contain. */
-  required: readonly string[];
+/** Columns and entries that a caller may access in one operation: select, insert, update or delete. */
+export interface EntryPermissions {
+  /** True if the caller can read the column (select, delete) or write it (insert, update). Callers can never read hashed columns. */
+  mayAccessColumn(column: string): boolean;
+  /** Columns that the caller must name in the `where` (select, delete) or in the data (insert, update). */
+  requiredColumns: readonly string[];
   /**
-   * Conditions that an entry must meet before it is read, changed or removed, and that written data must meet.
-   * Placeholders are already replaced.
+   * Conditions that an entry must meet before the caller can read, change or remove it, and that written data must meet.
+Placeholders are already replaced by the user's values.
    */
-  tests: ColumnTests;
-  /** Key that is the same for grants with the same columns, requirements and conditions. */
+  conditions: ColumnConditions;
+  /** Text that is equal for permissions with the same columns, required columns and conditions, for use as a key. */
   fingerprint: string;
 }
 
-export const accessDenied = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DENIED");
+export const createAccessDenied = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DENIED");
 
 const appliesTo = (rule: AccessRule, verb: EntryVerb, user: UserData | null): boolean =>
   rule.enabled !== false && rule.type.includes(verb) && allowsUser(rule.allow, user);
 
-const FULL_GRANT: EntryGrant = { mayTouch: EVERY_COLUMN.canSee, required: [], tests: {}, fingerprint: "everything" };
+const ALL_PERMISSIONS: EntryPermissions = {
+  mayAccessColumn: EVERY_COLUMN.canSee,
+  requiredColumns: [],
+  conditions: {},
+  fingerprint: "everything",
+};
 
-function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
+function permissionsOfRule(rule: AccessRule, user: UserData | null): EntryPermissions {
   const { include, exclude = [], require = [] } = rule;
-  const all = require.filter((requirement) => typeof requirement !== "string").map((tests) => filledTests(tests, user));
-  if (all.includes(null)) throw accessDenied();
-  const tests = mergeTests(all as ColumnTests[]);
+  const all = require
+    .filter((requirement) => typeof requirement !== "string")
+    .map((tests) => fillColumnConditions(tests, user));
+  if (all.includes(null)) throw createAccessDenied();
+  const tests = mergeConditions(all as ColumnConditions[]);
   const required = [...require.filter((requirement) => typeof requirement === "string"), ...Object.keys(tests)];
   const mayTouch = (column: string) => (include?.includes(column) ?? true) && !exclude.includes(column);
-  return { mayTouch, required, tests, fingerprint: JSON.stringify([include, exclude, required, tests]) };
+  return {
+    mayAccessColumn: mayTouch,
+    requiredColumns: required,
+    conditions: tests,
+    fingerprint: JSON.stringify([include, exclude, required, tests]),
+  };
 }
 
-/** Combines conditions. If two of them contradict each other, no entry can meet both, and access is denied. */
-function mergeTests(all: readonly ColumnTests[]): ColumnTests {
-  const mergedTests: Record<string, ValueTest> = {};
+/** Combines conditions. @throws DATA_SOURCE_ACCESS_DENIED if two of them contradict each other, because no entry can meet both */
+function mergeConditions(all: readonly ColumnConditions[]): ColumnConditions {
+  const mergedTests: Record<string, ValueCondition> = {};
   for (const [column, test] of all.flatMap((tests) => Object.entries(tests))) {
     const testBefore = Object.hasOwn(mergedTests, column) ? mergedTests[column]! : {};
     const clashingTest = Object.entries(test).some(
-      ([name, value]) => Object.hasOwn(testBefore, name) && testBefore[name as keyof ValueTest] !== value,
+      ([name, value]) => Object.hasOwn(testBefore, name) && testBefore[name as keyof ValueCondition] !== value,
     );
-    if (clashingTest) throw accessDenied();
+    if (clashingTest) throw createAccessDenied();
     mergedTests[column] = { ...testBefore, ...test };
   }
   return mergedTests;
 }
 
-/** Returns the index of the first rule that matches the user, or an anonymous visitor if `user` is null; -1 if none does. */
-export const decidingRule = (rules: readonly AccessRule[], verb: EntryVerb, user: UserData | null): number =>
+/** Returns the index of the first rule for the verb that matches the user; -1 if no rule does. `user` null is an anonymous visitor. */
+export const decidingRuleIndex = (rules: readonly AccessRule[], verb: EntryVerb, user: UserData | null): number =>
   rules.findIndex((rule) => appliesTo(rule, verb, user));
 
 /**
- * Returns the caller's rights for the verb.
- * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, or the user lacks a value that the rule needs
+ * Returns the columns and entries that the caller may access with the verb.
+ * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, or if the user's entry lacks a value that the rule's conditions use
  */
-export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: EntryCaller): EntryGrant {
-  if (caller.trusted) return FULL_GRANT;
-  const rule = rules[decidingRule(rules, verb, caller.user)];
-  if (!rule) throw accessDenied();
-  return grantOf(rule, caller.user);
+export function permissionsFor(rules: readonly AccessRule[], verb: EntryVerb, caller: EntryCaller): EntryPermissions {
+  if (caller.isTrusted) return ALL_PERMISSIONS;
+  const rule = rules[decidingRuleIndex(rules, verb, caller.user)];
+  if (!rule) throw createAccessDenied();
+  return permissionsOfRule(rule, caller.user);
 }
 
 /**
- * True if the caller may select an entry by its ID. False if the rule requires a column in the `where`, because an ID
- * contains none. A rule with conditions on values can be checked after the entry is read.
+ * True if the caller may select an entry by its ID. False if the rule requires a column in the `where`, because a request
+by ID has no `where`. Conditions on values do not prevent it: they are checked after the entry is read.
  */
-export const mayNameById = ({ required, tests }: EntryGrant): boolean =>
+export const maySelectById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
 
-/** Converts conditions to a `where` of the query language; null if there are none. */
-export function testsAsWhere(tests: ColumnTests): Record<string, unknown> | null {
+/** Converts conditions of an access rule to a `where` filter; null if there are no conditions. */
+export function conditionsAsWhere(tests: ColumnConditions): Record<string, unknown> | null {
   const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
     const path = `data.${column.replaceAll(".", "\\.")}`;
     return [
-      // `$eq` also matches lists that contain the value, which `equals` does not.
+      // `$eq` also matches lists that contain the value. `equals` of an access rule does not, so lists are excluded.
       ...(equals === undefined ? [] : [{ [path]: { $eq: equals, $not: { $type: "array" } } }]),
       ...(notequals === undefined ? [] : [{ [path]: { $ne: notequals } }]),
       ...(contains === undefined ? [] : [{ [path]: { $iLike: contains } }]),
@@ -95,10 +113,10 @@ export function testsAsWhere(tests: ColumnTests): Record<string, unknown> | null
 }
 
 /**
- * Returns the column if the key of a `where` is the name of a whole column; null for a field of the entry itself, a path
- * into a column, or an invalid path.
+ * Returns the column that a key of a `where` names. null if the key is not a whole column: a field such as `createdAt`, a
+path into a column, or an invalid path.
  */
-export function columnNamed(key: string): string | null {
+export function columnOfWhereKey(key: string): string | null {
   try {
     const path = parsePath(key, "where", { entry: "e" });
     return path.own === null && path.segments.length === 1 ? path.segments[0]! : null;
@@ -107,14 +125,14 @@ export function columnNamed(key: string): string | null {
   }
 }
 
-/** Yields the conditions on columns that every matching entry must meet: at the top of the `where`, and in its `$and`. */
+/** Yields the conditions on columns that every matching entry must meet: those at the top of the `where`, and those in its `$and`. */
 function* requiredConditions(where: unknown): Generator<[column: string, condition: unknown]> {
   if (!isObject(where)) return;
   for (const [key, value] of Object.entries(where)) {
     if (key === "$and" && Array.isArray(value)) for (const branch of value) yield* requiredConditions(branch);
     else if (key === "$filters" && Array.isArray(value)) yield* filterConditions(value);
     else if (!key.startsWith("$")) {
-      const column = columnNamed(key);
+      const column = columnOfWhereKey(key);
       if (column !== null) yield [column, value];
     }
   }
@@ -122,7 +140,7 @@ function* requiredConditions(where: unknown): Generator<[column: string, conditi
 
 function* filterConditions(filters: readonly unknown[]): Generator<[column: string, condition: unknown]> {
   for (const filter of filters) {
-    const column = isObject(filter) && typeof filter["column"] === "string" ? columnNamed(filter["column"]) : null;
+    const column = isObject(filter) && typeof filter["column"] === "string" ? columnOfWhereKey(filter["column"]) : null;
     if (column !== null) yield [column, { $filters: filter }];
   }
 }
@@ -140,21 +158,28 @@ function* requiredValues(where: unknown): Generator<[column: string, value: unkn
 }
 
 /**
- * Rejects a `where` that compares a column with another value than the access rule. No entry could match both.
+ * Rejects a `where` that compares a column with a value other than the one that the access rule requires.
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
-export function requireValues({ tests }: EntryGrant, where: unknown): void {
+export function rejectContradictingWhere({ conditions: tests }: EntryPermissions, where: unknown): void {
   for (const [column, value] of requiredValues(where)) {
     const test = Object.hasOwn(tests, column) ? tests[column]! : {};
-    if (test.equals !== undefined && test.equals !== value) throw accessDenied();
+    if (test.equals !== undefined && test.equals !== value) throw createAccessDenied();
   }
 }
 
-/** @throws DATA_SOURCE_ACCESS_DENIED. The message contains the missing column only if the caller has access to it. */
-export function requireColumns(grant: EntryGrant, input: ReadonlySet<string>, place: "where" | "data"): void {
-  const missingColumn = grant.required.find((column) => !input.has(column));
+/**
+ * Rejects input that lacks a required column. The message names the column only if the caller may access it.
+ * @throws DATA_SOURCE_ACCESS_DENIED
+ */
+export function checkRequiredColumns(
+  grant: EntryPermissions,
+  input: ReadonlySet<string>,
+  place: "where" | "data",
+): void {
+  const missingColumn = grant.requiredColumns.find((column) => !input.has(column));
   if (missingColumn === undefined) return;
-  if (!grant.mayTouch(missingColumn)) throw accessDenied();
+  if (!grant.mayAccessColumn(missingColumn)) throw createAccessDenied();
   throw new ActionError(
     "DATA_SOURCE_ACCESS_DENIED",
     `the access rule requires the column ${JSON.stringify(missingColumn)} in "${place}"`,
@@ -162,11 +187,11 @@ export function requireColumns(grant: EntryGrant, input: ReadonlySet<string>, pl
 }
 
 /**
- * Returns the columns that a read may return, and a filter for its entries.
- * @param hashed columns that no caller can read
+ * Returns the columns that a read may return, and a filter that selects the entries that the caller may read.
+ * @param hashed names of hashed columns, which no caller can read
  */
-export function scopeFor(grant: EntryGrant, hashed: ReadonlySet<string>): EntryScope {
-  const filter = testsAsWhere(grant.tests);
-  if (hashed.size === 0) return { canSee: grant.mayTouch, filter };
-  return { canSee: (column) => !hashed.has(column) && grant.mayTouch(column), filter };
+export function entryScopeFor(grant: EntryPermissions, hashed: ReadonlySet<string>): EntryScope {
+  const filter = conditionsAsWhere(grant.conditions);
+  if (hashed.size === 0) return { canSee: grant.mayAccessColumn, filter };
+  return { canSee: (column) => !hashed.has(column) && grant.mayAccessColumn(column), filter };
 }

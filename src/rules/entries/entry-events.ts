@@ -3,7 +3,7 @@ import { UPDATE_NAMES_MAX_BYTES } from "../../limits.js";
 
 export type EntryEvent = "create" | "update" | "delete";
 
-/** Returns the first names, as many as fit into an event. */
+/** Returns as many of the names, from the first on, as fit into a log event. */
 function limitNames(names: readonly string[]): string[] {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
@@ -13,15 +13,15 @@ function limitNames(names: readonly string[]): string[] {
   return tooFar < 0 ? [...names] : names.slice(0, tooFar);
 }
 
-/** Returns the event's field with the app user who wrote. The service itself adds the name of a person of the organization. */
+/** Returns the event's field with the e-mail address of the app user who changed the entry. Other callers have no such field here. */
 const userEmailField = (email: string | null) => (email === null ? {} : { _userEmail: email });
 
-/** Builds the event of one entry. `columns` are the written columns or, for a removed entry, all its columns. */
-export function entryEvent(event: EntryEvent, columns: readonly string[], userEmail: string | null) {
+/** Builds the log event for one changed entry. `columns` are the written columns; for a removed entry, all its columns. */
+export function createEntryEvent(event: EntryEvent, columns: readonly string[], userEmail: string | null) {
   return { type: `dataSource.entry.${event}`, data: { columns: limitNames(columns), ...userEmailField(userEmail) } };
 }
 
-/** Numbers of written and removed entries in a bulk change, which emits one event. */
+/** Numbers of entries that one bulk change inserted, updated and deleted. A bulk change emits one log event. */
 export interface BulkCounts {
   operation: string;
   inserted: number;
@@ -29,15 +29,15 @@ export interface BulkCounts {
   deleted: number;
 }
 
-export function importEvent(counts: BulkCounts, columns: readonly string[], userEmail: string | null) {
+export function createBulkEvent(counts: BulkCounts, columns: readonly string[], userEmail: string | null) {
   return { type: "dataSource.import", data: { ...counts, columns: limitNames(columns), ...userEmailField(userEmail) } };
 }
 
 /** Type of the audit log entry for a change of entries. */
-export const ENTRIES_CHANGED = "dataSource.entries";
-const IDS_NAMED = 20;
+export const ENTRIES_CHANGED_TYPE = "dataSource.entries";
+const LISTED_IDS_MAX = 20;
 
-/** Changes of a data source by one transaction. */
+/** Changes of a data source's entries that one transaction made. */
 interface EntryEventChange {
   operation: string | null;
   counts: { inserted: number; updated: number; deleted: number };
@@ -45,9 +45,9 @@ interface EntryEventChange {
 }
 
 /** Returns the data of an audit log entry: IDs, counts and names of columns, never values. */
-export function entryChangeSummary(dataSourceId: number, { operation, counts, events }: EntryEventChange) {
+export function summarizeEntryChange(dataSourceId: number, { operation, counts, events }: EntryEventChange) {
   const columns = [...new Set(events.flatMap((event) => event.columns))];
-  const entries = events.slice(0, IDS_NAMED).map(({ event, id }) => ({ event, id }));
+  const entries = events.slice(0, LISTED_IDS_MAX).map(({ event, id }) => ({ event, id }));
   return {
     id: dataSourceId,
     ...(operation !== null && { operation }),

@@ -2,20 +2,23 @@
 
 import { ActionError } from "../../errors.js";
 import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
-import { describeValue, holdsInfinity, isObject, nestsDeeperThan, unstorableCharacterIndex } from "../described.js";
+import { containsInfinity, describeValue, isObject, nestsDeeperThan, unstorableCharacterIndex } from "../described.js";
 import { refuseField } from "../fields.js";
 import type { ExpectedTags } from "../precondition.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
-/** Maximum nesting of an entry's data. JSON.parse accepts more, but recursive code in pages and queries could fail. */
+/**
+ * Maximum nesting of an entry's data. JSON.parse accepts deeper values, but recursive code in pages and queries could
+ * overflow the stack.
+ */
 const DATA_MAX_DEPTH = 100;
 export const COLUMNS_PER_ENTRY = 1_000;
 
 export type EntryData = Record<string, unknown>;
 
-/** Matches JSON escapes of characters that PostgreSQL cannot store. Only data with such an escape is searched in full. */
+/** Matches JSON escapes of characters that PostgreSQL cannot store. Only data with such an escape needs a full check of its texts. */
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
 function hasUnstorableText(value: unknown): boolean {
@@ -24,8 +27,8 @@ function hasUnstorableText(value: unknown): boolean {
   return Object.entries(value).some(([key, inner]) => unstorableCharacterIndex(key) >= 0 || hasUnstorableText(inner));
 }
 
-/** Serializes the data. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, naming `fieldPath` and the column */
-export function entryText(data: unknown, fieldPath: string): string {
+/** Validates an entry's data and returns it as JSON. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE with `fieldPath` and the column */
+export function serializeEntry(data: unknown, fieldPath: string): string {
   if (!isObject(data)) refuseField(fieldPath, "an object of columns", data);
   const columns = Object.keys(data);
   if (columns.length > COLUMNS_PER_ENTRY) {
@@ -43,7 +46,7 @@ export function entryText(data: unknown, fieldPath: string): string {
         `the column ${describeValue(column)} of ${fieldPath} must nest at most ${DATA_MAX_DEPTH} levels`,
       );
     }
-    if (holdsInfinity(value)) {
+    if (containsInfinity(value)) {
       throw new ActionError(
         "REQUEST_INVALID",
         `the column ${describeValue(column)} of ${fieldPath} must not contain a number above 1.8e308`,
@@ -58,11 +61,11 @@ export function entryText(data: unknown, fieldPath: string): string {
       `${fieldPath} must be at most ${ENTRY_MAX_BYTES} bytes (1 MB) of JSON (got ${bytes})`,
     );
   }
-  if (SUSPECT_ESCAPE.test(text)) refuseUnstorable(data, fieldPath);
+  if (SUSPECT_ESCAPE.test(text)) rejectUnstorableText(data, fieldPath);
   return text;
 }
 
-function refuseUnstorable(data: EntryData, fieldPath: string): void {
+function rejectUnstorableText(data: EntryData, fieldPath: string): void {
   for (const [column, value] of Object.entries(data)) {
     if (!hasUnstorableText(value)) continue;
     const reason = "must not contain the character U+0000 or a lone surrogate";
@@ -70,14 +73,14 @@ function refuseUnstorable(data: EntryData, fieldPath: string): void {
   }
 }
 
-/** Fields of an entry in responses in addition to `data`. Only the service sets them. */
+/** Fields that an entry in a response has in addition to `data`. Only the service sets these fields. */
 const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
 
 /**
- * Returns an entry's columns: the body itself, or its `data` if the body looks like an entry in a response.
+ * Returns an entry's columns from a request's body: the body itself, or its field `data` if the body has the form of a response.
  * @throws ActionError REQUEST_INVALID that names `fieldPath`
  */
-export function columnsOf(body: unknown, fieldPath: string): EntryData {
+export function readEntryColumns(body: unknown, fieldPath: string): EntryData {
   if (!isObject(body)) {
     refuseField(fieldPath, "an object of columns", body);
   }
@@ -92,8 +95,8 @@ export function columnsOf(body: unknown, fieldPath: string): EntryData {
   );
 }
 
-/** Parses the array of an import or an append. @throws REQUEST_INVALID */
-export function rowsOf(value: unknown, field: string): unknown[] {
+/** Checks the list of entries that a request imports or appends. @throws REQUEST_INVALID */
+export function readEntryList(value: unknown, field: string): unknown[] {
   if (!Array.isArray(value)) refuseField(field, "an array of entries", value);
   if (value.length <= COMMIT_ENTRIES_MAX) return value;
   throw new ActionError(
@@ -107,16 +110,16 @@ export interface CommitInput {
   inserts: EntryData[];
   updates: { id: number; data: EntryData; precondition: ExpectedTags }[];
   deletes: number[];
-  /** False if the commit replaces all entries: entries whose IDs it does not contain are removed. */
+  /** Field `append` of the request. False if the commit removes all entries whose IDs it does not contain. */
   append: boolean;
-  /** True if updates merge top-level columns; false if they replace the data. */
+  /** Field `extend` of the request. True if an update keeps the columns that it does not contain; false if it removes them. */
   extend: boolean;
   returnEntries: boolean;
-  /** Operations whose hooks may send messages for this commit. */
+  /** Operations, insert and update, for which hooks may send messages in this commit. */
   runHooks: readonly HookVerb[];
 }
 
-/** Fields of an entry in a commit. Read-only fields are ignored. */
+/** Allowed fields of an entry in a commit. Read-only fields are allowed, but the service ignores them. */
 const COMMIT_ENTRY_SHAPE = flatShape(["id", "data", "ifUpdatedAt"], ENTRY_FIELDS);
 
 const COMMIT_SHAPE: Shape = {
@@ -146,7 +149,7 @@ function readFlag(body: Record<string, unknown>, name: string, otherwise: boolea
   refuseField(name, "true or false", value);
 }
 
-/** Returns the operations whose hooks run: all of them unless the commit names some. @throws ActionError REQUEST_INVALID */
+/** Parses `runHooks`, the operations whose hooks run; all operations if absent. @throws ActionError REQUEST_INVALID */
 function parseHookVerbs(value: unknown): readonly HookVerb[] {
   if (value === undefined || value === null) return HOOK_VERBS;
   const verbs: readonly unknown[] = HOOK_VERBS;
@@ -154,17 +157,19 @@ function parseHookVerbs(value: unknown): readonly HookVerb[] {
   refuseField("runHooks", `an array of ${HOOK_VERBS.join(" and ")}`, value);
 }
 
-function dataOf(entry: Record<string, unknown>, field: string): EntryData {
+function readEntryData(entry: Record<string, unknown>, field: string): EntryData {
   const { data } = entry;
   if (isObject(data)) return data;
   refuseField(`${field}.data`, "an object of columns", data);
 }
 
-/** @throws REQUEST_INVALID with the path of the invalid field */
+/** Validates the body of a commit. @throws REQUEST_INVALID with the path of the invalid field */
 export function parseCommit(body: unknown): CommitInput {
   if (!isObject(body)) refuseField("a commit", "an object", body);
-  const entries = rowsOf(body["entries"] ?? [], "entries");
-  const deletes = rowsOf(body["delete"] ?? [], "delete").map((id, index) => parseEntryId(id, `delete[${index}]`));
+  const entries = readEntryList(body["entries"] ?? [], "entries");
+  const deletes = readEntryList(body["delete"] ?? [], "delete").map((id, index) =>
+    parseEntryId(id, `delete[${index}]`),
+  );
   if (entries.length + deletes.length > COMMIT_ENTRIES_MAX) {
     const operationCount = entries.length + deletes.length;
     throw new ActionError(
@@ -177,7 +182,7 @@ export function parseCommit(body: unknown): CommitInput {
   for (const [at, entry] of entries.entries()) {
     const field = `entries[${at}]`;
     if (!isObject(entry)) refuseField(field, "an object", entry);
-    const data = dataOf(entry, field);
+    const data = readEntryData(entry, field);
     const { id, ifUpdatedAt } = entry;
     if (id === undefined || id === null) inserts.push(data);
     else

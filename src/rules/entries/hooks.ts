@@ -1,4 +1,4 @@
-/** Validates the hooks of a data source, and applies all their operations except hashing, which is asynchronous. */
+/** Validates the hooks of a data source, and applies their operations `trim`, `lower` and `upper`. Other code hashes values. */
 
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
@@ -28,8 +28,8 @@ export type EntryHook = OperationsHook | SendingHook;
 
 const OPERATIONS_SHAPE = flatShape(["type", "runOn", "fields"]);
 
-/** Returns the allowed fields of a hook. Unknown fields are reported last, together with those of the data source. */
-export const hookShape = (hook: Record<string, unknown>): Shape =>
+/** Returns the allowed fields of a hook. The caller rejects unknown fields of a data source and its hooks after all other checks. */
+export const hookShapeOf = (hook: Record<string, unknown>): Shape =>
   SENDING_TYPES.includes(hook["type"] as string)
     ? sendingHookShape(hook["type"] as SendingHook["type"])
     : OPERATIONS_SHAPE;
@@ -70,20 +70,23 @@ export function parseHooks(value: unknown): EntryHook[] {
   return value as EntryHook[];
 }
 
-const isOperations = (hook: EntryHook): hook is OperationsHook => !isSendingHook(hook);
+const isOperationsHook = (hook: EntryHook): hook is OperationsHook => !isSendingHook(hook);
 
 /** Returns the columns that the hooks hash. */
 export function hashedColumnsOf(hooks: readonly EntryHook[]): string[] {
   const matchingHooks = hooks
-    .filter(isOperations)
+    .filter(isOperationsHook)
     .flatMap(({ fields }) => Object.entries(fields).filter(([, operations]) => operations.includes("hash")));
   return matchingHooks.map(([column]) => column);
 }
 
-/** Returns the text operations of each column, in the order in which they apply. `verb` null stands for all operations. */
-function textOperations(hooks: readonly EntryHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
+/**
+ * Returns the operations trim, lower and upper of each column, in the order in which they apply. `verb` null uses the
+ * hooks of all verbs.
+ */
+function textOperationsByColumn(hooks: readonly EntryHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
   const operationsByColumn = new Map<string, FieldOperation[]>();
-  for (const { runOn, fields } of hooks.filter(isOperations)) {
+  for (const { runOn, fields } of hooks.filter(isOperationsHook)) {
     if (verb !== null && !runOn.includes(verb)) continue;
     for (const [column, operations] of Object.entries(fields)) {
       operationsByColumn.set(column, [
@@ -106,14 +109,14 @@ function applyOperations(text: string, operations: readonly FieldOperation[]): s
 }
 
 /**
- * Returns a function that returns an entry's data after all operations of the hooks except hashing.
- * @param verb operation on the entry; null to change values for a comparison, which applies the hooks of every verb
+ * Creates the function that applies trim, lower and upper to an entry's data and returns the changed data.
+ * @param verb insert or update; null to prepare values for a comparison, which applies the hooks of both verbs
  */
-export function textHooks(
+export function createTextHookFunction(
   hooks: readonly EntryHook[],
   verb: HookVerb | null,
 ): (data: Record<string, unknown>) => Record<string, unknown> {
-  const byColumn = [...textOperations(hooks, verb)].filter(([, operations]) => operations.length > 0);
+  const byColumn = [...textOperationsByColumn(hooks, verb)].filter(([, operations]) => operations.length > 0);
   if (byColumn.length === 0) return (data) => data;
   return (data) => {
     const changedData = { ...data };

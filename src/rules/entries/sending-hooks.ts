@@ -4,7 +4,7 @@
  */
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../described.js";
-import { Statement } from "../entry-query/statement.js";
+import { SqlStatement } from "../entry-query/statement.js";
 import { compileWhere } from "../entry-query/where.js";
 import { isEmailAddress } from "../message-fields.js";
 import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
@@ -14,32 +14,33 @@ import { flatShape, type Shape } from "../unknown-fields.js";
 export const HOOK_VERBS = ["insert", "update"] as const;
 export type HookVerb = (typeof HOOK_VERBS)[number];
 
-/** Fields of an e-mail or text message. `{{Column}}` in their texts is replaced by the entry's value. */
+/** Hook with the fields of an e-mail or text message. The entry's values replace placeholders such as `{{Column}}`. */
 export interface SendingHook {
   type: "email" | "sms";
   runOn: readonly HookVerb[];
-  /** Restricts the hook to matching entries. */
+  /** Filter: the hook sends a message only for entries that match. */
   where?: Record<string, unknown>;
   [field: string]: unknown;
 }
 
 export const SENDING_TYPES = ["email", "sms"];
 
-const OWN_FIELDS = ["type", "runOn", "where"];
-const FIELDS = {
+const COMMON_HOOK_FIELDS = ["type", "runOn", "where"];
+const MESSAGE_FIELDS = {
   email: ["to", "subject", "from_name", "html", "text", "headers", "attachments"],
   sms: ["to", "body", "from", "provider"],
 };
-export const sendingHookShape = (type: SendingHook["type"]): Shape => flatShape([...OWN_FIELDS, ...FIELDS[type]]);
+export const sendingHookShape = (type: SendingHook["type"]): Shape =>
+  flatShape([...COMMON_HOOK_FIELDS, ...MESSAGE_FIELDS[type]]);
 
-/** Maximum size of a hook, because it is stored with its data source, which every request reads. */
+/** Maximum size of a hook as JSON. Each request on entries reads the data source with its hooks. */
 const HOOK_MAX_CHARACTERS = 64 * 1024;
 
 export const isSendingHook = (hook: { type: string }): hook is SendingHook => SENDING_TYPES.includes(hook.type);
 
 type FillText = (text: string, html: boolean) => string;
 
-/** Returns recipients with placeholders replaced, without the recipients whose address is invalid. */
+/** Replaces the placeholders in recipients. Removes recipients whose address is then invalid. */
 function fillRecipients(to: unknown, texts: FillText): unknown {
   if (!Array.isArray(to)) return to;
   const filledRecipients = to.map((recipient) => {
@@ -54,7 +55,7 @@ function fillRecipients(to: unknown, texts: FillText): unknown {
   );
 }
 
-function emailOf(
+function buildEmail(
   { to, subject, from_name: fromName, html, text, ...rest }: Record<string, unknown>,
   texts: FillText,
   path: string,
@@ -67,15 +68,15 @@ function emailOf(
   return parseEmail({ ...rest, ...parts, to: fillRecipients(to, texts) }, path);
 }
 
-function smsOf({ to, body, ...rest }: Record<string, unknown>, texts: FillText, path: string): Sms {
+function buildSms({ to, body, ...rest }: Record<string, unknown>, texts: FillText, path: string): Sms {
   const fillField = (value: unknown) => (typeof value === "string" ? texts(value, false).trim() : value);
   return parseSms({ ...rest, to: fillField(to), body: fillField(body) }, path);
 }
 
-/** @param path path of the hook in the request, for error messages */
-function messageOf(hook: SendingHook, texts: FillText, path = ""): Email | Sms {
+/** Builds the hook's message. @param path path of the hook in the request, for error messages */
+function buildMessage(hook: SendingHook, texts: FillText, path = ""): Email | Sms {
   const { type, runOn: _, where: __, ...fields } = hook;
-  return type === "email" ? emailOf(fields, texts, path) : smsOf(fields, texts, path);
+  return type === "email" ? buildEmail(fields, texts, path) : buildSms(fields, texts, path);
 }
 
 /** True if the message has a recipient. It has none if the column with the address is empty. */
@@ -85,19 +86,19 @@ function hasRecipient({ type, to }: SendingHook, texts: FillText): boolean {
 }
 
 /**
- * Builds the message of one entry; null if the entry has no address for it.
- * @throws REQUEST_INVALID if its values make an invalid message
+ * Builds the hook's message for one entry; null if the entry has no address to send it to.
+ * @throws REQUEST_INVALID if the message with the entry's values is invalid
  */
-export function hookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): Email | Sms | null {
+export function buildHookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): Email | Sms | null {
   const texts: FillText = (text, html) => fillTemplate(text, data, "a text of the message", { html });
-  return hasRecipient(hook, texts) ? messageOf(hook, texts) : null;
+  return hasRecipient(hook, texts) ? buildMessage(hook, texts) : null;
 }
 
 /** Maximum number of column names in an error message. */
-const NAMED_MAX = 10;
+const LISTED_COLUMNS_MAX = 10;
 
-/** Returns the hook's texts with placeholders, by their paths. */
-function textsOf({ type, to, ...fields }: SendingHook): [path: string, text: unknown][] {
+/** Returns the texts of a hook in which placeholders are allowed, each with its path in the hook. */
+function templateTextsOf({ type, to, ...fields }: SendingHook): [path: string, text: unknown][] {
   const names = type === "email" ? ["subject", "from_name", "html", "text"] : ["body"];
   const texts = names.map((name): [string, unknown] => [name, fields[name]]);
   if (!Array.isArray(to)) return [["to", to], ...texts];
@@ -108,8 +109,8 @@ function textsOf({ type, to, ...fields }: SendingHook): [path: string, text: unk
 }
 
 /**
- * Rejects placeholders for columns that the data source does not have, because they would stay empty. Accepts all while
- * the data source lists no columns.
+ * Rejects placeholders for columns that the data source does not have, because such placeholders would stay empty. Accepts
+every placeholder while the data source's list of columns is empty.
  * @throws REQUEST_INVALID with the path of the field and the column
  */
 export function checkPlaceholders(hooks: readonly { type: string }[], columns: readonly string[]): void {
@@ -117,12 +118,12 @@ export function checkPlaceholders(hooks: readonly { type: string }[], columns: r
   const knownColumns = new Set(columns);
   const isKnown = (name: string) => knownColumns.has(name) || knownColumns.has(name.split(".")[0]!);
   for (const [at, hook] of hooks.entries()) {
-    for (const [path, text] of isSendingHook(hook) ? textsOf(hook) : []) {
+    for (const [path, text] of isSendingHook(hook) ? templateTextsOf(hook) : []) {
       const unknownPlaceholder =
         typeof text === "string" ? placeholdersOf(text).find((name) => !isKnown(name)) : undefined;
       if (unknownPlaceholder === undefined) continue;
-      const ellipsis = columns.length > NAMED_MAX ? ", …" : "";
-      const namedColumns = columns.slice(0, NAMED_MAX).map(describeValue).join(", ") + ellipsis;
+      const ellipsis = columns.length > LISTED_COLUMNS_MAX ? ", …" : "";
+      const namedColumns = columns.slice(0, LISTED_COLUMNS_MAX).map(describeValue).join(", ") + ellipsis;
       throw new ActionError(
         "REQUEST_INVALID",
         `hooks[${at}].${path} has a placeholder for a column that the data source does not have (got ${describeValue(unknownPlaceholder)}); its columns are ${namedColumns}`,
@@ -133,8 +134,8 @@ export function checkPlaceholders(hooks: readonly { type: string }[], columns: r
 
 const PLACEHOLDER_SHAPE = /\{\{[^{}]+\}\}/g;
 
-/** Replaces placeholders by sample values that are valid for their fields. */
-const replaceBySamples =
+/** Replaces placeholders by valid sample values, such as an e-mail address, so that the message can be validated without an entry. */
+const fillWithSamples =
   (whole: string): FillText =>
   (text) =>
     text.replace(PLACEHOLDER_SHAPE, (place) => (place === text.trim() ? whole : "1"));
@@ -143,7 +144,7 @@ function isListOf(value: unknown, allowed: readonly string[]): boolean {
   return Array.isArray(value) && value.length > 0 && value.every((element) => allowed.includes(element as string));
 }
 
-/** @throws REQUEST_INVALID naming the field */
+/** Validates a hook that sends messages. @throws REQUEST_INVALID with the path of the invalid field */
 export function checkSendingHook(hook: Record<string, unknown>, field: string): void {
   const type = hook["type"] as SendingHook["type"];
   const refuse = (message: string): never => {
@@ -155,9 +156,9 @@ export function checkSendingHook(hook: Record<string, unknown>, field: string): 
   }
   try {
     if (hook["where"] !== undefined) {
-      compileWhere(hook["where"], { doc: "doc", entry: "e", sees: () => true }, new Statement());
+      compileWhere(hook["where"], { doc: "doc", entry: "e", canSeeColumn: () => true }, new SqlStatement());
     }
-    messageOf(hook as SendingHook, replaceBySamples(type === "email" ? "a@example.com" : "+15550100"), field);
+    buildMessage(hook as SendingHook, fillWithSamples(type === "email" ? "a@example.com" : "+15550100"), field);
   } catch (error) {
     if (!(error instanceof ActionError) || error.message.startsWith(field)) throw error;
     refuse(`${field}: ${error.message}`);

@@ -9,28 +9,28 @@ const VALUE_MAX_CHARACTERS = 4_096;
 const COLUMNS_MAX = 10;
 
 function checkValue(value: unknown, field: string): void {
-  // Query operators are rejected, because they could match an entry without its exact values. null is rejected, because
-  // it would match an entry without a password.
+  // Objects are rejected: as query operators they could match an entry without its exact values. null is rejected, because
+  // null would match an entry that has no password.
   const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
   if ((isText && unstorableCharacterIndex(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
   const receivedText = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
   throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number (got ${receivedText})`);
 }
 
-/** Values of a sign-in: `known` identifies the entry, `secrets` are the values to compare with its hashed columns. */
-export interface SignIn {
-  known: EntryData;
-  secrets: EntryData;
-  /** Keys by which failed attempts are counted, one for each column of `known`. A change of one column does not reset the others. */
-  subjects: readonly EntryData[];
+/** Values of a sign-in: some identify the user's entry, and the secret ones are compared with the hashed columns of this entry. */
+export interface SignInValues {
+  identifyingValues: EntryData;
+  secretValues: EntryData;
+  /** Keys under which failed sign-ins are counted: one for each column of `identifyingValues`, with a separate counter. */
+  attemptKeys: readonly EntryData[];
 }
 
 /**
- * Validates a sign-in. It must contain a column that identifies an entry and a hashed column, so that a caller cannot
- * sign in with values that are not secret.
+ * Validates the `where` of a sign-in. It must name a column that identifies an entry, and a hashed column. Otherwise
+ * callers could sign in without a secret value.
  * @throws DATA_SOURCE_ACCESS_DENIED without a hashed column; REQUEST_INVALID for other faults
  */
-export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
+export function parseSignIn(where: unknown, hashed: readonly string[]): SignInValues {
   if (!isObject(where) || Object.keys(where).length > COLUMNS_MAX) {
     refuseField("where", "an object of columns and values", where);
   }
@@ -48,5 +48,5 @@ export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
     );
   }
   const subjects = Object.entries(knownColumns).map(([column, value]) => ({ [column]: value }));
-  return { known: knownColumns, secrets, subjects };
+  return { identifyingValues: knownColumns, secretValues: secrets, attemptKeys: subjects };
 }

@@ -4,57 +4,72 @@
  */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { ACCUMULATOR_SQL, compileExpression, fieldName, gatherValues, NAME_MAX, typeRankSql } from "./expressions.js";
-import { checkList, checkText, FIELDS_MAX, ORDER_MAX, readOperators, STAGES_MAX, wholeNumber } from "./judge.js";
-import { jsonNullIfMissing, keyAt, parsePath, type Source } from "./path.js";
-import type { Statement } from "./statement.js";
+import {
+  ACCUMULATOR_SQL,
+  compileAccumulators,
+  compileExpression,
+  NAME_MAX,
+  requireFieldName,
+  typeRankSql,
+} from "./expressions.js";
+import {
+  FIELDS_MAX,
+  ORDER_MAX,
+  readOperators,
+  requireList,
+  requireText,
+  requireWholeNumber,
+  STAGES_MAX,
+} from "./judge.js";
+import { jsonNullIfMissingSql, parsePath, type Source, sortableValueSql } from "./path.js";
+import type { SqlStatement } from "./statement.js";
 import { compileWhere } from "./where.js";
 
-/** Result of a stage. */
+/** Result of an aggregation stage. */
 export interface DocumentRows {
-  /** SQL of a select with the columns d, n and m. */
+  /** SQL of a select with three columns: the document `d` and its sort keys `n` and `m`. */
   sql: string;
-  /** True while `d` is the document of an entry, which may have hidden columns. */
+  /** True if the documents are still whole entries, which may have columns that the caller must not see. */
   areEntries: boolean;
-  /** Field names of the documents, in order; null if the documents are still those of the entries. */
+  /** Field names of the documents, in order; null if the documents are still whole entries, which can have any fields. */
   keys: readonly string[] | null;
 }
 
-/** Maximum bytes that one $push collects, and maximum bytes of one document. The query fails if a value is larger. */
-const GATHERED_MAX_BYTES = 8 * 1024 * 1024;
-/** Bytes that PostgreSQL needs for one collected value in addition to its content. */
-const VALUE_BYTES = 100;
-/** Returns SQL that divides by zero if `bytes` is too large, so that the query fails. PostgreSQL itself has no such limit. */
+/** Maximum size in bytes of the list that one $push collects, and of one document. The query fails above this size. */
+const COLLECTED_MAX_BYTES = 8 * 1024 * 1024;
+/** Bytes of memory that PostgreSQL needs for one collected value in addition to the value's content. */
+const VALUE_OVERHEAD_BYTES = 100;
+/** Returns SQL that divides by zero if `bytes` exceeds the maximum: this error ends the query. PostgreSQL has no size limit of its own. */
 const failIfTooLarge = (bytes: string): string =>
-  `1 / (CASE WHEN ${bytes} > ${GATHERED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
+  `1 / (CASE WHEN ${bytes} > ${COLLECTED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
 
 type Stage = (
   stageOptions: unknown,
   fieldPath: string,
   input: DocumentRows,
-  canSee: Source["sees"],
-  statement: Statement,
+  canSee: Source["canSeeColumn"],
+  statement: SqlStatement,
 ) => DocumentRows;
 
-const documentSource = ({ areEntries }: DocumentRows, canSee: Source["sees"]): Source => ({
+const documentSource = ({ areEntries }: DocumentRows, canSee: Source["canSeeColumn"]): Source => ({
   doc: "d",
   entry: null,
-  sees: areEntries ? canSee : () => true,
+  canSeeColumn: areEntries ? canSee : () => true,
 });
 
 /**
- * `OFFSET 0` prevents PostgreSQL from merging stages. Otherwise it would copy a stage's expressions to each use in the
- * next stage: ten stages of fifty names exhaust any machine during planning, which ignores the timeout.
+ * Prevents PostgreSQL from merging the nested selects of stages. A merge copies a stage's expressions to each use in the
+next stage: planning ten stages of fifty fields would exhaust any machine, and the statement timeout does not stop planning.
  */
 const OFFSET_BARRIER = "OFFSET 0";
 
-const fromDocumentRows = ({ sql }: DocumentRows, statement: Statement): string =>
-  `FROM (${sql}) ${statement.uniqueName()}`;
+const fromClauseOf = ({ sql }: DocumentRows, statement: SqlStatement): string =>
+  `FROM (${sql}) ${statement.createAlias()}`;
 
 const matchStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
   if (!isObject(stageOptions)) refuseField(fieldPath, "an object with conditions on columns", stageOptions);
   const condition = compileWhere(stageOptions, documentSource(input, canSee), statement, fieldPath);
-  return { ...input, sql: `SELECT d, n, m ${fromDocumentRows(input, statement)} WHERE ${condition}` };
+  return { ...input, sql: `SELECT d, n, m ${fromClauseOf(input, statement)} WHERE ${condition}` };
 };
 
 const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
@@ -66,33 +81,33 @@ const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => 
     const innerPath = `${fieldPath}.${column}`;
     if (direction !== 1 && direction !== -1) refuseField(innerPath, "1 or -1", direction);
     const at = documentSource(input, canSee);
-    const key = keyAt(parsePath(column, innerPath, at), at, statement);
+    const key = sortableValueSql(parsePath(column, innerPath, at), at, statement);
     const directionSql = direction === 1 ? "ASC" : "DESC";
     return [`${typeRankSql(key)} ${directionSql}`, `${key} ${directionSql}`];
   });
   const place_ = `row_number() OVER (ORDER BY ${order.join(", ")}, n, m)`;
-  return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${fromDocumentRows(input, statement)}` };
+  return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${fromClauseOf(input, statement)}` };
 };
 
 const limitStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
-  const boundNumber = statement.bind(wholeNumber(stageOptions, fieldPath, 1, 1_000_000), "integer");
-  return { ...input, sql: `SELECT d, n, m ${fromDocumentRows(input, statement)} ORDER BY n, m LIMIT ${boundNumber}` };
+  const boundNumber = statement.bind(requireWholeNumber(stageOptions, fieldPath, 1, 1_000_000), "integer");
+  return { ...input, sql: `SELECT d, n, m ${fromClauseOf(input, statement)} ORDER BY n, m LIMIT ${boundNumber}` };
 };
 
 const countStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
-  const name = fieldName(checkText(stageOptions, fieldPath, NAME_MAX), fieldPath);
+  const name = requireFieldName(requireText(stageOptions, fieldPath, NAME_MAX), fieldPath);
   const d = `jsonb_build_object(${statement.bind(name, "text")}, count(*))`;
-  const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${fromDocumentRows(input, statement)}`;
+  const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${fromClauseOf(input, statement)}`;
   return { sql, areEntries: false, keys: [name] };
 };
 
 /**
- * Returns SQL that builds an object from the members that have a value. It checks the size first, because each stage
- * could make the object fifty times as large.
+ * Returns SQL that builds an object from all members whose value is not missing. The SQL checks the size first, because
+each stage could make the object fifty times as large.
  */
-function buildObject(members: readonly [name: string, value: string][], statement: Statement): string {
+function buildObjectSql(members: readonly [name: string, value: string][], statement: SqlStatement): string {
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
-  const [x, y] = [statement.uniqueName(), statement.uniqueName()];
+  const [x, y] = [statement.createAlias(), statement.createAlias()];
   const withSizeCheck = `SELECT k, v, sum(pg_column_size(v)) OVER () AS total_bytes FROM (VALUES ${rows}) ${x}(k, v) WHERE v IS NOT NULL`;
   return `(SELECT COALESCE(jsonb_object_agg(k, v), '{}') FROM (${withSizeCheck}) ${y} WHERE ${failIfTooLarge("total_bytes")})`;
 }
@@ -106,7 +121,7 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
   const entries = Object.entries(stageOptions);
   if (entries.length === 0 || entries.length > FIELDS_MAX)
     refuseField(fieldPath, `an object with 1 to ${FIELDS_MAX} fields`, stageOptions);
-  for (const [name] of entries) fieldName(name, `${fieldPath}.${name}`);
+  for (const [name] of entries) requireFieldName(name, `${fieldPath}.${name}`);
   if (entries.every(([, value]) => isExcluded(value))) {
     const objectBase = statement.bind(
       entries.map(([name]) => name),
@@ -114,7 +129,7 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
     );
     return {
       ...input,
-      sql: `SELECT d - ${objectBase} AS d, n, m ${fromDocumentRows(input, statement)} ${OFFSET_BARRIER}`,
+      sql: `SELECT d - ${objectBase} AS d, n, m ${fromClauseOf(input, statement)} ${OFFSET_BARRIER}`,
     };
   }
   const computedFields = entries.filter(([name, value]) => !(name === "_id" && isExcluded(value)));
@@ -137,54 +152,54 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
   ]);
   if (!entries.some(([name]) => name === "_id"))
     members.unshift(["_id", compileExpression("$_id", fieldPath, at, statement)]);
-  const sql = `SELECT ${buildObject(members, statement)} AS d, n, m ${fromDocumentRows(input, statement)} ${OFFSET_BARRIER}`;
+  const sql = `SELECT ${buildObjectSql(members, statement)} AS d, n, m ${fromClauseOf(input, statement)} ${OFFSET_BARRIER}`;
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
 
 /** Returns SQL for the key of a group: a value, or an object with several values. */
-function groupKey(id: unknown, fieldPath: string, at: Source, statement: Statement): string {
+function groupKey(id: unknown, fieldPath: string, at: Source, statement: SqlStatement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
-  if (!isObject(id) || isOperator) return jsonNullIfMissing(compileExpression(id ?? null, fieldPath, at, statement));
+  if (!isObject(id) || isOperator) return jsonNullIfMissingSql(compileExpression(id ?? null, fieldPath, at, statement));
   const parts = Object.entries(id);
   if (parts.length === 0 || parts.length > FIELDS_MAX)
     refuseField(fieldPath, `an object with 1 to ${FIELDS_MAX} fields`, id);
   const members = parts.map(([name, value]): [string, string] => [
-    fieldName(name, `${fieldPath}.${name}`),
+    requireFieldName(name, `${fieldPath}.${name}`),
     compileExpression(value, `${fieldPath}.${name}`, at, statement),
   ]);
-  return buildObject(members, statement);
+  return buildObjectSql(members, statement);
 }
 
 const groupStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
   if (!isObject(stageOptions) || !("_id" in stageOptions)) refuseField(fieldPath, "an object with _id", stageOptions);
   const at = documentSource(input, canSee);
   const key = groupKey(stageOptions["_id"], `${fieldPath}._id`, at, statement);
-  const parts = gatherValues(stageOptions, fieldPath, at, statement);
+  const parts = compileAccumulators(stageOptions, fieldPath, at, statement);
   const values = parts.map(({ value }, index) => `${value} AS v${index}`);
-  const innerSelect = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${fromDocumentRows(input, statement)} ${OFFSET_BARRIER}`;
+  const innerSelect = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${fromClauseOf(input, statement)} ${OFFSET_BARRIER}`;
   const first = parts.some(({ operator }) => operator === "$first")
     ? ", row_number() OVER (PARTITION BY g ORDER BY n, m) = 1 AS f"
     : "";
   const pushedSizes = parts.flatMap(({ operator }, index) =>
-    operator === "$push" ? [`COALESCE(octet_length(v${index}::text), 0) + ${VALUE_BYTES}`] : [],
+    operator === "$push" ? [`COALESCE(octet_length(v${index}::text), 0) + ${VALUE_OVERHEAD_BYTES}`] : [],
   );
   const boundedSum =
     pushedSizes.length === 0 ? "" : `, sum(${pushedSizes.join(" + ")}) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes`;
   const sizeGuard = pushedSizes.length === 0 ? "" : ` WHERE ${failIfTooLarge("total_bytes")}`;
   const rowWidth = ["g", ...parts.map((_, index) => `v${index}`)].map((name) => `COALESCE(pg_column_size(${name}), 0)`);
-  const rows = `SELECT *${first}${boundedSum} FROM (${innerSelect}) ${statement.uniqueName()} WHERE ${failIfTooLarge(rowWidth.join(" + "))}`;
+  const rows = `SELECT *${first}${boundedSum} FROM (${innerSelect}) ${statement.createAlias()} WHERE ${failIfTooLarge(rowWidth.join(" + "))}`;
   const members = parts.map(({ name, operator }, index): [string, string] => [
     name,
     ACCUMULATOR_SQL[operator]!(`v${index}`, "f"),
   ]);
   const columns = members.map(([, sql], index) => `, ${sql} AS a${index}`).join("");
-  const groupedRows = `SELECT g, min(n) AS n, min(m) AS m${columns} FROM (${rows}) ${statement.uniqueName()}${sizeGuard} GROUP BY g`;
-  const d = buildObject(
+  const groupedRows = `SELECT g, min(n) AS n, min(m) AS m${columns} FROM (${rows}) ${statement.createAlias()}${sizeGuard} GROUP BY g`;
+  const d = buildObjectSql(
     [["_id", "g"], ...members.map(([name], index): [string, string] => [name, `a${index}`])],
     statement,
   );
   return {
-    sql: `SELECT ${d} AS d, n, m FROM (${groupedRows}) ${statement.uniqueName()} ${OFFSET_BARRIER}`,
+    sql: `SELECT ${d} AS d, n, m FROM (${groupedRows}) ${statement.createAlias()} ${OFFSET_BARRIER}`,
     areEntries: false,
     keys: ["_id", ...members.map(([name]) => name)],
   };
@@ -200,16 +215,17 @@ const STAGES: Readonly<Record<string, Stage>> = {
 };
 
 /**
- * @param entries SQL of a select with the columns d, n and m
+ * Compiles the stages of `aggregate`, one after the other.
+ * @param entries SQL of a select with three columns: the entry's document `d` and its sort keys `n` and `m`
  * @throws ActionError REQUEST_INVALID with the path of the invalid stage
  */
 export function compileAggregate(
   aggregate: unknown,
   entries: string,
-  canSee: Source["sees"],
-  statement: Statement,
+  canSee: Source["canSeeColumn"],
+  statement: SqlStatement,
 ): DocumentRows {
-  const stages = checkList(aggregate, "aggregate", STAGES_MAX, 1);
+  const stages = requireList(aggregate, "aggregate", STAGES_MAX, 1);
   return stages.reduce<DocumentRows>(
     (input, stage, at) => {
       const place = `aggregate[${at}]`;

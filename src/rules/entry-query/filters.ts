@@ -2,18 +2,18 @@
  * Compiles `$filters`: conditions `{column, condition, value}` that people choose in a user interface. They ignore case.
  * A text that contains a number equals that number.
  */
-import { decimalText, equalTexts, foldCaseSql, holdsTextSql } from "../comparable-text.js";
+import { containsTextFoldedSql, foldCaseSql, formatDecimal, textsEqualTo } from "../comparable-text.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { checkFields, checkList, checkText, refuseName } from "./judge.js";
+import { rejectName, requireFields, requireList, requireText } from "./judge.js";
 import { isScalarSql, textSql, typeSql } from "./operators.js";
-import { anyValueAt, parsePath, type Source, type Test } from "./path.js";
-import type { Statement } from "./statement.js";
+import { anyValuePassesSql, parsePath, type Source, type ValueTestSql } from "./path.js";
+import type { SqlStatement } from "./statement.js";
 
 const TEXT_MAX = 10_000;
 const LIST_MAX = 1_000;
 const NUMBER = /^\s*[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,3})?\s*$/;
-/** The same pattern for PostgreSQL, which allows at most 255 repetitions. */
+/** The pattern NUMBER as an SQL literal. PostgreSQL allows counts up to 255, so numbers with more digits do not match. */
 const NUMBER_SQL = "'^\\s*[-+]?(\\d{1,255}(\\.\\d{0,255})?|\\.\\d{1,255})([eE][-+]?\\d{1,3})?\\s*$'";
 const DAY = /^\d{4}-\d{2}-\d{2}/;
 const DAY_SQL = "'^\\d{4}-\\d{2}-\\d{2}'";
@@ -27,11 +27,11 @@ const daySql = (value: string): string =>
 
 const falseIfNull = (sql: string): string => `COALESCE(${sql}, false)`;
 
-function scalarText(value: unknown, fieldPath: string): string {
+function requireScalarText(value: unknown, fieldPath: string): string {
   if (value === null || value === undefined) return "";
-  if (typeof value === "number") return decimalText(value);
+  if (typeof value === "number") return formatDecimal(value);
   if (typeof value === "boolean") return String(value);
-  return checkText(value, fieldPath, TEXT_MAX);
+  return requireText(value, fieldPath, TEXT_MAX);
 }
 
 function parseDay(value: unknown, fieldPath: string): string {
@@ -39,33 +39,33 @@ function parseDay(value: unknown, fieldPath: string): string {
   return refuseField(fieldPath, "a day as YYYY-MM-DD", value);
 }
 
-/** Returns the two bounds of `between`, which callers send as `[from, to]` or `{from, to}`. */
+/** Returns the lower and the upper bound of a range, which callers send as `[from, to]` or `{from, to}`. */
 function parseRange(value: unknown, fieldPath: string): [unknown, unknown] {
   if (isObject(value)) {
-    const { from, to } = checkFields(value, fieldPath, ["from", "to"]);
+    const { from, to } = requireFields(value, fieldPath, ["from", "to"]);
     return [from, to];
   }
-  const [from, to] = checkList(value, fieldPath, 2, 2);
+  const [from, to] = requireList(value, fieldPath, 2, 2);
   return [from, to];
 }
 
-type CompileCondition = (value: unknown, fieldPath: string, statement: Statement) => Test;
+type CompileCondition = (value: unknown, fieldPath: string, statement: SqlStatement) => ValueTestSql;
 
 /** Returns a test that is true if the value equals one of the texts, ignoring case. */
-const equalsAnyText = (texts: readonly string[], statement: Statement): Test => {
-  const expected = texts.flatMap(equalTexts).map((text) => foldCaseSql(statement.bind(text, "text")));
+const equalsAnyText = (texts: readonly string[], statement: SqlStatement): ValueTestSql => {
+  const expected = texts.flatMap(textsEqualTo).map((text) => foldCaseSql(statement.bind(text, "text")));
   return (sql) =>
     `(${typeSql(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${textSql(sql)}, '')`)} IN (${expected.join(", ")}))`;
 };
 
 const equalCondition: CompileCondition = (value, fieldPath, statement) =>
-  equalsAnyText([scalarText(value, fieldPath)], statement);
+  equalsAnyText([requireScalarText(value, fieldPath)], statement);
 
 /** Returns a condition that compares numbers if the operand is a number, and texts otherwise. */
-const comparedBy =
+const createComparison =
   (sign: string): CompileCondition =>
   (value, fieldPath, statement) => {
-    const operand = scalarText(value, fieldPath);
+    const operand = requireScalarText(value, fieldPath);
     if (NUMBER.test(operand)) {
       const number = statement.bind(operand.trim(), "numeric");
       return (sql) => falseIfNull(`${numberSql(sql)} ${sign} ${number}`);
@@ -74,14 +74,14 @@ const comparedBy =
     return (sql) => `(${typeSql(sql)} = 'string' AND ${textSql(sql)} ${sign} ${boundValue})`;
   };
 
-const dayCompared =
+const createDayComparison =
   (sign: string): CompileCondition =>
   (value, fieldPath, statement) => {
     const boundValue = statement.bind(parseDay(value, fieldPath), "text");
     return (sql) => falseIfNull(`${daySql(sql)} ${sign} ${boundValue}`);
   };
 
-const joinedBounds =
+const createRangeCondition =
   (first: CompileCondition, second: CompileCondition): CompileCondition =>
   (value, fieldPath, statement) => {
     const [from, to] = parseRange(value, fieldPath);
@@ -89,11 +89,11 @@ const joinedBounds =
     return (sql) => `(${tests.map((test) => test(sql)).join(" AND ")})`;
   };
 
-const oneOf: CompileCondition = (value, fieldPath, statement) => {
+const oneOfCondition: CompileCondition = (value, fieldPath, statement) => {
   const values =
-    typeof value === "string" ? value.split(",").map((part) => part.trim()) : checkList(value, fieldPath, LIST_MAX);
+    typeof value === "string" ? value.split(",").map((part) => part.trim()) : requireList(value, fieldPath, LIST_MAX);
   const expected = statement.bind(
-    values.flatMap((element, index) => equalTexts(scalarText(element, `${fieldPath}[${index}]`))),
+    values.flatMap((element, index) => textsEqualTo(requireScalarText(element, `${fieldPath}[${index}]`))),
     "text[]",
   );
   return (sql) =>
@@ -101,45 +101,45 @@ const oneOf: CompileCondition = (value, fieldPath, statement) => {
 };
 
 const containsCondition: CompileCondition = (value, fieldPath, statement) => {
-  const boundPart = statement.bind(scalarText(value, fieldPath), "text");
-  return (sql) => `(${isScalarSql(sql)} AND ${holdsTextSql(textSql(sql), boundPart)})`;
+  const boundPart = statement.bind(requireScalarText(value, fieldPath), "text");
+  return (sql) => `(${isScalarSql(sql)} AND ${containsTextFoldedSql(textSql(sql), boundPart)})`;
 };
 
 const EMPTY_VALUES = `'[null, "", [], {}]'::jsonb`;
 const emptyCondition: CompileCondition = () => (sql) =>
   `(${sql} IS NULL OR ${sql} IN (SELECT jsonb_array_elements(${EMPTY_VALUES})))`;
 
-/** Conditions by name. For `elements` and `matchesMissing` see `ReachableValues` in path.ts. */
+/** Conditions by name. `ReachableValues` in path.ts explains `testsElements` and `matchesMissing`; `negated` inverts the condition. */
 const CONDITION_TABLE: Record<
   string,
   { condition: CompileCondition; negated?: boolean; elements?: boolean; matchesMissing?: boolean }
 > = {
   "==": { condition: equalCondition, matchesMissing: true },
   "!=": { condition: equalCondition, matchesMissing: true, negated: true },
-  ">": { condition: comparedBy(">") },
-  ">=": { condition: comparedBy(">=") },
-  "<": { condition: comparedBy("<") },
-  "<=": { condition: comparedBy("<=") },
+  ">": { condition: createComparison(">") },
+  ">=": { condition: createComparison(">=") },
+  "<": { condition: createComparison("<") },
+  "<=": { condition: createComparison("<=") },
   contains: { condition: containsCondition },
   empty: { condition: emptyCondition, elements: false, matchesMissing: true },
   notempty: { condition: emptyCondition, elements: false, matchesMissing: true, negated: true },
-  between: { condition: joinedBounds(comparedBy(">="), comparedBy("<=")) },
-  oneof: { condition: oneOf, matchesMissing: true },
-  dateis: { condition: dayCompared("=") },
-  datebefore: { condition: dayCompared("<") },
-  dateafter: { condition: dayCompared(">") },
-  datebetween: { condition: joinedBounds(dayCompared(">="), dayCompared("<=")) },
+  between: { condition: createRangeCondition(createComparison(">="), createComparison("<=")) },
+  oneof: { condition: oneOfCondition, matchesMissing: true },
+  dateis: { condition: createDayComparison("=") },
+  datebefore: { condition: createDayComparison("<") },
+  dateafter: { condition: createDayComparison(">") },
+  datebetween: { condition: createRangeCondition(createDayComparison(">="), createDayComparison("<=")) },
 };
 
 /** Compiles one filter to an SQL condition that is never NULL. @throws ActionError REQUEST_INVALID */
-export function compileFilter(filter: unknown, fieldPath: string, source: Source, statement: Statement): string {
-  const { column, condition: name, value } = checkFields(filter, fieldPath, ["column", "condition", "value"]);
+export function compileFilter(filter: unknown, fieldPath: string, source: Source, statement: SqlStatement): string {
+  const { column, condition: name, value } = requireFields(filter, fieldPath, ["column", "condition", "value"]);
   const path = parsePath(column, `${fieldPath}.column`, source);
   const knownCondition =
     typeof name === "string" && Object.hasOwn(CONDITION_TABLE, name) ? CONDITION_TABLE[name] : undefined;
-  if (!knownCondition) refuseName(`${fieldPath}.condition`, Object.keys(CONDITION_TABLE), String(name));
+  if (!knownCondition) rejectName(`${fieldPath}.condition`, Object.keys(CONDITION_TABLE), String(name));
   const test = knownCondition.condition(value, `${fieldPath}.value`, statement);
   const { elements = true, matchesMissing = false } = knownCondition;
-  const sql = anyValueAt(path, source, statement, [test], { elements, matchesMissing });
+  const sql = anyValuePassesSql(path, source, statement, [test], { testsElements: elements, matchesMissing });
   return knownCondition.negated ? `NOT ${sql}` : sql;
 }

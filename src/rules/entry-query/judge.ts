@@ -1,7 +1,7 @@
-/** Errors of invalid queries, and checks that limit the size of a query. */
+/** Checks for queries on entries: throws errors for invalid parts and for parts that exceed a size limit. */
 
 import { ActionError } from "../../errors.js";
-import { describeValue, holdsInfinity, isObject, unstorableCharacterIndex } from "../described.js";
+import { containsInfinity, describeValue, isObject, unstorableCharacterIndex } from "../described.js";
 import { refuseField } from "../fields.js";
 import { flatShape, refuseUnknownFields } from "../unknown-fields.js";
 
@@ -17,51 +17,51 @@ export const JOINS_MAX = 5;
 export const STAGES_MAX = 10;
 export const FIELDS_MAX = 50;
 
-/** @throws REQUEST_INVALID for a query that is too large */
+/** Rejects a query that exceeds a size limit. @throws REQUEST_INVALID with the message */
 export function throwLimitError(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
 /** Rejects an unknown field, operator or condition. @throws REQUEST_INVALID with the allowed names and the received name */
-export function refuseName(fieldPath: string, allowed: readonly string[], received: string): never {
+export function rejectName(fieldPath: string, allowed: readonly string[], received: string): never {
   throw new ActionError(
     "REQUEST_INVALID",
     `${fieldPath} can contain only ${allowed.join(", ")} (got ${describeValue(received)})`,
   );
 }
 
-/** @throws REQUEST_INVALID unless the value is an object */
-export function checkObject(value: unknown, fieldPath: string): Record<string, unknown> {
+/** Returns the value if it is an object. @throws REQUEST_INVALID for any other value */
+export function requireObject(value: unknown, fieldPath: string): Record<string, unknown> {
   return isObject(value) ? value : refuseField(fieldPath, "an object", value);
 }
 
 /** Returns the value if it is an object with only allowed fields. @throws REQUEST_INVALID */
-export function checkFields(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
-  const input = checkObject(value, fieldPath);
+export function requireFields(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
+  const input = requireObject(value, fieldPath);
   refuseUnknownFields(input, flatShape(allowed), fieldPath);
   return input;
 }
 
 /** Returns the value if it is an object with only allowed operators. @throws REQUEST_INVALID */
 export function readOperators(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
-  const input = checkObject(value, fieldPath);
+  const input = requireObject(value, fieldPath);
   const unknownName = Object.keys(input).find((key) => !allowed.includes(key));
-  if (unknownName !== undefined) refuseName(fieldPath, allowed, unknownName);
+  if (unknownName !== undefined) rejectName(fieldPath, allowed, unknownName);
   return input;
 }
 
-export function checkList(value: unknown, fieldPath: string, max: number, min = 0): unknown[] {
+export function requireList(value: unknown, fieldPath: string, max: number, min = 0): unknown[] {
   if (Array.isArray(value) && value.length <= max && value.length >= min) return value;
   return refuseField(fieldPath, `an array of ${min} to ${max.toLocaleString("en")} items`, value);
 }
 
-export function wholeNumber(value: unknown, fieldPath: string, min: number, max: number): number {
+export function requireWholeNumber(value: unknown, fieldPath: string, min: number, max: number): number {
   if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
   return refuseField(fieldPath, `a whole number from ${min} to ${max}`, value);
 }
 
-/** Returns a text that PostgreSQL can store. */
-export function checkText(value: unknown, fieldPath: string, max: number): string {
+/** Returns the value if it is a text of at most `max` characters that PostgreSQL can store. @throws REQUEST_INVALID */
+export function requireText(value: unknown, fieldPath: string, max: number): string {
   if (typeof value === "string" && value.length <= max && unstorableCharacterIndex(value) < 0) return value;
   return refuseField(fieldPath, `a text of at most ${max} characters without U+0000 and lone surrogates`, value);
 }
@@ -71,7 +71,7 @@ export function readFlag(value: unknown, fieldPath: string): boolean {
   return typeof value === "boolean" ? value : refuseField(fieldPath, "true or false", value);
 }
 
-/** True if the value contains a text or key that PostgreSQL cannot store. */
+/** True if the value contains a text or an object key that PostgreSQL cannot store, or if it nests deeper than `levels`. */
 function isUnstorable(value: unknown, levels: number): boolean {
   if (typeof value === "string") return unstorableCharacterIndex(value) >= 0;
   if (typeof value !== "object" || value === null) return false;
@@ -83,8 +83,8 @@ function isUnstorable(value: unknown, levels: number): boolean {
 }
 
 /** Serializes a JSON value for an SQL parameter. @throws ActionError REQUEST_INVALID if no entry could contain the value */
-export function jsonValue(value: unknown, fieldPath: string): string {
-  if (value === undefined || isUnstorable(value, VALUE_MAX_DEPTH) || holdsInfinity(value)) {
+export function serializeJsonValue(value: unknown, fieldPath: string): string {
+  if (value === undefined || isUnstorable(value, VALUE_MAX_DEPTH) || containsInfinity(value)) {
     refuseField(fieldPath, `a JSON value that an entry can contain, with at most ${VALUE_MAX_DEPTH} levels`, value);
   }
   return JSON.stringify(value);

@@ -1,72 +1,80 @@
 /** Compiles the operators of `where` that compare one value, such as `$eq` and `$in`, to SQL. */
-import { holdsTextSql, UNICODE_COLLATION } from "../comparable-text.js";
+import { containsTextFoldedSql, UNICODE_COLLATION } from "../comparable-text.js";
 import { refuseField } from "../fields.js";
-import { checkList, checkText, jsonValue, LIST_MAX, wholeNumber } from "./judge.js";
-import { jsonNullIfMissing, type Test } from "./path.js";
+import { LIST_MAX, requireList, requireText, requireWholeNumber, serializeJsonValue } from "./judge.js";
+import { jsonNullIfMissingSql, type ValueTestSql } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
-import type { Statement } from "./statement.js";
+import type { SqlStatement } from "./statement.js";
 
-/** Test of an operator, and the values at a path to which it applies: see `anyValueAt` in path.ts. */
-export interface ValueTest {
-  test: Test;
-  /** True if elements of an array count as values. */
-  elements: boolean;
+/** Test of an operator, and the values to which it applies (see `anyValuePassesSql` in path.ts). */
+export interface OperatorTest {
+  test: ValueTestSql;
+  /** True if the test also applies to each element of an array at the end of the path. */
+  testsElements: boolean;
   matchesMissing: boolean;
 }
 
 type Operator = (
   operand: unknown,
   fieldPath: string,
-  statement: Statement,
+  statement: SqlStatement,
   siblings: Record<string, unknown>,
-) => ValueTest;
+) => OperatorTest;
 
-export const typeSql = (value: string): string => `jsonb_typeof(${jsonNullIfMissing(value)})`;
-/** Returns SQL for the text of a scalar; NULL for JSON's null. */
+export const typeSql = (value: string): string => `jsonb_typeof(${jsonNullIfMissingSql(value)})`;
+/** Returns SQL that converts a jsonb scalar to its text without JSON quotes; NULL for JSON's null. */
 export const textSql = (value: string): string => `(${value} #>> '{}')`;
 
-const valueTest = (test: Test, matchesMissing = false): ValueTest => ({ test, elements: true, matchesMissing });
-const arrayTest = (test: Test): ValueTest => ({ test, elements: false, matchesMissing: false });
+const createElementTest = (test: ValueTestSql, matchesMissing = false): OperatorTest => ({
+  test,
+  testsElements: true,
+  matchesMissing,
+});
+const createWholeValueTest = (test: ValueTestSql): OperatorTest => ({
+  test,
+  testsElements: false,
+  matchesMissing: false,
+});
 
 const equalOperator: Operator = (operand, fieldPath, statement) => {
-  const expected = statement.bind(jsonValue(operand, fieldPath), "jsonb");
-  return valueTest((value) => `${jsonNullIfMissing(value)} = ${expected}`, operand === null);
+  const expected = statement.bind(serializeJsonValue(operand, fieldPath), "jsonb");
+  return createElementTest((value) => `${jsonNullIfMissingSql(value)} = ${expected}`, operand === null);
 };
 
-const oneOf: Operator = (operand, fieldPath, statement) => {
-  const operands = checkList(operand, fieldPath, LIST_MAX);
+const inOperator: Operator = (operand, fieldPath, statement) => {
+  const operands = requireList(operand, fieldPath, LIST_MAX);
   const expected = statement.bind(
-    operands.map((operand, index) => jsonValue(operand, `${fieldPath}[${index}]`)),
+    operands.map((operand, index) => serializeJsonValue(operand, `${fieldPath}[${index}]`)),
     "jsonb[]",
   );
-  return valueTest((value) => `${jsonNullIfMissing(value)} = ANY(${expected})`, operands.includes(null));
+  return createElementTest((value) => `${jsonNullIfMissingSql(value)} = ANY(${expected})`, operands.includes(null));
 };
 
-const comparedBy =
+const createComparison =
   (sign: string): Operator =>
   (operand, fieldPath, statement) => {
     const typeOperator = typeof operand;
     if (typeOperator !== "number" && typeOperator !== "string" && typeOperator !== "boolean")
       refuseField(fieldPath, "a number, a text or a boolean", operand);
-    const expected = statement.bind(jsonValue(operand, fieldPath), "jsonb");
-    return valueTest(
-      (value) => `(${jsonNullIfMissing(value)} ${sign} ${expected} AND ${typeSql(value)} = '${typeOperator}')`,
+    const expected = statement.bind(serializeJsonValue(operand, fieldPath), "jsonb");
+    return createElementTest(
+      (value) => `(${jsonNullIfMissingSql(value)} ${sign} ${expected} AND ${typeSql(value)} = '${typeOperator}')`,
     );
   };
 
 const sizeOperator: Operator = (operand, fieldPath, statement) => {
-  const length = statement.bind(wholeNumber(operand, fieldPath, 0, 1_000_000), "integer");
-  return arrayTest(
+  const length = statement.bind(requireWholeNumber(operand, fieldPath, 0, 1_000_000), "integer");
+  return createWholeValueTest(
     (value) => `CASE WHEN ${typeSql(value)} = 'array' THEN jsonb_array_length(${value}) = ${length} ELSE false END`,
   );
 };
 
 const existsOperator: Operator = (operand, fieldPath) => {
   if (typeof operand !== "boolean") refuseField(fieldPath, "true or false", operand);
-  return arrayTest((value) => `${value} IS NOT NULL`);
+  return createWholeValueTest((value) => `${value} IS NOT NULL`);
 };
 
-const TYPES: Record<string, string> = {
+const JSON_TYPE_BY_NAME: Record<string, string> = {
   string: "string",
   number: "number",
   double: "number",
@@ -80,19 +88,20 @@ const TYPES: Record<string, string> = {
   null: "null",
 };
 
-const type: Operator = (operand, fieldPath) => {
-  const name = typeof operand === "string" && Object.hasOwn(TYPES, operand) ? TYPES[operand] : undefined;
-  if (name === undefined) refuseField(fieldPath, `one of ${Object.keys(TYPES).join(", ")}`, operand);
-  return valueTest((value) => `COALESCE(jsonb_typeof(${value}) = '${name}', false)`);
+const typeOperator: Operator = (operand, fieldPath) => {
+  const name =
+    typeof operand === "string" && Object.hasOwn(JSON_TYPE_BY_NAME, operand) ? JSON_TYPE_BY_NAME[operand] : undefined;
+  if (name === undefined) refuseField(fieldPath, `one of ${Object.keys(JSON_TYPE_BY_NAME).join(", ")}`, operand);
+  return createElementTest((value) => `COALESCE(jsonb_typeof(${value}) = '${name}', false)`);
 };
 
 const moduloOperator: Operator = (operand, fieldPath, statement) => {
-  const [divisor, remainder] = checkList(operand, fieldPath, 2, 2).map((element, index) =>
-    wholeNumber(element, `${fieldPath}[${index}]`, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+  const [divisor, remainder] = requireList(operand, fieldPath, 2, 2).map((element, index) =>
+    requireWholeNumber(element, `${fieldPath}[${index}]`, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
   );
   if (divisor === 0) refuseField(`${fieldPath}[0]`, "a divisor other than 0", divisor);
   const [by, rest] = [statement.bind(divisor, "numeric"), statement.bind(remainder, "numeric")];
-  return valueTest(
+  return createElementTest(
     (value) =>
       `CASE WHEN ${typeSql(value)} = 'number' THEN mod(${textSql(value)}::numeric, ${by}) = ${rest} ELSE false END`,
   );
@@ -101,7 +110,7 @@ const moduloOperator: Operator = (operand, fieldPath, statement) => {
 const regexOperator: Operator = (operand, fieldPath, statement, siblings) => {
   const { pattern, ignoreCase } = translatePattern(operand, siblings["$options"], fieldPath.replace(/\.\$regex$/, ""));
   const boundPattern = statement.bind(pattern, "text");
-  return valueTest(
+  return createElementTest(
     (value) =>
       `(${typeSql(value)} = 'string' AND ${textSql(value)} ${ignoreCase ? `${UNICODE_COLLATION} ~*` : 'COLLATE "C" ~'} ${boundPattern})`,
   );
@@ -109,25 +118,27 @@ const regexOperator: Operator = (operand, fieldPath, statement, siblings) => {
 
 export const isScalarSql = (value: string): string => `${typeSql(value)} IN ('string', 'number', 'boolean')`;
 
-const caseBlindPart: Operator = (operand, fieldPath, statement) => {
-  const boundText = statement.bind(checkText(operand, fieldPath, 10_000), "text");
-  return valueTest((value) => `(${isScalarSql(value)} AND ${holdsTextSql(textSql(value), boundText)})`);
+const containsIgnoringCaseOperator: Operator = (operand, fieldPath, statement) => {
+  const boundText = statement.bind(requireText(operand, fieldPath, 10_000), "text");
+  return createElementTest(
+    (value) => `(${isScalarSql(value)} AND ${containsTextFoldedSql(textSql(value), boundText)})`,
+  );
 };
 
-/** Operators by name. An operator matches if at least one value passes its test, or no value if it is `negated`. */
+/** Operators by name. An operator matches if at least one value passes its test; a `negated` one matches if no value passes. */
 export const OPERATOR_TESTS: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
   $eq: { operator: equalOperator },
   $ne: { operator: equalOperator, negated: true },
-  $gt: { operator: comparedBy(">") },
-  $gte: { operator: comparedBy(">=") },
-  $lt: { operator: comparedBy("<") },
-  $lte: { operator: comparedBy("<=") },
-  $in: { operator: oneOf },
-  $nin: { operator: oneOf, negated: true },
+  $gt: { operator: createComparison(">") },
+  $gte: { operator: createComparison(">=") },
+  $lt: { operator: createComparison("<") },
+  $lte: { operator: createComparison("<=") },
+  $in: { operator: inOperator },
+  $nin: { operator: inOperator, negated: true },
   $size: { operator: sizeOperator },
   $exists: { operator: existsOperator },
-  $type: { operator: type },
+  $type: { operator: typeOperator },
   $mod: { operator: moduloOperator },
   $regex: { operator: regexOperator },
-  $iLike: { operator: caseBlindPart },
+  $iLike: { operator: containsIgnoringCaseOperator },
 };

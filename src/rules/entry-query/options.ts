@@ -3,29 +3,29 @@ import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { parsePageLimits } from "../page.js";
 import { flatShape, type Shape } from "../unknown-fields.js";
-import { checkList, checkObject, checkText, JOINS_MAX, readFlag, wholeNumber } from "./judge.js";
+import { JOINS_MAX, readFlag, requireList, requireObject, requireText, requireWholeNumber } from "./judge.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
 import { parsePath } from "./path.js";
 
 export const ENTRIES_DEFAULT = 1_000;
 export const ENTRIES_MAX = 10_000;
-const JOINED_DEFAULT = 100;
+const JOINED_ENTRIES_DEFAULT = 100;
 const ATTRIBUTES_MAX = 500;
-const ON_MAX = 3;
-const NAME_MAX = 100;
+const JOIN_PAIRS_MAX = 3;
+const JOIN_NAME_MAX_CHARACTERS = 100;
 
 /** Columns and entries of a data source that a caller can see. */
 export interface EntryScope {
   /**
-   * True if the caller can see this top-level column. Everything else treats a hidden column as missing: entries,
-   * `where`, `order`, joins, aggregates, indexes and exports.
+   * True if the caller can see this top-level column. A column that the caller cannot see counts as missing everywhere: in
+results, `where`, `order`, joins, aggregates, indexes and exports.
    */
   canSee(column: string): boolean;
-  /** Condition that is added to each `where`; null for none. It can also use columns that the caller cannot see. */
+  /** Condition that every read entry must meet in addition to the caller's `where`; null for none. It can use columns that are hidden. */
   filter: Record<string, unknown> | null;
 }
 
-/** Scope of callers that can see everything. */
+/** Scope of a caller that can see all columns and all entries. */
 export const FULL_SCOPE: EntryScope = { canSee: () => true, filter: null };
 
 export interface FindOptions {
@@ -34,14 +34,14 @@ export interface FindOptions {
   where: unknown;
   order: unknown;
   aggregate: unknown;
-  /** Columns to return; null for all. */
+  /** Columns to return; null returns all columns. */
   attributes: ReadonlySet<string> | null;
   limit: number;
   offset: number;
   includePagination: boolean;
-  /** True if the response contains a total when it costs no query: unless `includePagination` is false. */
+  /** True if the response may contain the total number of entries when this needs no extra query; false if the caller turned it off. */
   mayPaginate: boolean;
-  /** True for the first page by cursor, or the cursor of another page; null for pages by offset. */
+  /** Cursor of the requested page; true requests the first page and a cursor for the next one; null selects pages by `offset`. */
   cursor: string | true | null;
   joins: readonly JoinOptions[];
 }
@@ -50,11 +50,11 @@ export interface JoinOptions {
   name: string;
   /** ID or name of the joined data source. */
   dataSource: { id: number } | { name: string };
-  /** Pairs of column paths that must be equal: one of the entry and one of the joined entry. */
+  /** Pairs of column paths: the value at `left` in the entry must equal the value at `right` in the joined entry. */
   on: readonly (readonly [left: string, right: string])[];
   required: boolean;
-  /** Result of the join: the entries, true if there are any, their number, or the sum of a column. */
-  shows: { as: "entries" } | { as: "has" } | { as: "count" } | { as: "sum"; column: string };
+  /** Form of the join's result: the joined entries, true if there are any, their number, or the sum of one of their columns. */
+  resultForm: { as: "entries" } | { as: "has" } | { as: "count" } | { as: "sum"; column: string };
   where: unknown;
   order: unknown;
   attributes: ReadonlySet<string> | null;
@@ -66,7 +66,7 @@ const JOIN_SHAPE = flatShape([
   ...["where", "attributes", "limit", "order"],
 ]);
 
-/** Allowed fields of a query. Unknown fields are reported last, after the query was compiled. */
+/** Allowed fields of a query. The caller rejects unknown fields only after the query has compiled. */
 export const QUERY_SHAPE: Shape = {
   fields: {
     ...flatShape([
@@ -87,7 +87,7 @@ export const QUERY_SHAPE: Shape = {
 /** Reads the names of the columns to return. Only top-level columns are allowed, with or without the prefix `data.`. */
 function readAttributes(value: unknown, fieldPath: string): ReadonlySet<string> | null {
   if (value === undefined || value === null) return null;
-  const columns = checkList(value, fieldPath, ATTRIBUTES_MAX).map((element, index) => {
+  const columns = requireList(value, fieldPath, ATTRIBUTES_MAX).map((element, index) => {
     const path = parsePath(element, `${fieldPath}[${index}]`, { entry: "" });
     if (path.own !== null || path.segments.length > 1)
       refuseField(`${fieldPath}[${index}]`, "the name of a column", element);
@@ -96,27 +96,27 @@ function readAttributes(value: unknown, fieldPath: string): ReadonlySet<string> 
   return new Set(columns);
 }
 
-function joinedSource(join: Record<string, unknown>, fieldPath: string): JoinOptions["dataSource"] {
+function readJoinedSource(join: Record<string, unknown>, fieldPath: string): JoinOptions["dataSource"] {
   const { dataSourceId, dataSourceName } = join;
   if (dataSourceId !== undefined && dataSourceId !== null) {
-    // Clients may take the ID as text from a URL or a form.
+    // An ID is allowed as a text of digits too, because clients may read it from a URL or a form.
     const id =
       typeof dataSourceId === "string" && /^\d{1,10}$/.test(dataSourceId) ? Number(dataSourceId) : dataSourceId;
-    return { id: wholeNumber(id, `${fieldPath}.dataSourceId`, 1, 2 ** 31 - 1) };
+    return { id: requireWholeNumber(id, `${fieldPath}.dataSourceId`, 1, 2 ** 31 - 1) };
   }
   if (typeof dataSourceName === "string")
-    return { name: checkText(dataSourceName, `${fieldPath}.dataSourceName`, 255) };
+    return { name: requireText(dataSourceName, `${fieldPath}.dataSourceName`, 255) };
   return refuseField(fieldPath, 'an object with "dataSourceId" or "dataSourceName"', join);
 }
 
 function readJoinPairs(value: unknown, fieldPath: string): JoinOptions["on"] {
   const pairList = isObject(value) ? Object.entries(value) : [];
-  if (pairList.length === 0 || pairList.length > ON_MAX)
-    refuseField(fieldPath, `an object of 1 to ${ON_MAX} pairs of columns, such as {"_id": "OrderId"}`, value);
-  return pairList.map(([left, right]) => [left, checkText(right, `${fieldPath}.${left}`, 512)] as const);
+  if (pairList.length === 0 || pairList.length > JOIN_PAIRS_MAX)
+    refuseField(fieldPath, `an object of 1 to ${JOIN_PAIRS_MAX} pairs of columns, such as {"_id": "OrderId"}`, value);
+  return pairList.map(([left, right]) => [left, requireText(right, `${fieldPath}.${left}`, 512)] as const);
 }
 
-function readShownColumns(join: Record<string, unknown>, fieldPath: string): JoinOptions["shows"] {
+function readResultForm(join: Record<string, unknown>, fieldPath: string): JoinOptions["resultForm"] {
   const { sum } = join;
   const requestedColumns = [
     readFlag(join["has"], `${fieldPath}.has`),
@@ -127,24 +127,26 @@ function readShownColumns(join: Record<string, unknown>, fieldPath: string): Joi
     refuseField(fieldPath, 'an object with only one of "has", "count" and "sum"', join);
   if (requestedColumns[0]) return { as: "has" };
   if (requestedColumns[1]) return { as: "count" };
-  return requestedColumns[2] ? { as: "sum", column: checkText(sum, `${fieldPath}.sum`, 512) } : { as: "entries" };
+  return requestedColumns[2] ? { as: "sum", column: requireText(sum, `${fieldPath}.sum`, 512) } : { as: "entries" };
 }
 
 function parseJoin(name: string, value: unknown): JoinOptions {
   const place = `join.${name}`;
-  checkText(name, "the name of a join", NAME_MAX);
-  const join = checkObject(value, place);
+  requireText(name, "the name of a join", JOIN_NAME_MAX_CHARACTERS);
+  const join = requireObject(value, place);
   return {
     name,
-    dataSource: joinedSource(join, place),
+    dataSource: readJoinedSource(join, place),
     on: readJoinPairs(join["on"], `${place}.on`),
     required: readFlag(join["required"], `${place}.required`),
-    shows: readShownColumns(join, place),
+    resultForm: readResultForm(join, place),
     where: join["where"],
     order: join["order"],
     attributes: readAttributes(join["attributes"], `${place}.attributes`),
     limit:
-      join["limit"] === undefined ? JOINED_DEFAULT : wholeNumber(join["limit"], `${place}.limit`, 1, ENTRIES_DEFAULT),
+      join["limit"] === undefined
+        ? JOINED_ENTRIES_DEFAULT
+        : requireWholeNumber(join["limit"], `${place}.limit`, 1, ENTRIES_DEFAULT),
   };
 }
 
@@ -157,12 +159,12 @@ function parseJoins(value: unknown): JoinOptions[] {
 
 function parseCursor(value: unknown): FindOptions["cursor"] {
   if (value === undefined || value === null || value === false) return null;
-  return value === true ? true : checkText(value, "cursor", CURSOR_MAX_CHARACTERS);
+  return value === true ? true : requireText(value, "cursor", CURSOR_MAX_CHARACTERS);
 }
 
-/** @throws REQUEST_INVALID with the path of the invalid field, the expected and the received value */
+/** Validates the options of a query. @throws REQUEST_INVALID with the path of the invalid field, the expected and the received value */
 export function parseFind(value: unknown): FindOptions {
-  const options = checkObject(value ?? {}, "the query");
+  const options = requireObject(value ?? {}, "the query");
   const parsed = {
     receivedQuery: value,
     where: options["where"],

@@ -3,9 +3,9 @@ import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { checkList, ORDER_MAX, throwLimitError } from "./judge.js";
-import { keyAt, type OwnField, ownFieldSql, type Path, parsePath, type Source } from "./path.js";
-import type { Statement } from "./statement.js";
+import { ORDER_MAX, requireList, throwLimitError } from "./judge.js";
+import { type EntryField, entryFieldSql, type Path, parsePath, type Source, sortableValueSql } from "./path.js";
+import type { SqlStatement } from "./statement.js";
 
 export interface OrderKey {
   path: Path;
@@ -14,60 +14,60 @@ export interface OrderKey {
 
 const ID: Path = { own: "id" };
 
-/** Returns the sort keys. The last key is the ID, so that no two entries are equal. @throws ActionError REQUEST_INVALID */
+/** Parses `order` to sort keys. The last key is the ID, so that no two entries have equal keys. @throws ActionError REQUEST_INVALID */
 export function parseOrder(order: unknown, source: Source, fieldPath = "order"): OrderKey[] {
-  const input = order === undefined || order === null ? [] : checkList(order, fieldPath, ORDER_MAX);
+  const input = order === undefined || order === null ? [] : requireList(order, fieldPath, ORDER_MAX);
   const keys = input.map((element, index): OrderKey => {
     const innerPath = `${fieldPath}[${index}]`;
-    const [column, direction = "ASC"] = typeof element === "string" ? [element] : checkList(element, innerPath, 2, 1);
+    const [column, direction = "ASC"] = typeof element === "string" ? [element] : requireList(element, innerPath, 2, 1);
     const upperDirection = typeof direction === "string" ? direction.toUpperCase() : "";
     if (upperDirection !== "ASC" && upperDirection !== "DESC") refuseField(`${innerPath}[1]`, "ASC or DESC", direction);
     return { path: parsePath(column, `${innerPath}[0]`, source, true), descending: upperDirection === "DESC" };
   });
   if (keys.length === 0) keys.push({ path: { own: "order" }, descending: false });
-  // The ID has the same direction as the key before it, so that PostgreSQL can use one index for both.
+  // The ID sorts in the same direction as the key before it, so that one PostgreSQL index can serve both keys.
   if (!keys.some(({ path }) => path.own === "id")) keys.push({ path: ID, descending: keys.at(-1)!.descending });
   return keys;
 }
 
-/** Returns SQL for the value of a sort key: a field such as `createdAt` in its own type, a column as jsonb. */
-export const keySql = ({ path }: OrderKey, source: Source, statement: Statement): string =>
-  path.own === null ? keyAt(path, source, statement) : ownFieldSql(path.own, source);
+/** Returns SQL for the value of a sort key: fields such as `createdAt` keep their SQL type, columns are jsonb. */
+export const sortKeySql = ({ path }: OrderKey, source: Source, statement: SqlStatement): string =>
+  path.own === null ? sortableValueSql(path, source, statement) : entryFieldSql(path.own, source);
 
-/** @param reversed true for the previous page */
-export function orderBy(keys: readonly OrderKey[], sql: readonly string[], reversed = false): string {
-  return keys.map(({ descending }, index) => `${sql[index]} ${descending === reversed ? "ASC" : "DESC"}`).join(", ");
+/** Returns the ORDER BY list. @param isReversed true to read backwards, for the previous page */
+export function orderBySql(keys: readonly OrderKey[], sql: readonly string[], isReversed = false): string {
+  return keys.map(({ descending }, index) => `${sql[index]} ${descending === isReversed ? "ASC" : "DESC"}`).join(", ");
 }
 
-const TYPES: Record<OwnField, string> = {
+const SQL_TYPES: Record<EntryField, string> = {
   id: "bigint",
   order: "float8",
   createdAt: "timestamptz",
   updatedAt: "timestamptz",
 };
-const KEY_VALUE_FORMS: Record<OwnField, RegExp> = {
+const KEY_VALUE_PATTERNS: Record<EntryField, RegExp> = {
   id: /^\d{1,16}$/,
   order: /^-?\d{1,20}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?$/,
   createdAt: /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[-+]\d\d(?::\d\d)?$/,
   updatedAt: /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[-+]\d\d(?::\d\d)?$/,
 };
 
-/** Returns SQL for the text with which a cursor stores the value of a key. */
-export const keyText = (sql: string): string => `(${sql})::text`;
+/** Returns SQL that converts the value of a sort key to text, as cursors store it. */
+export const sortKeyTextSql = (sql: string): string => `(${sql})::text`;
 
-/** Returns an SQL condition for the entries after the position with these values, or before it if `reversed` is true. */
-export function afterPosition(
+/** Returns an SQL condition for the entries after the entry with these key values, or before it if `isReversed` is true. */
+export function afterPositionSql(
   keys: readonly OrderKey[],
   sql: readonly string[],
   values: readonly string[],
-  reversed: boolean,
-  statement: Statement,
+  isReversed: boolean,
+  statement: SqlStatement,
 ): string {
   const boundKeys = keys.map(({ path }, index) => {
     if (path.own === null) return statement.bind(values[index]!, "jsonb");
-    return `(${statement.bind(values[index]!, "text")})::${TYPES[path.own]}`;
+    return `(${statement.bind(values[index]!, "text")})::${SQL_TYPES[path.own]}`;
   });
-  const comparisonSign = ({ descending }: OrderKey) => (descending === reversed ? ">" : "<");
+  const comparisonSign = ({ descending }: OrderKey) => (descending === isReversed ? ">" : "<");
   const [first] = keys;
   if (keys.every(({ descending }) => descending === first!.descending)) {
     return `(${sql.join(", ")}) ${comparisonSign(first!)} (${boundKeys.join(", ")})`;
@@ -82,8 +82,8 @@ export function afterPosition(
 export const CURSOR_MAX_CHARACTERS = 20_000;
 
 /**
- * Position after which a page starts. Callers get it as an opaque text, which contains only values that they can see. The
- * text is validated like any input, because callers can change it.
+ * Sort key values of the entry after which a page starts. Callers get a cursor as an opaque text with only values that they
+can see. The service validates the text like any input, because callers can change it.
  */
 export interface Cursor {
   values: readonly string[];
@@ -96,7 +96,7 @@ const orderFingerprint = (keys: readonly OrderKey[], dataSourceId: number): stri
     .digest("base64url")
     .slice(0, 12);
 
-export function writeCursor(keys: readonly OrderKey[], dataSourceId: number, { values, reversed }: Cursor): string {
+export function encodeCursor(keys: readonly OrderKey[], dataSourceId: number, { values, reversed }: Cursor): string {
   const content = { f: orderFingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
   const cursor = Buffer.from(JSON.stringify(content)).toString("base64url");
   if (cursor.length > CURSOR_MAX_CHARACTERS)
@@ -115,7 +115,7 @@ function decodeCursor(cursor: string): Record<string, unknown> | null {
 
 function isValueOfKey(value: unknown, { path }: OrderKey): value is string {
   if (typeof value !== "string" || value.includes("\\u0000")) return false;
-  if (path.own !== null) return KEY_VALUE_FORMS[path.own].test(value);
+  if (path.own !== null) return KEY_VALUE_PATTERNS[path.own].test(value);
   try {
     JSON.parse(value);
     return value.isWellFormed();
@@ -124,8 +124,8 @@ function isValueOfKey(value: unknown, { path }: OrderKey): value is string {
   }
 }
 
-/** @throws REQUEST_INVALID if it is not a cursor of this data source with this order */
-export function readCursor(cursor: unknown, keys: readonly OrderKey[], dataSourceId: number): Cursor {
+/** Decodes and validates a cursor. @throws REQUEST_INVALID if the cursor is not from a query of this data source with this order */
+export function validateCursor(cursor: unknown, keys: readonly OrderKey[], dataSourceId: number): Cursor {
   const content = typeof cursor === "string" ? decodeCursor(cursor) : null;
   const values = content?.["k"];
   const isValid =

@@ -1,51 +1,56 @@
 /**
  * Parses paths of columns (`Address.street`, `items.0.price`) and builds their SQL. All queries access documents only
- * through this file, so that hidden columns are absent everywhere.
+ * through this file, so that columns that the caller cannot see are missing everywhere.
  */
 import { refuseField } from "../fields.js";
-import { checkText, PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS } from "./judge.js";
-import type { Statement } from "./statement.js";
+import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, requireText } from "./judge.js";
+import type { SqlStatement } from "./statement.js";
 
-/** Fields of an entry in addition to its columns in `data`. */
-export const OWN_FIELDS = ["id", "createdAt", "updatedAt", "order"] as const;
-export type OwnField = (typeof OWN_FIELDS)[number];
+/** Fields that the service stores for each entry, in addition to the columns in its `data`. */
+export const ENTRY_FIELD_NAMES = ["id", "createdAt", "updatedAt", "order"] as const;
+export type EntryField = (typeof ENTRY_FIELD_NAMES)[number];
 
-export type Path = { own: OwnField } | { own: null; segments: readonly string[] };
+export type Path = { own: EntryField } | { own: null; segments: readonly string[] };
 
-/** SQL of the document in which paths are looked up. */
+/** JSON document whose values queries read by path, as SQL. */
 export interface Source {
-  /** SQL expression of the document: a jsonb that is never NULL. */
+  /** SQL expression for the document: a jsonb value that is never NULL. */
   doc: string;
-  /** Alias of the entry's row; null if the document belongs to no entry. */
+  /** SQL alias of the entry's table row; null if the document is not an entry, but the result of a stage. */
   entry: string | null;
   /** True if the caller can see this top-level column. */
-  sees: (column: string) => boolean;
+  canSeeColumn: (column: string) => boolean;
 }
 
-const SQL_OF_OWN: Record<OwnField, string> = {
+const SQL_OF_ENTRY_FIELD: Record<EntryField, string> = {
   id: "id",
   createdAt: "created_at",
   updatedAt: "updated_at",
   order: '"order"',
 };
-const INDEX = /^(?:0|[1-9]\d{0,4})$/;
-/** Matches a dot without a backslash before it, because `Dr\.Name` is one column. */
-const DOT = /(?<!\\)\./;
+const ARRAY_INDEX = /^(?:0|[1-9]\d{0,4})$/;
+/** Separator of a path: a dot without a backslash before it. `Dr\.Name` is one column with a dot in its name. */
+const UNESCAPED_DOT = /(?<!\\)\./;
 
-const isOwnField = (name: string): name is OwnField => (OWN_FIELDS as readonly string[]).includes(name);
+const isEntryField = (name: string): name is EntryField => (ENTRY_FIELD_NAMES as readonly string[]).includes(name);
 
 /**
- * Parses a path. The prefix `data.` marks a column, and `entry.` a field such as `createdAt`. If `bareOwn` is true, the
+ * Parses a path. The prefix `data.` marks a column, and `entry.` a field such as `createdAt`. If `allowsBareFields` is true, the
  * names id, createdAt, updatedAt and order without a prefix also mean those fields.
  */
-export function parsePath(value: unknown, fieldPath: string, source: Pick<Source, "entry">, bareOwn = false): Path {
-  const name = checkText(value, fieldPath, PATH_MAX_CHARACTERS);
+export function parsePath(
+  value: unknown,
+  fieldPath: string,
+  source: Pick<Source, "entry">,
+  allowsBareFields = false,
+): Path {
+  const name = requireText(value, fieldPath, PATH_MAX_CHARACTERS);
   if (source.entry !== null) {
-    if (name.startsWith("entry.") && isOwnField(name.slice(6))) return { own: name.slice(6) as OwnField };
-    if (bareOwn && isOwnField(name)) return { own: name };
+    if (name.startsWith("entry.") && isEntryField(name.slice(6))) return { own: name.slice(6) as EntryField };
+    if (allowsBareFields && isEntryField(name)) return { own: name };
   }
   const column = source.entry !== null && name.startsWith("data.") ? name.slice(5) : name;
-  const segments = column.split(DOT).map((segment) => segment.replaceAll("\\.", "."));
+  const segments = column.split(UNESCAPED_DOT).map((segment) => segment.replaceAll("\\.", "."));
   if (column === "" || segments.length > PATH_MAX_SEGMENTS) {
     refuseField(
       fieldPath,
@@ -58,91 +63,93 @@ export function parsePath(value: unknown, fieldPath: string, source: Pick<Source
 
 const JSON_NULL = "'null'::jsonb";
 
-/** Returns SQL for a field such as `createdAt`, in the type of its table column. */
-export const ownFieldSql = (own: OwnField, source: Source): string => `${source.entry}.${SQL_OF_OWN[own]}`;
+/** Returns SQL for an entry's field such as `createdAt`, with the SQL type of its table column. */
+export const entryFieldSql = (own: EntryField, source: Source): string => `${source.entry}.${SQL_OF_ENTRY_FIELD[own]}`;
 
-function ownJson(own: OwnField, source: Source): string {
-  const sql = ownFieldSql(own, source);
+function entryFieldJsonSql(own: EntryField, source: Source): string {
+  const sql = entryFieldSql(own, source);
   if (own === "id" || own === "order") return `to_jsonb(${sql})`;
   return `to_jsonb(to_char(${sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
 }
 
-const stepSql = (sql: string, segment: string, statement: Statement): string =>
-  INDEX.test(segment)
+const segmentSql = (sql: string, segment: string, statement: SqlStatement): string =>
+  ARRAY_INDEX.test(segment)
     ? `(${sql} #> ARRAY[${statement.bind(segment, "text")}])`
     : `(${sql} -> ${statement.bind(segment, "text")})`;
 
-/** True if the caller cannot see the column of the path. An empty path means the document itself, as in $elemMatch. */
+/** True if the caller cannot see the path's column. An empty path, as in $elemMatch, is the document itself and never hidden. */
 const isHidden = ({ segments }: { segments: readonly string[] }, source: Source): boolean =>
-  segments.length > 0 && !source.sees(segments[0]!);
+  segments.length > 0 && !source.canSeeColumn(segments[0]!);
 
-/** Returns SQL for the value at a path as jsonb, or NULL if missing. Does not search the elements of arrays along the path. */
-export function valueAt(path: Path, source: Source, statement: Statement): string {
-  if (path.own !== null) return ownJson(path.own, source);
+/** Returns SQL for the jsonb value at a path; NULL if missing. If a value along the path is an array, its elements are not searched. */
+export function valueAtPathSql(path: Path, source: Source, statement: SqlStatement): string {
+  if (path.own !== null) return entryFieldJsonSql(path.own, source);
   if (isHidden(path, source)) return "NULL::jsonb";
-  return path.segments.reduce((sql, segment) => stepSql(sql, segment, statement), source.doc);
+  return path.segments.reduce((sql, segment) => segmentSql(sql, segment, statement), source.doc);
 }
 
-/** Returns SQL for the value at a path, or JSON's null if missing, as indexes and `order` use it. */
-export const keyAt = (path: Path, source: Source, statement: Statement): string =>
-  `COALESCE(${valueAt(path, source, statement)}, ${JSON_NULL})`;
+/** Returns SQL for the value at a path, with JSON's null for a missing value. Indexes and `order` use this form. */
+export const sortableValueSql = (path: Path, source: Source, statement: SqlStatement): string =>
+  `COALESCE(${valueAtPathSql(path, source, statement)}, ${JSON_NULL})`;
 
-export const jsonNullIfMissing = (value: string): string => `COALESCE(${value}, ${JSON_NULL})`;
+export const jsonNullIfMissingSql = (value: string): string => `COALESCE(${value}, ${JSON_NULL})`;
 
 /** Condition on one value: converts SQL of a nullable jsonb to SQL of a boolean that is never NULL. */
-export type Test = (value: string) => string;
+export type ValueTestSql = (value: string) => string;
 
-/** Values at a path to which a test applies. */
+/** Selects the values at a path to which a test applies. */
 interface ReachableValues {
-  /** True if elements of an array at the end of the path count as values. */
-  elements: boolean;
-  /** True if the test can be true for a missing value. Then arrays along the path must be searched first. */
+  /** True if the test applies to each element of an array at the end of the path too. */
+  testsElements: boolean;
+  /** True if a missing value can pass the test. Then the SQL must search arrays along the path before it counts a value as missing. */
   matchesMissing: boolean;
 }
 
 /**
- * Returns SQL that is true for a non-empty array. In jsonb's order these are above booleans and below objects. The
- * comparison can use an index; `jsonb_typeof` could not.
+ * Returns SQL that is true for a non-empty array. PostgreSQL sorts non-empty arrays between booleans and objects. This
+comparison can use an index, unlike `jsonb_typeof`.
  */
-const isFilledArray = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
+const isNonEmptyArraySql = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
-/** Returns SQL for the JSON type of each value along the path that is followed by a name, where an array can be. */
-export function jsonTypesAlongPath(segments: readonly string[], source: Source, statement: Statement): string[] {
+/** Returns SQL for the JSON types of those values along the path that may be arrays: the ones before a name, not before an index. */
+export function jsonTypesAlongPathSql(segments: readonly string[], source: Source, statement: SqlStatement): string[] {
   return segments.slice(1).flatMap((next, index) => {
-    if (INDEX.test(next)) return [];
-    return [`jsonb_typeof(${keyAt({ own: null, segments: segments.slice(0, index + 1) }, source, statement)})`];
+    if (ARRAY_INDEX.test(next)) return [];
+    return [
+      `jsonb_typeof(${sortableValueSql({ own: null, segments: segments.slice(0, index + 1) }, source, statement)})`,
+    ];
   });
 }
 
-/** Returns SQL that is true if there is an array at the path or along it; null if there can be none. */
-export function arrayAt(
+/** Returns SQL that is true if the value at the path, or a value along the path, is an array; null if none of them can be. */
+export function hasArraySql(
   segments: readonly string[],
   source: Source,
-  statement: Statement,
+  statement: SqlStatement,
   elements = true,
 ): string | null {
-  const arrays = jsonTypesAlongPath(segments, source, statement).map((type) => `${type} = 'array'`);
-  if (elements) arrays.push(isFilledArray(keyAt({ own: null, segments }, source, statement)));
+  const arrays = jsonTypesAlongPathSql(segments, source, statement).map((type) => `${type} = 'array'`);
+  if (elements) arrays.push(isNonEmptyArraySql(sortableValueSql({ own: null, segments }, source, statement)));
   if (arrays.length === 0) return null;
   return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
 }
 
 /** Returns the SQL of a FROM clause with one row for each value at the path, including elements of arrays along the path. */
-function valuesFrom(segments: readonly string[], source: Source, statement: Statement, elements: boolean) {
-  const first = statement.uniqueName();
+function valuesFromClause(segments: readonly string[], source: Source, statement: SqlStatement, elements: boolean) {
+  const first = statement.createAlias();
   let last = first;
-  const parts = [`(SELECT ${stepSql(source.doc, segments[0]!, statement)} AS v) ${first}`];
+  const parts = [`(SELECT ${segmentSql(source.doc, segments[0]!, statement)} AS v) ${first}`];
   const lateralJoin = (sql: string) => {
-    last = statement.uniqueName();
+    last = statement.createAlias();
     parts.push(`CROSS JOIN LATERAL (${sql}) ${last}`);
   };
   for (const segment of segments.slice(1)) {
     const lastValue = `${last}.v`;
-    if (!INDEX.test(segment)) {
+    if (!ARRAY_INDEX.test(segment)) {
       const items = `CASE WHEN jsonb_typeof(${lastValue}) = 'array' THEN ${lastValue} ELSE jsonb_build_array(${lastValue}) END`;
       lateralJoin(`SELECT value AS v FROM jsonb_array_elements(${items})`);
     }
-    lateralJoin(`SELECT ${stepSql(`${last}.v`, segment, statement)} AS v`);
+    lateralJoin(`SELECT ${segmentSql(`${last}.v`, segment, statement)} AS v`);
   }
   if (elements) {
     const items = `CASE WHEN jsonb_typeof(${last}.v) = 'array' THEN ${last}.v ELSE '[]' END`;
@@ -152,23 +159,23 @@ function valuesFrom(segments: readonly string[], source: Source, statement: Stat
 }
 
 /**
- * Returns SQL that is true if each test passes for at least one value at the path. It first tests the direct value, for
- * which PostgreSQL can use an index, and then the elements of arrays along the path.
+ * Returns SQL that is true if each test passes for at least one value at the path. The SQL first tests the value without a
+search of arrays, because PostgreSQL can use an index for it, and then the elements of arrays along the path.
  */
-export function anyValueAt(
+export function anyValuePassesSql(
   path: Path,
   source: Source,
-  statement: Statement,
-  tests: readonly Test[],
+  statement: SqlStatement,
+  tests: readonly ValueTestSql[],
   reach: ReachableValues,
 ): string {
-  const value = valueAt(path, source, statement);
+  const value = valueAtPathSql(path, source, statement);
   const directTests = tests.map((test) => test(value)).join(" AND ");
   if (path.own !== null || path.segments.length === 0 || isHidden(path, source)) return `(${directTests})`;
-  const isArray = arrayAt(path.segments, source, statement, reach.elements);
+  const isArray = hasArraySql(path.segments, source, statement, reach.testsElements);
   if (isArray === null) return `(${directTests})`;
   const elementTests = tests.map((test) => {
-    const { from, value: lastValue } = valuesFrom(path.segments, source, statement, reach.elements);
+    const { from, value: lastValue } = valuesFromClause(path.segments, source, statement, reach.testsElements);
     return `EXISTS (SELECT FROM ${from} WHERE ${test(lastValue)})`;
   });
   if (reach.matchesMissing) return `(CASE WHEN ${isArray} THEN ${elementTests.join(" AND ")} ELSE ${directTests} END)`;

@@ -3,29 +3,29 @@
  * shape and suggests an index for a shape.
  */
 import { isObject } from "../described.js";
-import { type OwnField, parsePath } from "./path.js";
+import { type EntryField, parsePath } from "./path.js";
 
-/** Column or other field of an entry (such as `createdAt`) in a query. */
-interface NamedColumn {
-  /** Path of the column as in an index definition; null for a field such as `createdAt`. */
+/** Column or field (such as `createdAt`) that a query uses in a condition or in its order. */
+interface ShapeField {
+  /** Path of the column, as definitions of indexes name it; null for a field such as `createdAt`. */
   column: string | null;
   topLevelColumn: string | null;
-  /** Column with its operator or direction, as the shape contains it. */
+  /** Name of the column with its operator or sort direction, as the shape contains it. */
   text: string;
 }
 
-interface ShapeCondition extends NamedColumn {
-  /** True if every result meets the condition, because it is outside of $or, $nor and $not. Then an index can help. */
+interface ShapeCondition extends ShapeField {
+  /** True if every result must meet the condition, because it is outside of $or, $nor and $not. Only then can an index help. */
   isRequired: boolean;
   isEquality: boolean;
 }
 
-interface ShapeSorting extends NamedColumn {
+interface ShapeSorting extends ShapeField {
   descending: boolean;
 }
 
 export interface QueryShape {
-  /** Columns with their operators, sorted as texts. A condition within $or, $nor or $not starts with that operator. */
+  /** Columns with their operators, in alphabetical order. A condition inside $or, $nor or $not starts with the name of this operator. */
   where: string[];
   order: string[];
   aggregate: boolean;
@@ -36,33 +36,33 @@ export interface CheckedShape extends QueryShape {
   sorting: readonly ShapeSorting[];
 }
 
-/** Maximum number of conditions and sort keys of a shape. Longer queries are not recorded, because they rarely repeat. */
-const PARTS_MAX = 12;
+/** Maximum number of conditions and sort keys of a shape. Queries with more are not counted, because they rarely repeat. */
+const SHAPE_PARTS_MAX = 12;
 const COLUMNS_MAX = 3;
-const FOUND_BY_INDEX = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
+const INDEXABLE_OPERATORS = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
 const LIST_OPERATORS = ["$and", "$or", "$nor"];
 const ENTRY = { entry: "e" };
 
 const escapeSegments = (segments: readonly string[]): string =>
   segments.map((segment) => segment.replaceAll(".", "\\.")).join(".");
 
-function nameColumn(input: string, bareOwn: boolean, text: (name: string) => string): NamedColumn {
+function readShapeField(input: string, bareOwn: boolean, text: (name: string) => string): ShapeField {
   const path = parsePath(input, "", ENTRY, bareOwn);
-  if (path.own !== null) return { column: null, topLevelColumn: null, text: text(path.own satisfies OwnField) };
+  if (path.own !== null) return { column: null, topLevelColumn: null, text: text(path.own satisfies EntryField) };
   const column = escapeSegments(path.segments);
   return { column, topLevelColumn: path.segments[0]!, text: text(column) };
 }
 
-function conditionsOf(where: Record<string, unknown>, within: string): ShapeCondition[] {
+function readConditions(where: Record<string, unknown>, outerOperator: string): ShapeCondition[] {
   return Object.entries(where).flatMap(([key, value]) => {
     if (LIST_OPERATORS.includes(key)) {
-      const innerPath = key === "$and" ? within : `${within}${key} `;
-      return (value as Record<string, unknown>[]).flatMap((branch) => conditionsOf(branch, innerPath));
+      const innerPath = key === "$and" ? outerOperator : `${outerOperator}${key} `;
+      return (value as Record<string, unknown>[]).flatMap((branch) => readConditions(branch, innerPath));
     }
-    if (key === "$not") return conditionsOf(value as Record<string, unknown>, `${within}$not `);
+    if (key === "$not") return readConditions(value as Record<string, unknown>, `${outerOperator}$not `);
     if (key === "$filters") {
       return (value as { column: string; condition: string }[]).map(({ column, condition }) => ({
-        ...nameColumn(column, false, (name) => `${within}${name} ${condition}`),
+        ...readShapeField(column, false, (name) => `${outerOperator}${name} ${condition}`),
         isRequired: false,
         isEquality: false,
       }));
@@ -72,53 +72,55 @@ function conditionsOf(where: Record<string, unknown>, within: string): ShapeCond
     return operators
       .filter((operator) => operator !== "$options")
       .map((operator) => ({
-        ...nameColumn(key, false, (name) => `${within}${name} ${operator}`),
-        isRequired: within === "" && FOUND_BY_INDEX.includes(operator),
+        ...readShapeField(key, false, (name) => `${outerOperator}${name} ${operator}`),
+        isRequired: outerOperator === "" && INDEXABLE_OPERATORS.includes(operator),
         isEquality: operator === "$eq" || operator === "$in",
       }));
   });
 }
 
-function sortingOf(order: unknown): ShapeSorting[] {
+function readSorting(order: unknown): ShapeSorting[] {
   return (Array.isArray(order) ? order : []).map((element) => {
     const [column, direction = "ASC"] = (typeof element === "string" ? [element] : element) as [string, string?];
     const descending = direction.toUpperCase() === "DESC";
-    return { ...nameColumn(column, true, (name) => `${name} ${descending ? "DESC" : "ASC"}`), descending };
+    return { ...readShapeField(column, true, (name) => `${name} ${descending ? "DESC" : "ASC"}`), descending };
   });
 }
 
 /**
- * Returns the shape of a valid query; null if the query has too many parts or unknown columns. Unknown columns are not
- * recorded, because callers could fill the list of shapes with invented names.
+ * Returns the shape of a valid query; null if the query has too many parts or a column that the data source does not list.
+Otherwise callers could fill the list of shapes with invented names.
  * @param knows true if the data source lists the column
  */
 export function queryShapeOf(query: unknown, knows: (column: string) => boolean): CheckedShape | null {
   if (!isObject(query)) return null;
   const { where, order, aggregate } = query;
-  const conditions = isObject(where) ? conditionsOf(where, "") : [];
+  const conditions = isObject(where) ? readConditions(where, "") : [];
   const isAggregate = aggregate !== undefined && aggregate !== null;
-  const sorting = isAggregate ? [] : sortingOf(order);
+  const sorting = isAggregate ? [] : readSorting(order);
   const texts = [...new Set(conditions.map(({ text }) => text))].sort();
-  if (texts.length + sorting.length > PARTS_MAX) return null;
+  if (texts.length + sorting.length > SHAPE_PARTS_MAX) return null;
   if (![...conditions, ...sorting].every(({ topLevelColumn }) => topLevelColumn === null || knows(topLevelColumn)))
     return null;
   return { where: texts, order: sorting.map(({ text }) => text), aggregate: isAggregate, conditions, sorting };
 }
 
-const isOneWay = (sorting: readonly ShapeSorting[]): boolean =>
+const sortsInOneDirection = (sorting: readonly ShapeSorting[]): boolean =>
   sorting.every(({ descending }) => descending === sorting[0]!.descending);
 
-/** True if the query can use an index on these columns: for a condition on the first column, or for the order. */
-export function indexServesShape(columns: readonly string[], { conditions, sorting }: CheckedShape): boolean {
-  const plainColumns = columns.map((column) => nameColumn(column, false, (name) => name).column);
+/** True if an index on these columns helps the query: it has a condition on the first of them, or sorts by them. */
+export function doesIndexHelpShape(columns: readonly string[], { conditions, sorting }: CheckedShape): boolean {
+  const plainColumns = columns.map((column) => readShapeField(column, false, (name) => name).column);
   if (conditions.some(({ isRequired, column }) => isRequired && column !== null && column === plainColumns[0]))
     return true;
   const sortedColumns = sorting.map(({ column }) => column);
-  return sortedColumns.length > 0 && isOneWay(sorting) && sortedColumns.join("\n") === plainColumns.join("\n");
+  return (
+    sortedColumns.length > 0 && sortsInOneDirection(sorting) && sortedColumns.join("\n") === plainColumns.join("\n")
+  );
 }
 
 /**
- * Returns the columns of an index that would make the query faster; null if there is none.
+ * Returns the columns for an index that would make the query faster; null if no index would.
  * @param mayIndex true if the top-level column can be indexed
  */
 export function suggestIndexColumns(
@@ -131,6 +133,7 @@ export function suggestIndexColumns(
   const bestCondition = indexableConditions.find(({ isEquality }) => isEquality) ?? indexableConditions[0];
   if (bestCondition) return [bestCondition.column!];
   const isIndexable = sorting.every(({ topLevelColumn }) => topLevelColumn !== null && mayIndex(topLevelColumn));
-  if (sorting.length === 0 || sorting.length > COLUMNS_MAX || !isIndexable || !isOneWay(sorting)) return null;
+  if (sorting.length === 0 || sorting.length > COLUMNS_MAX || !isIndexable || !sortsInOneDirection(sorting))
+    return null;
   return sorting.map(({ column }) => column!);
 }

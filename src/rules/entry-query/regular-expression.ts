@@ -1,62 +1,62 @@
 /**
  * Translates regular expressions of JavaScript to those of PostgreSQL. Rejects constructs that PostgreSQL interprets
- * differently. The translated groups do not capture, so that PostgreSQL needs no backtracking.
+ * differently. Translated groups do not capture their match, because PostgreSQL matches such patterns without backtracking.
  */
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../described.js";
 
 const PATTERN_MAX_CHARACTERS = 200;
-/**
- * Maximum repetition count that PostgreSQL allows.
- */
-const REPEAT_MAX = 255;
-/** Maximum size of an expression after all counted repetitions are written out, as PostgreSQL's automaton needs them. */
-const COPIES_MAX = 1_000;
+/** Maximum count in `{n}` or `{n,m}` that PostgreSQL allows. */
+const REPETITIONS_MAX = 255;
+/** Maximum size of an expression in which `x{3}` counts as `xxx`, because PostgreSQL's automaton has a copy for each repetition. */
+const EXPANDED_SIZE_MAX = 1_000;
 
-const LINE_ENDS = "\\n\\r\\u2028\\u2029";
+const LINE_END_CHARACTERS = "\\n\\r\\u2028\\u2029";
 const SPACE_CHARACTERS = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff";
 const CHARACTER_SETS = { digit: "0-9", space: SPACE_CHARACTERS, word: "A-Za-z0-9_" } as const;
-const PLAIN_CHARACTER = /[A-Za-z0-9 ]/;
+const UNESCAPED_CHARACTER = /[A-Za-z0-9 ]/;
 
-/** Groups of letters that are all equal in JavaScript if case is ignored. In PostgreSQL only pairs of them are equal. */
+/** Groups of letters that JavaScript treats as equal if it ignores case. PostgreSQL treats only some pairs of a group as equal. */
 const CASE_GROUPS = [
   ...["µΜμ", "Ǆǅǆ", "Ǉǈǉ", "Ǌǋǌ", "Ǳǲǳ", "\u0345Ιι\u1fbe", "Ββϐ", "Εεϵ", "Θθϑ", "Κκϰ", "Ππϖ", "Ρρϱ", "Σςσ", "Φφϕ"],
   ...["Вв\u1c80", "Дд\u1c81", "Оо\u1c82", "Сс\u1c83", "Тт\u1c84\u1c85", "Ъъ\u1c86", "Ѣѣ\u1c87", "\u1c88Ꙋꙋ", "Ṡṡẛ"],
 ];
-const groupMembers = CASE_GROUPS.map((group) => [...group].map((letter) => letter.codePointAt(0)!));
+const CASE_GROUP_CODES = CASE_GROUPS.map((group) => [...group].map((letter) => letter.codePointAt(0)!));
 
-/** Returns all letters of the groups that have a letter in the range. */
-const likeRange = (min: number, max: number): string =>
-  groupMembers
-    .filter((members) => members.some((code) => code >= min && code <= max))
+/** Returns all letters of those CASE_GROUPS that have a letter between the code points `min` and `max`. */
+const equalLettersOfRange = (min: number, max: number): string =>
+  CASE_GROUP_CODES.filter((members) => members.some((code) => code >= min && code <= max))
     .flat()
-    .map(characterText)
+    .map(escapeCharacter)
     .join("");
 
-/** Letters that equal a second letter in PostgreSQL if case is ignored, but not in JavaScript, such as ſ and s. */
-const LONE_LETTERS = ["İi", "ıi", "ſs", "\u212ak", "\u2126ω", "\u212bå", "ϴθ", "ẞß"].map(
+/** Pairs of letters, such as ſ and s, that PostgreSQL treats as equal if it ignores case, and JavaScript does not. */
+const POSTGRES_ONLY_PAIRS = ["İi", "ıi", "ſs", "\u212ak", "\u2126ω", "\u212bå", "ϴθ", "ẞß"].map(
   ([letter, other]) => [letter!.codePointAt(0)!, other!] as const,
 );
 
-/** True if one of the elements of a class contains the letter. */
-const coversCode = (elements: readonly AST.CharacterClassElement[], code: number): boolean =>
+/** True if one of the elements of a character class contains the character with this code point. */
+const classContainsCode = (elements: readonly AST.CharacterClassElement[], code: number): boolean =>
   elements.some((element) => {
     if (element.type === "Character") return element.value === code;
     if (element.type === "CharacterClassRange") return element.min.value <= code && code <= element.max.value;
     return element.type === "CharacterSet" && element.kind === "word" && code < 128;
   });
 
-/** Returns the letters that a class matches only in PostgreSQL, because it contains one of LONE_LETTERS. */
-function addedLetters(elements: readonly AST.CharacterClassElement[]): string[] {
-  const letters = LONE_LETTERS.filter(([letter, other]) => {
+/** Returns the letters that a character class matches in PostgreSQL but not in JavaScript, because of a pair in LONE_LETTERS. */
+function findExtraLetters(elements: readonly AST.CharacterClassElement[]): string[] {
+  const letters = POSTGRES_ONLY_PAIRS.filter(([letter, other]) => {
     const letterCases = [other, other.toUpperCase()]
       .filter((text) => text.length === 1)
       .map((character) => character.codePointAt(0)!);
-    const group = groupMembers.find((members) => members.includes(letterCases[0]!)) ?? [];
-    return coversCode(elements, letter) && ![...letterCases, ...group].some((code) => coversCode(elements, code));
+    const group = CASE_GROUP_CODES.find((members) => members.includes(letterCases[0]!)) ?? [];
+    return (
+      classContainsCode(elements, letter) &&
+      ![...letterCases, ...group].some((code) => classContainsCode(elements, code))
+    );
   });
-  return [...new Set(letters.map(([, other]) => characterText(other.codePointAt(0)!)))];
+  return [...new Set(letters.map(([, other]) => escapeCharacter(other.codePointAt(0)!)))];
 }
 
 /** Pattern for PostgreSQL. If `ignoreCase` is true, the query must use UNICODE_COLLATION. */
@@ -67,46 +67,46 @@ export interface TranslatedPattern {
 
 class UntranslatableError extends Error {}
 
-const refuseExpression = (feature: string): never => {
+const rejectExpression = (feature: string): never => {
   throw new UntranslatableError(`${feature}, which PostgreSQL interprets differently`);
 };
 
-function characterText(code: number): string {
-  if (code === 0) return refuseExpression("U+0000");
-  if (code >= 0xd800 && code <= 0xdfff) return refuseExpression("a lone surrogate");
+function escapeCharacter(code: number): string {
+  if (code === 0) return rejectExpression("U+0000");
+  if (code >= 0xd800 && code <= 0xdfff) return rejectExpression("a lone surrogate");
   const text = String.fromCodePoint(code);
-  if (PLAIN_CHARACTER.test(text)) return text;
+  if (UNESCAPED_CHARACTER.test(text)) return text;
   return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
-function classElement(element: AST.CharacterClassElement, ignoreCase: boolean): string {
-  const alikeLetters = (min: number, max: number) => (ignoreCase ? likeRange(min, max) : "");
-  if (element.type === "Character") return characterText(element.value) + alikeLetters(element.value, element.value);
+function translateClassElement(element: AST.CharacterClassElement, ignoreCase: boolean): string {
+  const alikeLetters = (min: number, max: number) => (ignoreCase ? equalLettersOfRange(min, max) : "");
+  if (element.type === "Character") return escapeCharacter(element.value) + alikeLetters(element.value, element.value);
   if (element.type === "CharacterClassRange") {
     const [min, max] = [element.min.value, element.max.value];
-    return `${characterText(min)}-${characterText(max)}${alikeLetters(min, max)}`;
+    return `${escapeCharacter(min)}-${escapeCharacter(max)}${alikeLetters(min, max)}`;
   }
-  if (element.type !== "CharacterSet" || element.kind === "property") return refuseExpression("a property class");
-  return element.negate ? refuseExpression(`${element.raw} within brackets`) : CHARACTER_SETS[element.kind];
+  if (element.type !== "CharacterSet" || element.kind === "property") return rejectExpression("a property class");
+  return element.negate ? rejectExpression(`${element.raw} within brackets`) : CHARACTER_SETS[element.kind];
 }
 
-function characterClass(node: AST.CharacterClass, ignoreCase: boolean): string {
+function translateCharacterClass(node: AST.CharacterClass, ignoreCase: boolean): string {
   if (node.elements.length === 0) return node.negate ? "." : "(?!)";
   const elements = node.elements as AST.CharacterClassElement[];
-  const writtenText = `[${node.negate ? "^" : ""}${elements.map((element) => classElement(element, ignoreCase)).join("")}]`;
-  const added = ignoreCase ? addedLetters(elements) : [];
+  const writtenText = `[${node.negate ? "^" : ""}${elements.map((element) => translateClassElement(element, ignoreCase)).join("")}]`;
+  const added = ignoreCase ? findExtraLetters(elements) : [];
   if (added.length === 0) return writtenText;
   return node.negate ? `(?:${added.join("|")}|${writtenText})` : `(?:(?!${added.join("|")})${writtenText})`;
 }
 
-function characterSet(node: AST.CharacterSet, dotAll: boolean): string {
-  if (node.kind === "any") return dotAll ? "." : `[^${LINE_ENDS}]`;
-  if (node.kind === "property") return refuseExpression(node.raw);
+function translateCharacterSet(node: AST.CharacterSet, dotAll: boolean): string {
+  if (node.kind === "any") return dotAll ? "." : `[^${LINE_END_CHARACTERS}]`;
+  if (node.kind === "property") return rejectExpression(node.raw);
   return `[${node.negate ? "^" : ""}${CHARACTER_SETS[node.kind]}]`;
 }
 
-/** Translates one pattern, and counts its size with all repetitions written out (COPIES_MAX). */
-class PatternTranslation {
+/** Translates one pattern, and rejects it if its size with all repetitions written out exceeds COPIES_MAX. */
+class PatternTranslator {
   private copies = 0;
 
   constructor(
@@ -114,58 +114,60 @@ class PatternTranslation {
     private readonly ignoreCase: boolean,
   ) {}
 
-  alternatives(nodes: readonly AST.Alternative[], factor: number): string {
-    return nodes.map(({ elements }) => this.sequence(elements, factor)).join("|");
+  translateAlternatives(nodes: readonly AST.Alternative[], factor: number): string {
+    return nodes.map(({ elements }) => this.translateSequence(elements, factor)).join("|");
   }
 
-  private sequence(elements: readonly AST.Element[], factor: number): string {
+  private translateSequence(elements: readonly AST.Element[], factor: number): string {
     let writtenText = "";
     for (let at = 0; at < elements.length; at += 1) {
       const [element, next] = [elements[at]!, elements[at + 1]];
       const pair =
         element.type === "Character" && next?.type === "Character" && isSurrogatePair(element.value, next.value);
-      // JavaScript sees two surrogates, PostgreSQL one character.
+      // Skips the second surrogate: JavaScript has two code units for a character that is one character in PostgreSQL.
       if (pair) at += 1;
-      writtenText += pair ? characterText(codePointOf(element.value, next.value)) : this.element(element, factor);
+      writtenText += pair
+        ? escapeCharacter(codePointOf(element.value, next.value))
+        : this.translateElement(element, factor);
     }
     return writtenText;
   }
 
-  private element(node: AST.Element, factor: number): string {
+  private translateElement(node: AST.Element, factor: number): string {
     this.copies += factor;
-    if (this.copies > COPIES_MAX) throw new UntranslatableError("too many nested repetitions");
+    if (this.copies > EXPANDED_SIZE_MAX) throw new UntranslatableError("too many nested repetitions");
     if (node.type === "Character") {
-      const loneLetter = this.ignoreCase && LONE_LETTERS.find(([letter]) => letter === node.value);
-      if (loneLetter) return `(?:(?!${characterText(loneLetter[1].codePointAt(0)!)})${characterText(node.value)})`;
-      const alikeLetters = this.ignoreCase ? likeRange(node.value, node.value) : "";
-      return alikeLetters === "" ? characterText(node.value) : `[${alikeLetters}]`;
+      const loneLetter = this.ignoreCase && POSTGRES_ONLY_PAIRS.find(([letter]) => letter === node.value);
+      if (loneLetter) return `(?:(?!${escapeCharacter(loneLetter[1].codePointAt(0)!)})${escapeCharacter(node.value)})`;
+      const alikeLetters = this.ignoreCase ? equalLettersOfRange(node.value, node.value) : "";
+      return alikeLetters === "" ? escapeCharacter(node.value) : `[${alikeLetters}]`;
     }
-    if (node.type === "CharacterSet") return characterSet(node, this.dotAll);
-    if (node.type === "CharacterClass") return characterClass(node, this.ignoreCase);
+    if (node.type === "CharacterSet") return translateCharacterSet(node, this.dotAll);
+    if (node.type === "CharacterClass") return translateCharacterClass(node, this.ignoreCase);
     if (node.type === "Group" || node.type === "CapturingGroup") {
-      if (node.type === "Group" && node.modifiers) return refuseExpression("a group with flags");
-      return `(?:${this.alternatives(node.alternatives, factor)})`;
+      if (node.type === "Group" && node.modifiers) return rejectExpression("a group with flags");
+      return `(?:${this.translateAlternatives(node.alternatives, factor)})`;
     }
-    if (node.type === "Quantifier") return this.quantifier(node, factor);
-    if (node.type === "Assertion") return this.assertion(node, factor);
-    return refuseExpression(node.type === "Backreference" ? "a backreference" : node.type);
+    if (node.type === "Quantifier") return this.translateQuantifier(node, factor);
+    if (node.type === "Assertion") return this.translateAssertion(node, factor);
+    return rejectExpression(node.type === "Backreference" ? "a backreference" : node.type);
   }
 
-  private quantifier({ element, min, max }: AST.Quantifier, factor: number): string {
+  private translateQuantifier({ element, min, max }: AST.Quantifier, factor: number): string {
     const maxRepeats = max === Number.POSITIVE_INFINITY ? min + 1 : max;
-    if (maxRepeats > REPEAT_MAX) throw new UntranslatableError(`a count above ${REPEAT_MAX}`);
-    if (element.type === "Assertion") return refuseExpression("a repeated assertion");
-    const inner = this.element(element, factor * Math.max(1, maxRepeats));
+    if (maxRepeats > REPETITIONS_MAX) throw new UntranslatableError(`a count above ${REPETITIONS_MAX}`);
+    if (element.type === "Assertion") return rejectExpression("a repeated assertion");
+    const inner = this.translateElement(element, factor * Math.max(1, maxRepeats));
     return `(?:${inner}){${min},${max === Number.POSITIVE_INFINITY ? "" : max}}`;
   }
 
-  private assertion(node: AST.Assertion, factor: number): string {
+  private translateAssertion(node: AST.Assertion, factor: number): string {
     if (node.kind === "start") return "^";
     if (node.kind === "end") return "$";
     if (node.kind === "lookahead")
-      return `(?${node.negate ? "!" : "="}${this.alternatives(node.alternatives, factor)})`;
-    if (node.kind === "lookbehind") return refuseExpression("a lookbehind");
-    if (node.kind !== "word") return refuseExpression("an assertion");
+      return `(?${node.negate ? "!" : "="}${this.translateAlternatives(node.alternatives, factor)})`;
+    if (node.kind === "lookbehind") return rejectExpression("a lookbehind");
+    if (node.kind !== "word") return rejectExpression("an assertion");
     const [before, after] = ["(?<![A-Za-z0-9_])", "(?![A-Za-z0-9_])"];
     const [word, behind] = ["(?=[A-Za-z0-9_])", "(?<=[A-Za-z0-9_])"];
     return node.negate ? `(?:${behind}${word}|${before}${after})` : `(?:${before}${word}|${behind}${after})`;
@@ -178,7 +180,7 @@ const codePointOf = (high: number, low: number) => (high - 0xd800) * 0x400 + (lo
 
 const expressionParser = new RegExpParser({ ecmaVersion: 2025 });
 
-/** @throws REQUEST_INVALID with the path of the field and the unsupported construct */
+/** Translates `$regex` with its `$options`. @throws REQUEST_INVALID with the path of the field and the unsupported construct */
 export function translatePattern(pattern: unknown, flags: unknown, fieldPath: string): TranslatedPattern {
   if (typeof pattern !== "string" || pattern.length > PATTERN_MAX_CHARACTERS) {
     const expected = `a regular expression of at most ${PATTERN_MAX_CHARACTERS} characters`;
@@ -193,7 +195,7 @@ export function translatePattern(pattern: unknown, flags: unknown, fieldPath: st
   try {
     const tree = expressionParser.parsePattern(pattern, undefined, undefined, { unicode: false });
     const ignoreCase = flags?.includes("i") ?? false;
-    const writtenText = new PatternTranslation(flags?.includes("s") ?? false, ignoreCase).alternatives(
+    const writtenText = new PatternTranslator(flags?.includes("s") ?? false, ignoreCase).translateAlternatives(
       tree.alternatives,
       1,
     );

@@ -1,6 +1,6 @@
-/** Collects the parameters of an SQL statement, and creates unique names for its aliases. */
+/** Collects the parameter values of an SQL statement, and creates unique aliases for its subqueries. */
 
-export class Statement {
+export class SqlStatement {
   readonly values: unknown[] = [];
   private readonly placeholders = new Map<string, string>();
   private names = 0;
@@ -18,7 +18,7 @@ export class Statement {
     value: unknown,
     type: "text" | "text[]" | "jsonb" | "jsonb[]" | "numeric" | "bigint" | "bigint[]" | "integer" | "float8",
   ): string {
-    // Reuses the parameter of repeated texts, such as names of columns.
+    // Texts often repeat, such as column names: all uses of a text share one parameter.
     const key = typeof value === "string" ? `${type} ${value}` : null;
     const knownPlace = key === null ? undefined : this.placeholders.get(key);
     if (knownPlace) return knownPlace;
@@ -29,7 +29,7 @@ export class Statement {
   }
 
   /** Returns a new alias for a subquery. */
-  uniqueName(): string {
+  createAlias(): string {
     this.names += 1;
     return `q${this.names}`;
   }

@@ -1,11 +1,14 @@
-/** Parses the query, headers and body of a request for the payload of an HTTP trigger. */
+/** Parses the query, headers and body of an HTTP request. The result becomes the payload of the action that an HTTP trigger starts. */
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { nestsDeeperThan } from "../described.js";
 
-type Values = Record<string, string | string[]>;
+type NamedValues = Record<string, string | string[]>;
 
-/** Converts name-value pairs to an object. A repeated name gets an array of its values. The name `__proto__` is safe. */
-export function valuesOf(pairs: Iterable<readonly [string, string]>): Values {
+/**
+ * Converts name-value pairs to an object. A name that occurs several times gets an array of its values. `__proto__` is
+ * an ordinary name.
+ */
+export function toNamedValues(pairs: Iterable<readonly [string, string]>): NamedValues {
   const values = new Map<string, string | string[]>();
   for (const [name, value] of pairs) {
     const knownValue = values.get(name);
@@ -14,15 +17,15 @@ export function valuesOf(pairs: Iterable<readonly [string, string]>): Values {
   return Object.fromEntries(values);
 }
 
-/** Headers with credentials for the service, which actions must not receive. */
+/** Headers that contain credentials for the service itself. Actions do not receive these headers. */
 const HIDDEN_HEADERS = ["cookie", "auth-token"];
 
 /**
  * Returns the headers that the action receives, with names in lower case.
- * @param hidesAuthorization true to leave out `authorization`, because the service has already checked it
- * @param secret secret segment of the path; it is masked in headers, because a proxy may repeat the path in one
+ * @param hidesAuthorization true to omit the header `authorization`, because its credentials are for the service, which has checked them
+ * @param secret secret segment of the request's path. It is masked in all headers, because a proxy may put the path into a header
  */
-export function headersFor(
+export function selectHeadersForAction(
   headers: NodeJS.Dict<string | string[]>,
   { hidesAuthorization, secret }: { hidesAuthorization: boolean; secret: string | null },
 ): Record<string, string> {
@@ -34,15 +37,15 @@ export function headersFor(
   return Object.fromEntries(visibleHeaders.map(([name, value]) => [name, withoutSecret([value].flat().join(", "))]));
 }
 
-/** Returns type and subtype of a content type, in lower case; "" if absent. */
+/** Returns a content type without parameters, such as `text/html`, in lower case; "" if the request has no content type. */
 export const mediaTypeOf = (contentType: string | null): string =>
   (contentType ?? "").split(";", 1)[0]!.trim().toLowerCase();
 
-const isJson = (type: string): boolean => type === "application/json" || type.endsWith("+json");
-const isText = (type: string): boolean =>
+const isJsonType = (type: string): boolean => type === "application/json" || type.endsWith("+json");
+const isTextType = (type: string): boolean =>
   type.startsWith("text/") || type === "application/xml" || type.endsWith("+xml") || type === "application/javascript";
 
-function textOf(body: Uint8Array, contentType: string | null): string | null {
+function decodeText(body: Uint8Array, contentType: string | null): string | null {
   const charset = /;\s*charset="?([\w.:-]{1,40})"?/i.exec(contentType ?? "")?.[1] ?? "utf-8";
   try {
     return new TextDecoder(charset, { ignoreBOM: true }).decode(body);
@@ -51,7 +54,7 @@ function textOf(body: Uint8Array, contentType: string | null): string | null {
   }
 }
 
-function jsonOf(body: Uint8Array): unknown {
+function parseJson(body: Uint8Array): unknown {
   try {
     const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
     return nestsDeeperThan(value, JSON_MAX_DEPTH) ? null : value;
@@ -60,8 +63,8 @@ function jsonOf(body: Uint8Array): unknown {
   }
 }
 
-/** Returns the fields of a multipart form; a file is `{filename, contentType, base64}`. */
-async function multipartOf(body: Uint8Array<ArrayBuffer>, contentType: string): Promise<unknown> {
+/** Returns the fields of a multipart form. The value of a file field is `{filename, contentType, base64}`. */
+async function parseMultipart(body: Uint8Array<ArrayBuffer>, contentType: string): Promise<unknown> {
   try {
     const form = await new Response(body, { headers: { "content-type": contentType } }).formData();
     const fields = new Map<string, unknown[]>();
@@ -82,12 +85,16 @@ async function multipartOf(body: Uint8Array<ArrayBuffer>, contentType: string): 
   }
 }
 
-/** Parses a body of JSON, form fields or text. Returns null for other types, an empty body, and a body that does not match its type. */
-export async function parsedBody(body: Uint8Array<ArrayBuffer>, contentType: string | null): Promise<unknown> {
+/**
+ * Parses a body of JSON, form fields or text. Returns null for other content types, an empty body, and a body that is
+ * invalid for its type.
+ */
+export async function parseBody(body: Uint8Array<ArrayBuffer>, contentType: string | null): Promise<unknown> {
   const type = mediaTypeOf(contentType);
   if (body.length === 0) return null;
-  if (isJson(type)) return jsonOf(body);
-  if (type === "application/x-www-form-urlencoded") return valuesOf(new URLSearchParams(textOf(body, null) ?? ""));
-  if (type === "multipart/form-data") return multipartOf(body, contentType!);
-  return isText(type) ? textOf(body, contentType) : null;
+  if (isJsonType(type)) return parseJson(body);
+  if (type === "application/x-www-form-urlencoded")
+    return toNamedValues(new URLSearchParams(decodeText(body, null) ?? ""));
+  if (type === "multipart/form-data") return parseMultipart(body, contentType!);
+  return isTextType(type) ? decodeText(body, contentType) : null;
 }

@@ -1,13 +1,13 @@
 /**
- * Validates the options of `Svc.App.V3.Actions.response()`. The sandbox calls this so that the action gets an error, and
- * the service calls it again, because it does not trust the sandbox. The file imports nothing, because both execute it.
+ * Validates the options of `Svc.App.V3.Actions.response()`. The sandbox calls `responseFault` so that the action gets an
+ * error. The service calls it again, because it does not trust the sandbox. This file imports nothing, because both execute it.
  */
 
-const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
-/** Matches header values of visible characters, spaces and tabs. */
+const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
+/** Matches header values that contain only visible Latin-1 characters, spaces and tabs. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const LOCATION_VALUE = /^[\x21-\x7e]+$/;
-const VALUE_MAX_CHARACTERS = 8_192;
+const HEADER_VALUE_MAX_CHARACTERS = 8_192;
 const HEADERS_MAX = 100;
 const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
 
@@ -21,21 +21,22 @@ function headersFault(headers: unknown): string | null {
   const entries = Object.entries(headers);
   if (entries.length > HEADERS_MAX) return `headers must have at most ${HEADERS_MAX} fields (got ${entries.length})`;
   for (const [name, value] of entries) {
-    if (!NAME.test(name)) return `headers must have valid HTTP header names (got ${JSON.stringify(name.slice(0, 60))})`;
-    const isText = typeof value === "string" && value.length <= VALUE_MAX_CHARACTERS && HEADER_VALUE.test(value);
+    if (!HEADER_NAME.test(name))
+      return `headers must have valid HTTP header names (got ${JSON.stringify(name.slice(0, 60))})`;
+    const isText = typeof value === "string" && value.length <= HEADER_VALUE_MAX_CHARACTERS && HEADER_VALUE.test(value);
     if (!isText && typeof value !== "number") return `headers.${name} must be one line of Latin-1 text`;
   }
   return null;
 }
 
-/** Returns the fault of the options; null if they are valid. */
+/** Returns an error message for invalid options; null if the options are valid. */
 export function responseFault(options: unknown): string | null {
   if (!isObject(options)) return "options must be an object";
   const { status, headers, redirect } = options;
   const isStatus = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599;
   if (hasValue(status) && !isStatus) return `status must be an integer from 200 to 599 (got ${String(status)})`;
   const isLocation =
-    typeof redirect === "string" && redirect.length <= VALUE_MAX_CHARACTERS && LOCATION_VALUE.test(redirect);
+    typeof redirect === "string" && redirect.length <= HEADER_VALUE_MAX_CHARACTERS && LOCATION_VALUE.test(redirect);
   if (hasValue(redirect) && !isLocation) return "redirect must be a percent-encoded URL";
   if (hasValue(redirect) && hasValue(status) && !REDIRECT_STATUSES.includes(status as number)) {
     return `status of a redirect must be one of ${REDIRECT_STATUSES.join(", ")} (got ${String(status)})`;

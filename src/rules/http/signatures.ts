@@ -1,6 +1,6 @@
 /**
- * Verifies signatures of webhooks over the raw bytes of the body. Each scheme is as its sender documents it. Read this
- * file if the requests of a sender are rejected.
+ * Verifies the signatures of webhook requests, computed over the raw bytes of the body, as Stripe, GitHub and other senders
+ * document them. Read this file if the service rejects the requests of a sender.
  */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify as verifyWith } from "node:crypto";
 import type { HttpAuth, SignatureScheme } from "../../data/action-types.js";
@@ -11,10 +11,10 @@ export type SignatureAuth = Extract<HttpAuth, { type: "signature" }>;
 
 /** Parts of a request that a sender may sign. */
 export interface SignedRequest {
-  /** Returns the value of a header by its lower-case name; undefined if it is absent or repeated. */
+  /** Returns the value of a header by its lower-case name; undefined if the request has no such header, or has it more than once. */
   header(name: string): string | undefined;
   body: Uint8Array;
-  /** Public URLs with query under which the sender may have called the service; some schemes sign the URL. */
+  /** Possible public URLs of this request, with the query. Some schemes sign the URL, and a proxy may have changed it. */
   urls: readonly string[];
 }
 
@@ -22,18 +22,19 @@ export interface SignedRequest {
 type VerifySignature = (request: SignedRequest, key: string, auth: SignatureAuth, now: number) => boolean;
 
 /** True if the bytes are equal. The comparison takes constant time for inputs of the same length. */
-function equalsSafely(input: Uint8Array, expected: Uint8Array): boolean {
+function equalsInConstantTime(input: Uint8Array, expected: Uint8Array): boolean {
   return input.length === expected.length && timingSafeEqual(input, expected);
 }
 
-const equalTexts = (input: string, expected: string): boolean =>
-  equalsSafely(Buffer.from(input), Buffer.from(expected));
+const textsEqualInConstantTime = (input: string, expected: string): boolean =>
+  equalsInConstantTime(Buffer.from(input), Buffer.from(expected));
 
-const hmacOf = (algorithm: string, key: string | Buffer, ...parts: (string | Uint8Array)[]): Buffer =>
+const computeHmac = (algorithm: string, key: string | Buffer, ...parts: (string | Uint8Array)[]): Buffer =>
   parts.reduce((mac, part) => mac.update(part), createHmac(algorithm, key)).digest();
 
 /** Parses seconds since 1970 in decimal digits; NaN for anything else. */
-const timeIn = (text: string | undefined): number => (/^\d{1,12}$/.test(text ?? "") ? Number(text) : Number.NaN);
+const parseUnixSeconds = (text: string | undefined): number =>
+  /^\d{1,12}$/.test(text ?? "") ? Number(text) : Number.NaN;
 
 const isWithinTolerance = (
   time: number,
@@ -41,45 +42,50 @@ const isWithinTolerance = (
   now: number,
 ): boolean => Math.abs(now - time) <= toleranceSeconds;
 
-/** Maximum number of signatures in a header that are checked. A sender lists two or more while it rotates its key. */
+/** Maximum number of signatures in one header that are checked. A sender lists several signatures while it changes its key. */
 const SIGNATURES_MAX = 20;
 
-const standardWebhooks: VerifySignature = ({ header, body }, key, auth, now) => {
+const verifyStandardWebhooks: VerifySignature = ({ header, body }, key, auth, now) => {
   const [id, time, signatures] = [header("webhook-id"), header("webhook-timestamp"), header("webhook-signature")];
-  if (!id || !time || !signatures || !isWithinTolerance(timeIn(time), auth, now)) return false;
+  if (!id || !time || !signatures || !isWithinTolerance(parseUnixSeconds(time), auth, now)) return false;
   const secret = Buffer.from(key.replace(/^whsec_/, ""), "base64");
   if (secret.length === 0) return false;
-  const expectedSignature = hmacOf("sha256", secret, `${id}.${time}.`, body).toString("base64");
+  const expectedSignature = computeHmac("sha256", secret, `${id}.${time}.`, body).toString("base64");
   const listedSignatures = signatures.split(" ", SIGNATURES_MAX).filter((part) => part.startsWith("v1,"));
-  return listedSignatures.some((signature) => equalTexts(signature.slice("v1,".length), expectedSignature));
+  return listedSignatures.some((signature) =>
+    textsEqualInConstantTime(signature.slice("v1,".length), expectedSignature),
+  );
 };
 
 const verifyStripe: VerifySignature = ({ header, body }, key, auth, now) => {
   const parts = (header("stripe-signature") ?? "").split(",", SIGNATURES_MAX).map((part) => part.trim().split("=", 2));
   const time = parts.find(([name]) => name === "t")?.[1];
-  if (!isWithinTolerance(timeIn(time), auth, now)) return false;
-  const expectedSignature = hmacOf("sha256", key, `${time}.`, body).toString("hex");
-  return parts.some(([name, value = ""]) => name === "v1" && equalTexts(value, expectedSignature));
+  if (!isWithinTolerance(parseUnixSeconds(time), auth, now)) return false;
+  const expectedSignature = computeHmac("sha256", key, `${time}.`, body).toString("hex");
+  return parts.some(([name, value = ""]) => name === "v1" && textsEqualInConstantTime(value, expectedSignature));
 };
 
 const verifyGithub: VerifySignature = ({ header, body }, key) =>
-  equalTexts(header("x-hub-signature-256") ?? "", `sha256=${hmacOf("sha256", key, body).toString("hex")}`);
+  textsEqualInConstantTime(
+    header("x-hub-signature-256") ?? "",
+    `sha256=${computeHmac("sha256", key, body).toString("hex")}`,
+  );
 
 const verifySlack: VerifySignature = ({ header, body }, key, auth, now) => {
   const time = header("x-slack-request-timestamp");
-  if (!isWithinTolerance(timeIn(time), auth, now)) return false;
-  const expectedSignature = `v0=${hmacOf("sha256", key, `v0:${time}:`, body).toString("hex")}`;
-  return equalTexts(header("x-slack-signature") ?? "", expectedSignature);
+  if (!isWithinTolerance(parseUnixSeconds(time), auth, now)) return false;
+  const expectedSignature = `v0=${computeHmac("sha256", key, `v0:${time}:`, body).toString("hex")}`;
+  return textsEqualInConstantTime(header("x-slack-signature") ?? "", expectedSignature);
 };
 
 const verifyShopify: VerifySignature = ({ header, body }, key) =>
-  equalTexts(header("x-shopify-hmac-sha256") ?? "", hmacOf("sha256", key, body).toString("base64"));
+  textsEqualInConstantTime(header("x-shopify-hmac-sha256") ?? "", computeHmac("sha256", key, body).toString("base64"));
 
 /**
- * Returns the text of a form that Twilio signs: the fields sorted by name, each name followed by its different values.
- * Returns null for unusual names: the text has no separators, so a name could otherwise contain the value of another.
+ * Returns the text that Twilio signs for a form: the fields sorted by name, each name followed by its different values.
+ * Returns null for names with unusual characters: the text has no separators, so a name could contain another field's value.
  */
-function twilioParams(body: Uint8Array): string | null {
+function twilioSignedParameters(body: Uint8Array): string | null {
   const text = Buffer.from(body).toString();
   const form = new URLSearchParams(text);
   const names = [...new Set(form.keys())].sort();
@@ -90,7 +96,7 @@ function twilioParams(body: Uint8Array): string | null {
 }
 
 /** Returns the URL without and with its port, because Twilio signs one of the two forms. */
-function twilioUrls(url: string): string[] {
+function twilioUrlVariants(url: string): string[] {
   const [, scheme, authority = "", rest] = /^(https?:\/\/)([^/?#]*)(.*)$/s.exec(url) ?? [];
   if (scheme === undefined || !URL.canParse(url)) return [];
   const host = authority.replace(/:\d*$/, "");
@@ -101,30 +107,30 @@ function twilioUrls(url: string): string[] {
 const verifyTwilio: VerifySignature = ({ header, body, urls }, key) => {
   const signature = header("x-twilio-signature") ?? "";
   const isForm = mediaTypeOf(header("content-type") ?? null) === "application/x-www-form-urlencoded";
-  const candidates = urls.flatMap(twilioUrls).filter((url) => {
-    // For a body that is not a form, Twilio adds its digest to the URL and signs only the URL.
+  const candidates = urls.flatMap(twilioUrlVariants).filter((url) => {
+    // If the body is not a form, Twilio adds the SHA-256 digest of the body to the URL and signs only the URL.
     const digest = new URL(url).searchParams.get("bodySHA256");
     if (digest === null) return isForm || body.length === 0;
-    return equalTexts(digest.toLowerCase(), createHash("sha256").update(body).digest("hex"));
+    return textsEqualInConstantTime(digest.toLowerCase(), createHash("sha256").update(body).digest("hex"));
   });
   return candidates.some((url) => {
     const hasDigest = new URL(url).searchParams.has("bodySHA256");
-    const params = isForm && !hasDigest ? twilioParams(body) : "";
+    const params = isForm && !hasDigest ? twilioSignedParameters(body) : "";
     if (params === null) return false;
     const signedText = url + params;
-    return equalTexts(signature, hmacOf("sha1", key, signedText).toString("base64"));
+    return textsEqualInConstantTime(signature, computeHmac("sha1", key, signedText).toString("base64"));
   });
 };
 
 const verifySendgrid: VerifySignature = ({ header, body }, key, auth, now) => {
   const signature = header("x-twilio-email-event-webhook-signature");
   const time = header("x-twilio-email-event-webhook-timestamp");
-  if (!signature || !isWithinTolerance(timeIn(time), auth, now)) return false;
+  if (!signature || !isWithinTolerance(parseUnixSeconds(time), auth, now)) return false;
   try {
     const text = key.includes("-----BEGIN") ? key : `-----BEGIN PUBLIC KEY-----\n${key}\n-----END PUBLIC KEY-----`;
     const signedText = Buffer.concat([Buffer.from(time!), body]);
     const bytes = Buffer.from(signature, "base64");
-    // Node decodes invalid base64 without an error. Only the canonical text of the bytes is accepted.
+    // Node decodes invalid base64 without an error, so a signature is accepted only if encoding its bytes gives the same text again.
     if (bytes.toString("base64") !== signature) return false;
     return verifyWith("sha256", signedText, createPublicKey(text), bytes);
   } catch {
@@ -137,16 +143,16 @@ const verifyHmac: VerifySignature = ({ header, body }, key, auth, now) => {
   const value = header((auth.header ?? "").toLowerCase()) ?? "";
   if (!value.startsWith(prefix)) return false;
   const time = timestampHeader === undefined ? undefined : header(timestampHeader.toLowerCase());
-  if (timestampHeader !== undefined && !isWithinTolerance(timeIn(time), auth, now)) return false;
-  const expectedSignature = hmacOf(algorithm, key, ...(timestampHeader === undefined ? [] : [`${time}.`]), body);
+  if (timestampHeader !== undefined && !isWithinTolerance(parseUnixSeconds(time), auth, now)) return false;
+  const expectedSignature = computeHmac(algorithm, key, ...(timestampHeader === undefined ? [] : [`${time}.`]), body);
   const signature = value.slice(prefix.length);
-  if (encoding === "base64") return equalTexts(signature, expectedSignature.toString("base64"));
+  if (encoding === "base64") return textsEqualInConstantTime(signature, expectedSignature.toString("base64"));
   const hex = expectedSignature.toString("hex");
-  return equalTexts(signature, hex) || equalTexts(signature, hex.toUpperCase());
+  return textsEqualInConstantTime(signature, hex) || textsEqualInConstantTime(signature, hex.toUpperCase());
 };
 
 const SIGNATURE_VERIFIERS: Record<SignatureScheme, VerifySignature> = {
-  "standard-webhooks": standardWebhooks,
+  "standard-webhooks": verifyStandardWebhooks,
   stripe: verifyStripe,
   github: verifyGithub,
   slack: verifySlack,
@@ -156,8 +162,8 @@ const SIGNATURE_VERIFIERS: Record<SignatureScheme, VerifySignature> = {
   hmac: verifyHmac,
 };
 
-/** Returns the keys in the value of a setting: a string, or an array of two during a rotation. Ignores empty keys. */
-export function keysOf(setting: unknown): string[] {
+/** Returns the signing keys in a setting's value: one string, or an array of two while the key is being changed. Ignores empty keys. */
+export function signingKeysOf(setting: unknown): string[] {
   const values = Array.isArray(setting) ? setting.slice(0, 2) : [setting];
   return values.filter((value) => typeof value === "string" && value.trim() !== "") as string[];
 }
@@ -166,28 +172,28 @@ export function keysOf(setting: unknown): string[] {
 export const isSigned = (request: SignedRequest, keys: readonly string[], auth: SignatureAuth, now: number): boolean =>
   keys.some((key) => SIGNATURE_VERIFIERS[auth.scheme](request, key, auth, now));
 
-function idIn(body: unknown, field: string): string | null {
+function readIdField(body: unknown, field: string): string | null {
   const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[field] : null;
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-/** Functions that read the ID of an event, for the schemes that send one. */
-const EVENT_IDS: Partial<Record<SignatureScheme, (request: SignedRequest, body: unknown) => string | null>> = {
+/** Functions that read the event ID from a request, for the signature schemes whose senders send one. */
+const EVENT_ID_READERS: Partial<Record<SignatureScheme, (request: SignedRequest, body: unknown) => string | null>> = {
   "standard-webhooks": ({ header }) => header("webhook-id") ?? null,
-  stripe: (_request, body) => idIn(body, "id"),
-  slack: (_request, body) => idIn(body, "event_id"),
+  stripe: (_request, body) => readIdField(body, "id"),
+  slack: (_request, body) => readIdField(body, "event_id"),
   github: ({ header }) => header("x-github-delivery") ?? null,
   shopify: ({ header }) => header("x-shopify-event-id") ?? null,
   twilio: ({ header }) => header("i-twilio-idempotency-token") ?? null,
 };
 
-/** Returns the ID of the request's event; null if there is none. `body` is the parsed body. */
+/** Returns the event ID that the sender put into the request; null if there is none. `body` is the parsed body of the request. */
 export function eventIdOf(
   request: SignedRequest,
   { auth, idempotencyHeader }: { auth: HttpAuth; idempotencyHeader?: string },
   body: unknown,
 ): string | null {
   if (idempotencyHeader !== undefined) return request.header(idempotencyHeader.toLowerCase()) || null;
-  const findEventId = auth.type === "signature" ? EVENT_IDS[auth.scheme] : undefined;
+  const findEventId = auth.type === "signature" ? EVENT_ID_READERS[auth.scheme] : undefined;
   return findEventId?.(request, body) || null;
 }

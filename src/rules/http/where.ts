@@ -19,7 +19,7 @@ const CORS_ORIGINS_MAX = 50;
 const ORIGIN_MAX_CHARACTERS = 300;
 const SETTING_MAX_CHARACTERS = 512;
 
-/** Schemes whose signatures include a time. `toleranceSeconds` has an effect only for them. */
+/** Signature schemes whose signatures include a time. `toleranceSeconds` has an effect only for these schemes. */
 const TIMED_SCHEMES: readonly string[] = ["standard-webhooks", "stripe", "slack", "sendgrid", "hmac"];
 const HMAC_FIELDS = ["header", "algorithm", "encoding", "prefix", "timestampHeader"];
 
@@ -31,27 +31,27 @@ export const HTTP_WHERE_FIELDS: Shape["fields"] = {
   cors: flatShape(["origins"]),
 };
 
-/** Matches names of HTTP headers. */
-const HEADER_NAME_FORM = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
+const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 
 type Fields = Record<string, unknown>;
-const ownField = (object: Fields, key: string): unknown => (Object.hasOwn(object, key) ? (object[key] ?? null) : null);
+const fieldOrNull = (object: Fields, key: string): unknown =>
+  Object.hasOwn(object, key) ? (object[key] ?? null) : null;
 
 function oneOfFault(value: unknown, path: string, allowedValues: readonly string[]): string | null {
   if ((allowedValues as readonly unknown[]).includes(value)) return null;
   return `${path} must be one of ${allowedValues.join(", ")} (got ${describeValue(value)})`;
 }
 
-const faultIfPresent = (value: unknown, fault: (value: unknown) => string | null): string | null =>
+const checkIfPresent = (value: unknown, fault: (value: unknown) => string | null): string | null =>
   value === null ? null : fault(value);
 
 function headerFault(value: unknown, path: string): string | null {
-  if (typeof value === "string" && HEADER_NAME_FORM.test(value)) return null;
+  if (typeof value === "string" && HEADER_NAME.test(value)) return null;
   return `${path} must be the name of a header (got ${describeValue(value)})`;
 }
 
 function settingFault(auth: Fields): string | null {
-  const setting = ownField(auth, "setting");
+  const setting = fieldOrNull(auth, "setting");
   const isKey = typeof setting === "string" && setting.startsWith("_") && setting.length <= SETTING_MAX_CHARACTERS;
   if (isKey && !setting.includes("\0") && setting.isWellFormed()) return null;
   return `where.auth.setting must be the key of a private or protected setting, such as __stripe (got ${describeValue(setting)})`;
@@ -72,41 +72,42 @@ function prefixFault(value: unknown): string | null {
 
 function hmacFault(auth: Fields): string | null {
   return (
-    headerFault(ownField(auth, "header"), "where.auth.header") ??
-    faultIfPresent(ownField(auth, "algorithm"), (value) =>
+    headerFault(fieldOrNull(auth, "header"), "where.auth.header") ??
+    checkIfPresent(fieldOrNull(auth, "algorithm"), (value) =>
       oneOfFault(value, "where.auth.algorithm", HMAC_ALGORITHMS),
     ) ??
-    faultIfPresent(ownField(auth, "encoding"), (value) =>
+    checkIfPresent(fieldOrNull(auth, "encoding"), (value) =>
       oneOfFault(value, "where.auth.encoding", SIGNATURE_ENCODINGS),
     ) ??
-    faultIfPresent(ownField(auth, "prefix"), prefixFault) ??
-    faultIfPresent(ownField(auth, "timestampHeader"), (value) => headerFault(value, "where.auth.timestampHeader"))
+    checkIfPresent(fieldOrNull(auth, "prefix"), prefixFault) ??
+    checkIfPresent(fieldOrNull(auth, "timestampHeader"), (value) => headerFault(value, "where.auth.timestampHeader"))
   );
 }
 
 function signatureFault(auth: Fields): string | null {
-  const scheme = ownField(auth, "scheme");
+  const scheme = fieldOrNull(auth, "scheme");
   const fault = oneOfFault(scheme, "where.auth.scheme", SIGNATURE_SCHEMES) ?? settingFault(auth);
   if (fault !== null) return fault;
   const isHmac = scheme === "hmac";
-  const strayField = isHmac ? undefined : HMAC_FIELDS.find((field) => ownField(auth, field) !== null);
+  const strayField = isHmac ? undefined : HMAC_FIELDS.find((field) => fieldOrNull(auth, field) !== null);
   if (strayField !== undefined)
     return `where.auth.${strayField} is allowed only with the scheme hmac (got the scheme ${scheme})`;
-  const isTimed = TIMED_SCHEMES.includes(scheme as string) && (!isHmac || ownField(auth, "timestampHeader") !== null);
+  const isTimed =
+    TIMED_SCHEMES.includes(scheme as string) && (!isHmac || fieldOrNull(auth, "timestampHeader") !== null);
   return (
     (isHmac ? hmacFault(auth) : null) ??
-    faultIfPresent(ownField(auth, "toleranceSeconds"), (value) => toleranceFault(value, String(scheme), isTimed))
+    checkIfPresent(fieldOrNull(auth, "toleranceSeconds"), (value) => toleranceFault(value, String(scheme), isTimed))
   );
 }
 
 function authFault(auth: unknown): string | null {
   if (!isObject(auth)) return `where.auth must be an object such as {"type": "none"} (got ${describeValue(auth)})`;
-  const type = ownField(auth, "type");
+  const type = fieldOrNull(auth, "type");
   const fault = oneOfFault(type, "where.auth.type", AUTH_TYPES);
   if (fault !== null || type === "signature") return fault ?? signatureFault(auth);
   const allowedFields = type === "basic" ? ["type", "setting"] : ["type"];
   const strayField = Object.keys(AUTH_SHAPE.fields).find(
-    (field) => !allowedFields.includes(field) && ownField(auth, field) !== null,
+    (field) => !allowedFields.includes(field) && fieldOrNull(auth, field) !== null,
   );
   if (strayField !== undefined) return `where.auth.${strayField} is not allowed with the type ${type}; remove it`;
   return type === "basic" ? settingFault(auth) : null;
@@ -119,7 +120,7 @@ function isOrigin(value: unknown): value is string {
 }
 
 function corsFault(cors: unknown): string | null {
-  const origins = isObject(cors) ? ownField(cors, "origins") : null;
+  const origins = isObject(cors) ? fieldOrNull(cors, "origins") : null;
   if (!Array.isArray(origins) || origins.length > CORS_ORIGINS_MAX) {
     return `where.cors.origins must be an array of at most ${CORS_ORIGINS_MAX} origins (got ${describeValue(isObject(cors) ? origins : cors)})`;
   }
@@ -131,15 +132,15 @@ function corsFault(cors: unknown): string | null {
 /** Returns the error message for an invalid `where` of an HTTP trigger (TRIGGERS_INVALID); null if it is valid. */
 export function httpWhereFault(where: unknown): string | null {
   if (!isObject(where)) return `where must be an object for an http trigger (got ${describeValue(where)})`;
-  const path = ownField(where, "path");
+  const path = fieldOrNull(where, "path");
   const pathFault = patternFault(path);
   if (pathFault !== null) return `where.path ${pathFault} (got ${describeValue(path)})`;
   return (
-    faultIfPresent(ownField(where, "method"), (value) => oneOfFault(value, "where.method", HTTP_METHODS)) ??
-    authFault(ownField(where, "auth")) ??
-    faultIfPresent(ownField(where, "cors"), corsFault) ??
-    faultIfPresent(ownField(where, "respond"), (value) => oneOfFault(value, "where.respond", RESPONSE_MODES)) ??
-    faultIfPresent(ownField(where, "idempotencyHeader"), (value) => headerFault(value, "where.idempotencyHeader"))
+    checkIfPresent(fieldOrNull(where, "method"), (value) => oneOfFault(value, "where.method", HTTP_METHODS)) ??
+    authFault(fieldOrNull(where, "auth")) ??
+    checkIfPresent(fieldOrNull(where, "cors"), corsFault) ??
+    checkIfPresent(fieldOrNull(where, "respond"), (value) => oneOfFault(value, "where.respond", RESPONSE_MODES)) ??
+    checkIfPresent(fieldOrNull(where, "idempotencyHeader"), (value) => headerFault(value, "where.idempotencyHeader"))
   );
 }
 
@@ -162,19 +163,19 @@ export function repeatedRouteFault(wheres: readonly { at: number; where: HttpWhe
 export const routeKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): string =>
   `${method ?? ""} ${patternShapeOf(path)}`;
 
-function setFields<T extends object>(object: object, fields: readonly string[]): T {
-  const fieldValues = fields.map((field) => [field, ownField(object as Fields, field)] as const);
+function pickSetFields<T extends object>(object: object, fields: readonly string[]): T {
+  const fieldValues = fields.map((field) => [field, fieldOrNull(object as Fields, field)] as const);
   return Object.fromEntries(fieldValues.filter(([, value]) => value !== null)) as T;
 }
 
 /** Returns the stored form of a valid `where`: only known fields that have a value. */
-export function storedHttpWhere(where: Fields): HttpWhere {
+export function toStoredHttpWhere(where: Fields): HttpWhere {
   const auth = where["auth"] as Fields;
-  const cors = ownField(where, "cors") as { origins: string[] } | null;
+  const cors = fieldOrNull(where, "cors") as { origins: string[] } | null;
   return {
-    ...setFields<Pick<HttpWhere, "method" | "path">>(where, ["method", "path"]),
-    auth: setFields<HttpAuth>(auth, Object.keys(AUTH_SHAPE.fields)),
+    ...pickSetFields<Pick<HttpWhere, "method" | "path">>(where, ["method", "path"]),
+    auth: pickSetFields<HttpAuth>(auth, Object.keys(AUTH_SHAPE.fields)),
     ...(cors !== null && { cors: { origins: [...cors.origins] } }),
-    ...setFields<Pick<HttpWhere, "respond" | "idempotencyHeader">>(where, ["respond", "idempotencyHeader"]),
+    ...pickSetFields<Pick<HttpWhere, "respond" | "idempotencyHeader">>(where, ["respond", "idempotencyHeader"]),
   };
 }

@@ -6,8 +6,8 @@ import { INDEXES_PER_APP } from "../../../src/operations/data-sources/entry-inde
 import { type DataSourceKey, entryConditionSql, entrySource } from "../../../src/operations/data-sources/entry-rows.js";
 import { validateIndexes } from "../../../src/operations/data-sources/index-definitions.js";
 import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
-import { keySql, orderBy, parseOrder } from "../../../src/rules/entry-query/order.js";
-import { Statement } from "../../../src/rules/entry-query/statement.js";
+import { orderBySql, parseOrder, sortKeySql } from "../../../src/rules/entry-query/order.js";
+import { SqlStatement } from "../../../src/rules/entry-query/statement.js";
 import { dataOf, type Fixture, startFixture } from "./fixture.js";
 
 describe("indexes on entries", () => {
@@ -26,13 +26,13 @@ describe("indexes on entries", () => {
   after(() => fixture.stop());
 
   async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
-    const statement = new Statement();
+    const statement = new SqlStatement();
     const condition = entryConditionSql(key, { scope: FULL_SCOPE, where }, statement, "e");
     const source = entrySource("e", FULL_SCOPE.canSee);
     const keys = parseOrder(order, source);
-    const sorted = orderBy(
+    const sorted = orderBySql(
       keys,
-      keys.map((one) => keySql(one, source, statement)),
+      keys.map((one) => sortKeySql(one, source, statement)),
     );
     const sql = `EXPLAIN SELECT e.id FROM data_source_entry e WHERE ${condition} ${order ? `ORDER BY ${sorted} LIMIT 10` : ""}`;
     const lines = await fixture.pool.read<Record<string, string>>(1, sql, statement.values);

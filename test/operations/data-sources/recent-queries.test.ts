@@ -7,9 +7,9 @@ import type { StoredDataSource } from "../../../src/operations/data-sources/data
 import { type DataSourceKey, entryConditionSql, entrySource } from "../../../src/operations/data-sources/entry-rows.js";
 import { createRecentQueries } from "../../../src/operations/data-sources/recent-queries.js";
 import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
-import { keySql, orderBy, parseOrder } from "../../../src/rules/entry-query/order.js";
-import { indexServesShape, queryShapeOf } from "../../../src/rules/entry-query/query-shape.js";
-import { Statement } from "../../../src/rules/entry-query/statement.js";
+import { orderBySql, parseOrder, sortKeySql } from "../../../src/rules/entry-query/order.js";
+import { doesIndexHelpShape, queryShapeOf } from "../../../src/rules/entry-query/query-shape.js";
+import { SqlStatement } from "../../../src/rules/entry-query/statement.js";
 import { type Fixture, startFixture } from "./fixture.js";
 
 const COLUMNS = ["Email", "Age", "Address", "Secret", "a.b"];
@@ -129,13 +129,13 @@ describe("the index that is shown for a query", () => {
   after(() => fixture.stop());
 
   async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
-    const statement = new Statement();
+    const statement = new SqlStatement();
     const condition = entryConditionSql(key, { scope: FULL_SCOPE, where }, statement, "e");
     const source = entrySource("e", FULL_SCOPE.canSee);
     const keys = parseOrder(order, source);
-    const sorted = orderBy(
+    const sorted = orderBySql(
       keys,
-      keys.map((one) => keySql(one, source, statement)),
+      keys.map((one) => sortKeySql(one, source, statement)),
     );
     const sql = `EXPLAIN SELECT e.id FROM data_source_entry e WHERE ${condition} ${order ? `ORDER BY ${sorted} LIMIT 10` : ""}`;
     const lines = await fixture.pool.read<Record<string, string>>(1, sql, statement.values);
@@ -171,7 +171,7 @@ describe("the index that is shown for a query", () => {
   ]) {
     it(`is the one that PostgreSQL uses: ${JSON.stringify(query)}`, async () => {
       const shape = queryShapeOf(query, () => true)!;
-      const said = [["Email"], ["Address.zip"], ["Age", "Email"]].some((columns) => indexServesShape(columns, shape));
+      const said = [["Email"], ["Address.zip"], ["Age", "Email"]].some((columns) => doesIndexHelpShape(columns, shape));
       const plan = await planOf(query);
       const taken = /entry_ix_/.test(plan) && ("where" in query || !/Sort/.test(plan));
       expect(said, plan).to.equal(taken);

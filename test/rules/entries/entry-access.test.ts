@@ -1,21 +1,21 @@
 /** Tests access rules of entries as pure functions, by invariants for generated rules, users and conditions. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { allowsUser, filledTests, meetsTests } from "../../../src/rules/caller-rules.js";
+import { allowsUser, fillColumnConditions, meetsColumnConditions } from "../../../src/rules/caller-rules.js";
 import type { AccessRule } from "../../../src/rules/entries/access-rules.js";
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
 import {
-  columnNamed,
+  checkRequiredColumns,
+  columnOfWhereKey,
   columnsInWhere,
-  decidingRule,
-  grantFor,
-  mayNameById,
-  requireColumns,
-  requireValues,
-  scopeFor,
-  testsAsWhere,
+  conditionsAsWhere,
+  decidingRuleIndex,
+  entryScopeFor,
+  maySelectById,
+  permissionsFor,
+  rejectContradictingWhere,
 } from "../../../src/rules/entries/entry-access.js";
-import { splitHashed } from "../../../src/rules/entries/hashed-where.js";
+import { splitHashedWhere } from "../../../src/rules/entries/hashed-where.js";
 import { refusal } from "../refusal.js";
 
 const COLUMNS = ["Email", "Role", "a.b", "data.x", "n"];
@@ -58,7 +58,7 @@ const user = fc.option(
 
 function grantOrNull(rules: AccessRule[], who: Record<string, unknown> | null) {
   try {
-    return grantFor(rules, "select", { trusted: false, user: who });
+    return permissionsFor(rules, "select", { isTrusted: false, user: who });
   } catch {
     return null;
   }
@@ -84,13 +84,13 @@ describe("access rules, generated", () => {
       fc.property(fc.array(rule, { maxLength: 4 }), user, (rules, who) => {
         const grant = grantOrNull(rules, who);
         if (!grant) return;
-        for (const test of Object.values(grant.tests)) {
+        for (const test of Object.values(grant.conditions)) {
           for (const value of Object.values(test)) {
             expect(typeof value).to.be.oneOf(["string", "number", "boolean"]);
             expect(String(value)).to.not.match(/\{\{|^$/);
           }
         }
-        const where = JSON.stringify(testsAsWhere(grant.tests) ?? {});
+        const where = JSON.stringify(conditionsAsWhere(grant.conditions) ?? {});
         expect(where).to.not.include('"$ne":""');
       }),
       { numRuns: 2_000 },
@@ -116,23 +116,23 @@ describe("access rules, generated", () => {
   });
 
   it("test the values of an entry, not properties that JavaScript objects inherit", () => {
-    expect(meetsTests({}, { constructor: { notequals: "x" } })).to.equal(true);
-    expect(meetsTests({}, { toString: { contains: "native" } })).to.equal(false);
-    expect(meetsTests({ a: "5" }, { a: { equals: 5 } })).to.equal(false);
+    expect(meetsColumnConditions({}, { constructor: { notequals: "x" } })).to.equal(true);
+    expect(meetsColumnConditions({}, { toString: { contains: "native" } })).to.equal(false);
+    expect(meetsColumnConditions({ a: "5" }, { a: { equals: 5 } })).to.equal(false);
   });
 
   it("do not treat a list as one of its elements, except for `contains` and `notequals`", () => {
     for (const list of [["x"], ["x", "y"], [["x"]], { 0: "x" }]) {
-      expect(meetsTests({ a: list }, { a: { equals: "x" } }), JSON.stringify(list)).to.equal(false);
+      expect(meetsColumnConditions({ a: list }, { a: { equals: "x" } }), JSON.stringify(list)).to.equal(false);
       expect(allowsUser({ user: { a: { equals: "x" } } }, { a: list }), JSON.stringify(list)).to.equal(false);
     }
-    expect(meetsTests({ a: ["x", "y"] }, { a: { contains: "X" } })).to.equal(true);
-    expect(meetsTests({ a: ["x", "y"] }, { a: { notequals: "x" } })).to.equal(false);
+    expect(meetsColumnConditions({ a: ["x", "y"] }, { a: { contains: "X" } })).to.equal(true);
+    expect(meetsColumnConditions({ a: ["x", "y"] }, { a: { notequals: "x" } })).to.equal(false);
   });
 
   it("fill placeholders in every notation, and match no one if one cannot be read", () => {
     const filled = (text: string) =>
-      filledTests({ a: { equals: text } }, { Email: "me", "a b": "ab", "[x": 1 })?.a?.equals;
+      fillColumnConditions({ a: { equals: text } }, { Email: "me", "a b": "ab", "[x": 1 })?.a?.equals;
     expect(filled("{{user.Email}}")).to.equal("me");
     expect(filled("{{ user.Email  }}!")).to.equal("me!");
     expect(filled("{{{user.[a b]}}}")).to.equal("{ab}");
@@ -154,11 +154,11 @@ describe("access rules, generated", () => {
   });
 
   it("compare a hashed column by hash, or reject the where", () => {
-    expect(splitHashed({ Email: "a", Password: "b" }, ["Password"])).to.deep.equal({
+    expect(splitHashedWhere({ Email: "a", Password: "b" }, ["Password"])).to.deep.equal({
       rest: { Email: "a" },
       compared: [["Password", "b"]],
     });
-    expect(splitHashed({ Email: "a" }, ["Password"])).to.equal(null);
+    expect(splitHashedWhere({ Email: "a" }, ["Password"])).to.equal(null);
     for (const condition of [
       { $regex: "a" },
       { $ne: "a" },
@@ -168,7 +168,7 @@ describe("access rules, generated", () => {
       "",
       { $eq: null },
     ]) {
-      expect(() => splitHashed({ "data.Password": condition }, ["Password"])).to.throw("is hashed");
+      expect(() => splitHashedWhere({ "data.Password": condition }, ["Password"])).to.throw("is hashed");
     }
   });
 });
@@ -182,13 +182,14 @@ describe("the requirements of an access rule", () => {
     expect(grantOrNull(rule({ a: { equals: "x" } }, { a: { equals: "y" } }), null)).to.equal(null);
     expect(grantOrNull(rule({ a: { equals: "x", notequals: "z" } }, { a: { notequals: "y" } }), null)).to.equal(null);
     const both = grantOrNull(rule({ a: { equals: "x" } }, { a: { equals: "x", notequals: "y" } }), null);
-    expect(both?.tests).to.deep.equal({ a: { equals: "x", notequals: "y" } });
+    expect(both?.conditions).to.deep.equal({ a: { equals: "x", notequals: "y" } });
     const apart = grantOrNull(rule({ a: { equals: "x" } }, { b: { equals: "y" } }), null);
-    expect(apart?.tests).to.deep.equal({ a: { equals: "x" }, b: { equals: "y" } });
+    expect(apart?.conditions).to.deep.equal({ a: { equals: "x" }, b: { equals: "y" } });
   });
 
   it("can be met by an ID if a column is tested, and not if it is only named", () => {
-    const byId = (...require: NonNullable<AccessRule["require"]>) => mayNameById(grantOrNull(rule(...require), null)!);
+    const byId = (...require: NonNullable<AccessRule["require"]>) =>
+      maySelectById(grantOrNull(rule(...require), null)!);
     expect(byId()).to.equal(true);
     expect(byId("a")).to.equal(false);
     expect(byId({ a: { equals: "x" } })).to.equal(true);
@@ -203,26 +204,28 @@ describe("the requirements of a grant", () => {
 
   it("are its columns, named in the error only if the caller may know them", () => {
     const shown = grant({ require: ["a", "b"], exclude: ["c"] });
-    requireColumns(shown, new Set(["a", "b", "x"]), "where");
-    const message = refusal("DATA_SOURCE_ACCESS_DENIED", () => requireColumns(shown, new Set(["a"]), "data"));
+    checkRequiredColumns(shown, new Set(["a", "b", "x"]), "where");
+    const message = refusal("DATA_SOURCE_ACCESS_DENIED", () => checkRequiredColumns(shown, new Set(["a"]), "data"));
     expect(message).to.equal('the access rule requires the column "b" in "data"');
     const hidden = grant({ require: ["a"], exclude: ["a"] });
-    expect(refusal("DATA_SOURCE_ACCESS_DENIED", () => requireColumns(hidden, new Set(), "where"))).to.not.contain('a"');
+    expect(refusal("DATA_SOURCE_ACCESS_DENIED", () => checkRequiredColumns(hidden, new Set(), "where"))).to.not.contain(
+      'a"',
+    );
   });
 
   it("are its values: a where with another value is rejected", () => {
     const tested = grant({ require: [{ a: { equals: "x" }, b: { notequals: "y" } }] });
     for (const where of [{ a: "x" }, { a: { $eq: "x" } }, { a: { $ne: "z" } }, { b: "y" }, { c: "z" }, {}, null])
-      requireValues(tested, where);
+      rejectContradictingWhere(tested, where);
     for (const where of [{ a: "z" }, { a: { $eq: "z" } }, { $and: [{ a: "x" }, { a: null }] }, { "data.a": ["x"] }])
-      refusal("DATA_SOURCE_ACCESS_DENIED", () => requireValues(tested, where));
+      refusal("DATA_SOURCE_ACCESS_DENIED", () => rejectContradictingWhere(tested, where));
   });
 
   it("hide hashed columns, excluded ones, and all that are not included", () => {
-    const { canSee: sees, filter } = scopeFor(grant({ include: ["a", "b", "p"], exclude: ["b"] }), new Set(["p"]));
+    const { canSee: sees, filter } = entryScopeFor(grant({ include: ["a", "b", "p"], exclude: ["b"] }), new Set(["p"]));
     expect(["a", "b", "c", "p"].map(sees)).to.deep.equal([true, false, false, false]);
     expect(filter).to.equal(null);
-    const open = scopeFor(grant({ require: [{ a: { equals: 1 } }] }), new Set());
+    const open = entryScopeFor(grant({ require: [{ a: { equals: 1 } }] }), new Set());
     expect(open.canSee("p")).to.equal(true);
     expect(open.filter).to.not.equal(null);
   });
@@ -234,15 +237,15 @@ describe("the requirements of a grant", () => {
       { type: ["select"], allow: "loggedIn" },
       { type: ["select", "insert"], allow: "all", enabled: true },
     ];
-    expect([decidingRule(rules, "select", null), decidingRule(rules, "select", {})]).to.deep.equal([3, 2]);
-    expect([decidingRule(rules, "update", {}), decidingRule(rules, "delete", null)]).to.deep.equal([-1, 0]);
-    refusal("DATA_SOURCE_ACCESS_DENIED", () => grantFor(rules, "update", { trusted: false, user: {} }));
-    const trusted = grantFor([], "update", { trusted: true });
-    expect([trusted.mayTouch("any"), trusted.required, trusted.tests]).to.deep.equal([true, [], {}]);
+    expect([decidingRuleIndex(rules, "select", null), decidingRuleIndex(rules, "select", {})]).to.deep.equal([3, 2]);
+    expect([decidingRuleIndex(rules, "update", {}), decidingRuleIndex(rules, "delete", null)]).to.deep.equal([-1, 0]);
+    refusal("DATA_SOURCE_ACCESS_DENIED", () => permissionsFor(rules, "update", { isTrusted: false, user: {} }));
+    const trusted = permissionsFor([], "update", { isTrusted: true });
+    expect([trusted.mayAccessColumn("any"), trusted.requiredColumns, trusted.conditions]).to.deep.equal([true, [], {}]);
   });
 
   it("use the whole column that a key names", () => {
-    expect(["a", "data.a", "data.a.b", "a.b", "data.", ""].map(columnNamed)).to.deep.equal([
+    expect(["a", "data.a", "data.a.b", "a.b", "data.", ""].map(columnOfWhereKey)).to.deep.equal([
       "a",
       "a",
       null,
@@ -255,23 +258,24 @@ describe("the requirements of a grant", () => {
 
 describe("the tests of a rule as a where", () => {
   it("have each condition once, and none without a test", () => {
-    expect(testsAsWhere({})).to.equal(null);
-    expect(testsAsWhere({ "a.b": { equals: "x", notequals: "y", contains: "z" } })).to.deep.equal({
+    expect(conditionsAsWhere({})).to.equal(null);
+    expect(conditionsAsWhere({ "a.b": { equals: "x", notequals: "y", contains: "z" } })).to.deep.equal({
       $and: [
         { "data.a\\.b": { $eq: "x", $not: { $type: "array" } } },
         { "data.a\\.b": { $ne: "y" } },
         { "data.a\\.b": { $iLike: "z" } },
       ],
     });
-    expect(testsAsWhere({ a: { notequals: 1 } })).to.deep.equal({ $and: [{ "data.a": { $ne: 1 } }] });
-    expect(testsAsWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [{ "data.a": { $iLike: "z" } }] });
+    expect(conditionsAsWhere({ a: { notequals: 1 } })).to.deep.equal({ $and: [{ "data.a": { $ne: 1 } }] });
+    expect(conditionsAsWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [{ "data.a": { $iLike: "z" } }] });
   });
 
   it("are rejected if they need a value that the user does not have", () => {
     const rules: AccessRule[] = [{ type: ["select"], allow: "all", require: [{ a: { equals: "{{user.Boss}}" } }] }];
-    const grant = (user: Record<string, unknown> | null) => () => grantFor(rules, "select", { trusted: false, user });
+    const grant = (user: Record<string, unknown> | null) => () =>
+      permissionsFor(rules, "select", { isTrusted: false, user });
     for (const user of [null, {}, { Boss: "" }]) refusal("DATA_SOURCE_ACCESS_DENIED", grant(user));
-    expect(grant({ Boss: "x" })().tests).to.deep.equal({ a: { equals: "x" } });
+    expect(grant({ Boss: "x" })().conditions).to.deep.equal({ a: { equals: "x" } });
   });
 
   it("need only whole columns of what every found entry must match", () => {

@@ -24,7 +24,7 @@ describe("the where of a sign-in", () => {
 
   it("has only texts and numbers, so that no operator and no missing value is compared", () => {
     const long = "x".repeat(4_096);
-    expect(parse({ Email: long, Password: "p" }).known).to.deep.equal({ Email: long });
+    expect(parse({ Email: long, Password: "p" }).identifyingValues).to.deep.equal({ Email: long });
     for (const value of [
       "",
       `${long}x`,
@@ -51,7 +51,7 @@ describe("the where of a sign-in", () => {
 
   it("is an object of at most ten columns, whose long names are shortened in errors", () => {
     const columns = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`c${at}`, 1]));
-    expect(Object.keys(parse({ ...columns(9), Password: "p" }).known)).to.have.length(9);
+    expect(Object.keys(parse({ ...columns(9), Password: "p" }).identifyingValues)).to.have.length(9);
     for (const where of [{ ...columns(10), Password: "p" }, [], null, "a", undefined])
       expect(refusal("REQUEST_INVALID", () => parse(where))).to.contain(
         "where must be an object of columns and values",

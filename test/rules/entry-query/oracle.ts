@@ -4,7 +4,7 @@ import { Query as MingoQuery, aggregate as mingoAggregate } from "mingo";
 import type { Client } from "pg";
 import siftModule from "sift";
 import { compileAggregate } from "../../../src/rules/entry-query/aggregate.js";
-import { Statement } from "../../../src/rules/entry-query/statement.js";
+import { SqlStatement } from "../../../src/rules/entry-query/statement.js";
 import { compileWhere } from "../../../src/rules/entry-query/where.js";
 import type { Json, Query } from "./generated.js";
 
@@ -30,8 +30,8 @@ export async function foundBySql(
   documents: readonly Json[],
   queries: readonly Query[],
 ): Promise<boolean[][]> {
-  const statement = new Statement(documents.map((one) => JSON.stringify(one)));
-  const source = { doc: "e.doc", entry: null, sees };
+  const statement = new SqlStatement(documents.map((one) => JSON.stringify(one)));
+  const source = { doc: "e.doc", entry: null, canSeeColumn: sees };
   const conditions = queries.map((query) => compileWhere(query, source, statement));
   const sql = `SELECT ARRAY[${conditions.join(", ")}] AS found FROM unnest($1::jsonb[]) WITH ORDINALITY e(doc, n) ORDER BY n`;
   const { rows } = await client.query<{ found: boolean[] }>(sql, statement.values);
@@ -99,7 +99,7 @@ export async function aggregatedBySql(
   documents: readonly Json[],
   stages: readonly Query[],
 ): Promise<Json[]> {
-  const statement = new Statement(documents.map((one) => JSON.stringify(one)));
+  const statement = new SqlStatement(documents.map((one) => JSON.stringify(one)));
   const entries =
     "SELECT e.doc AS d, e.n::float8 AS n, 0::bigint AS m FROM unnest($1::jsonb[]) WITH ORDINALITY e(doc, n)";
   const { sql } = compileAggregate(stages, entries, sees, statement);

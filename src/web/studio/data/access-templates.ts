@@ -1,5 +1,5 @@
 /** Templates of access rules, and the description of a rule as a sentence. Pure functions. */
-import type { ColumnTests } from "../../../rules/caller-rules.js";
+import type { ColumnConditions } from "../../../rules/caller-rules.js";
 import { isScalarValue, type ScalarValue, type TypedValue, toScalar, toTypedValue } from "../shared/typed-value.js";
 
 export const ACCESS_VERBS = [
@@ -12,11 +12,11 @@ export const ACCESS_VERBS = [
 /** Access rule as the form edits it. The form keeps fields that it does not show. */
 export interface RuleDraft {
   type: string[];
-  allow: "all" | "loggedIn" | { user: ColumnTests };
+  allow: "all" | "loggedIn" | { user: ColumnConditions };
   enabled?: boolean;
   include?: string[];
   exclude?: string[];
-  require?: (string | ColumnTests)[];
+  require?: (string | ColumnConditions)[];
 }
 
 export interface RuleTemplate {
@@ -29,7 +29,7 @@ export interface RuleTemplate {
 export const userPlaceholder = (column: string): string =>
   `{{user.${/^[\w-]+$/.test(column) ? column : `[${column}]`}}}`;
 
-const ownEntriesTest = (column: string): ColumnTests => ({ [column]: { equals: userPlaceholder(column) } });
+const ownEntriesTest = (column: string): ColumnConditions => ({ [column]: { equals: userPlaceholder(column) } });
 const ALL_VERBS = ACCESS_VERBS.map(([verb]) => verb);
 
 export const RULE_TEMPLATES: readonly RuleTemplate[] = [
@@ -71,7 +71,7 @@ export const COLUMN_TESTS: readonly [TestRow["test"], string][] = [
   ["contains", "contains"],
 ];
 
-export const testsToRows = (tests: ColumnTests): TestRow[] =>
+export const testsToRows = (tests: ColumnConditions): TestRow[] =>
   Object.entries(tests).flatMap(([column, test]) =>
     Object.entries(test).map(([name, value]: [string, ScalarValue]) => ({
       column,
@@ -80,7 +80,7 @@ export const testsToRows = (tests: ColumnTests): TestRow[] =>
     })),
   );
 
-export function rowsToTests(rows: readonly TestRow[]): ColumnTests {
+export function rowsToTests(rows: readonly TestRow[]): ColumnConditions {
   const tests: Record<string, Record<string, ScalarValue>> = {};
   for (const row of rows) tests[row.column] = { ...tests[row.column], [row.test]: toScalar(row) };
   return tests;

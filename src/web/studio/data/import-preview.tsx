@@ -1,12 +1,12 @@
 /** Preview of a CSV file: its first rows as the service would read them, and a type for each column, which the person can change. */
-import { CsvParser, detectDelimiter, SAMPLE_CHARACTERS } from "../../../rules/csv.js";
-import { CELL_FORMS, CELL_TYPES, type CellType, cellValue, detectType } from "../../../rules/csv-types.js";
+import { CsvParser, DETECTION_SAMPLE_CHARACTERS, detectDelimiter } from "../../../rules/csv.js";
+import { CELL_TYPE_DESCRIPTIONS, CELL_TYPES, type CellType, convertCell, detectType } from "../../../rules/csv-types.js";
 
 /**
- * Number of bytes at the start of the file that are read. They contain at least SAMPLE_CHARACTERS characters, from which the service
+ * Number of bytes at the start of the file that are read. They contain at least DETECTION_SAMPLE_CHARACTERS characters, from which the service
  * detects the delimiter.
  */
-const PREVIEW_BYTES = 4 * SAMPLE_CHARACTERS;
+const PREVIEW_BYTES = 4 * DETECTION_SAMPLE_CHARACTERS;
 const PREVIEW_ROWS = 5;
 
 export const CELL_TYPE_LABELS: Readonly<Record<CellType, string>> = {
@@ -29,14 +29,14 @@ export interface CsvPreview {
 /** Reads the first rows of a CSV file. Returns null for a file of another format. @param delimiter null to detect the delimiter */
 export async function readPreview(file: File, delimiter: string | null): Promise<CsvPreview | null> {
   if (!/\.csv$/i.test(file.name) && file.type !== "text/csv") return null;
-  const text = (await file.slice(0, PREVIEW_BYTES).text()).slice(0, SAMPLE_CHARACTERS);
-  const isWholeFile = file.size <= PREVIEW_BYTES && text.length < SAMPLE_CHARACTERS;
+  const text = (await file.slice(0, PREVIEW_BYTES).text()).slice(0, DETECTION_SAMPLE_CHARACTERS);
+  const isWholeFile = file.size <= PREVIEW_BYTES && text.length < DETECTION_SAMPLE_CHARACTERS;
   const format = detectDelimiter(text, isWholeFile);
   const usedDelimiter = delimiter ?? format.delimiter;
   const parser = new CsvParser(usedDelimiter);
   try {
     const parsedRows = parser.write(text.slice(format.skippedCharacters));
-    if (isWholeFile || parsedRows.length === 0) parsedRows.push(...parser.end());
+    if (isWholeFile || parsedRows.length === 0) parsedRows.push(...parser.finish());
     const [columns = [], ...rows] = parsedRows;
     const detected = columns.map((column, at) => [column, detectType(rows.map((row) => row[at] ?? ""))] as const);
     return {
@@ -52,9 +52,9 @@ export async function readPreview(file: File, delimiter: string | null): Promise
 }
 
 function PreviewCell({ cell, type }: { cell: string; type: CellType }) {
-  const isWrong = cellValue(cell, type) === undefined;
+  const isWrong = convertCell(cell, type) === undefined;
   return (
-    <td className={isWrong ? "fault" : ""} title={isWrong ? `Not ${CELL_FORMS[type]}` : undefined}>
+    <td className={isWrong ? "fault" : ""} title={isWrong ? `Not ${CELL_TYPE_DESCRIPTIONS[type]}` : undefined}>
       {cell}
     </td>
   );
