@@ -1,6 +1,12 @@
 /** Preview of a CSV file: its first rows as the service would read them, and a type for each column, which the person can change. */
 import { CsvParser, DETECTION_SAMPLE_CHARACTERS, detectDelimiter } from "../../../rules/csv.js";
-import { CELL_TYPE_DESCRIPTIONS, CELL_TYPES, type CellType, convertCell, detectType } from "../../../rules/csv-types.js";
+import {
+  CELL_TYPE_DESCRIPTIONS,
+  CELL_TYPES,
+  type CellType,
+  convertCell,
+  detectType,
+} from "../../../rules/csv-types.js";
 
 /**
  * Number of bytes at the start of the file that are read. They contain at least DETECTION_SAMPLE_CHARACTERS characters, from which the service
