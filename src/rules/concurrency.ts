@@ -6,7 +6,7 @@ export interface ContendingRun {
   runId: number;
   policy: ConcurrencyPolicy;
   /** True if the run was allowed to start. The run then uses one slot of the limit until it ends. */
-  isAdmitted: boolean;
+  admitted: boolean;
 }
 
 /** IDs of the runs to start, to skip and to cancel. All other runs stay in the queue. */
@@ -24,8 +24,8 @@ export function decideAdmission(limit: number, runs: readonly ContendingRun[]): 
   const newestId = cancellingIds.at(-1);
   /** Runs with an ID below this one are cancelled, because at least `limit` newer runs have the policy `cancel`. */
   const lastDisplaced = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
-  let runningCount = runs.filter(({ isAdmitted: admitted }) => admitted).length;
-  for (const { runId, policy, isAdmitted: admitted } of runs) {
+  let runningCount = runs.filter(({ admitted }) => admitted).length;
+  for (const { runId, policy, admitted } of runs) {
     if (runId < lastDisplaced) verdict.cancel.push({ runId, for: newestId! });
     else if (admitted) continue;
     else if (runningCount < limit) {

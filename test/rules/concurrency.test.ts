@@ -10,7 +10,7 @@ const runsOf = (text: string): ContendingRun[] =>
   [...text].map((letter, at) => ({
     runId: at + 1,
     policy: POLICIES[letter.toLowerCase()]!,
-    isAdmitted: letter === letter.toUpperCase(),
+    admitted: letter === letter.toUpperCase(),
   }));
 
 describe("the limit of an action's runs", () => {

@@ -137,7 +137,7 @@ export class ConcurrencyLimiter {
     const { due, limit, runs } = read!;
     if (due === 0 || runs === null) return { cancel: [], skippedTicks: 0 };
     const { admit, skip, cancel } = decideAdmission(limit ?? Number.MAX_SAFE_INTEGER, runs);
-    const isAll = runs.filter(({ isAdmitted: admitted }) => !admitted).length < RUNS_MAX + (limit ?? 0);
+    const isAll = runs.filter(({ admitted }) => !admitted).length < RUNS_MAX + (limit ?? 0);
     let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
     // If more runs wait than were read, the newer ones may replace the runs to admit, so nothing is admitted yet.
     if (admit.length > 0 && (isAll || cancel.length === 0)) {
