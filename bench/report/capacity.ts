@@ -126,7 +126,7 @@ The table assumes that runs use ${USABLE_SHARE * 100} % of the processor time of
 - **Database server**: this time divided by the PostgreSQL time of a run. Runners are other machines.
 - **Runner cores**: computed from the times of Node and Chromium.
 
-By default, one app can start only [30 runs in 60 s](../guides/runs-at-once.md) by calls (\`RATE_LIMIT_RUN\`). Raise this limit before you need the numbers below.
+By default, calls can start only [30 runs of an app in 60 s](../guides/runs-at-once.md) (\`RATE_LIMIT_RUN\`). To reach the numbers on this page, raise this limit.
 
 ${formatPlanTable(lines)}
 
