@@ -100,7 +100,7 @@ export async function rows<T>(executor: Executor, sql: string, parameters: unkno
 const generalPoolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
 /** Returns the numbers of busy and idle connections, and of callers that wait for a connection. */
-export function poolUse(db: DataSource): { busy: number; idle: number; waiting: number } {
+export function countConnections(db: DataSource): { busy: number; idle: number; waiting: number } {
   const pools = db instanceof Database ? [generalPoolOf(db), db.statements] : [generalPoolOf(db)];
   const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
   const idle = sum((pool) => pool.idleCount);

@@ -30,17 +30,17 @@ export const schemaVersionOf = (migration: string): number => Number(migration.s
 /**
  * Returns the reason why this release cannot run with the schema; null if it can.
  * @param releaseMigrations names of the migrations of this release
- * @param applied names of the migrations that the database has
+ * @param appliedMigrations names of the migrations that the database has
  */
-export function schemaFault(
+export function findSchemaFault(
   releaseMigrations: readonly string[],
-  applied: readonly string[],
+  appliedMigrations: readonly string[],
   schemaDeclaration: SchemaDeclaration | null,
 ): string | null {
-  const unknownMigrations = applied.filter((name) => !releaseMigrations.includes(name));
+  const unknownMigrations = appliedMigrations.filter((name) => !releaseMigrations.includes(name));
   if (unknownMigrations.length === 0) return null;
   const last = Math.max(...releaseMigrations.map(schemaVersionOf));
-  const isComplete = releaseMigrations.every((name) => applied.includes(name));
+  const isComplete = releaseMigrations.every((name) => appliedMigrations.includes(name));
   const isDeclared = (name: string) =>
     schemaVersionOf(name) > last && schemaVersionOf(name) <= schemaDeclaration!.newest;
   if (
@@ -78,7 +78,7 @@ export async function checkSchema(query: Query, releaseMigrations: readonly stri
   );
   if (!stateRow!.isMigrated) return [];
   const { applied, declared } = await readSchema(query);
-  const fault = schemaFault(releaseMigrations, applied, declared);
+  const fault = findSchemaFault(releaseMigrations, applied, declared);
   if (fault !== null) throw new StartError(`${fault}: ${NEWER_SCHEMA_REMEDY}`);
   return applied;
 }

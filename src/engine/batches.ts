@@ -5,7 +5,7 @@
 import { runInBackground } from "../background.js";
 
 export interface Batches<Item, Result> {
-  /** Adds an item to the next batch, and resolves with its result. @throws errors of `work` */
+  /** Adds an item to the next batch, and resolves with its result. @throws errors of `processBatch` */
   add(item: Item): Promise<Result>;
 }
 
@@ -17,15 +17,15 @@ interface WaitingItem<Item, Result> {
 
 export function createBatches<Item, Result>(options: {
   /** Processes all items or none. Resolves with the results in the order of the items. */
-  work: (items: readonly Item[]) => Promise<readonly Result[]>;
+  processBatch: (items: readonly Item[]) => Promise<readonly Result[]>;
   /** Maximum number of items in a batch. */
   maxItems: number;
-  /** Maximum number of concurrent calls of `work`. */
+  /** Maximum number of concurrent calls of `processBatch`. */
   maxConcurrentCalls: number;
   /** True if one item may have caused the error, and nothing was written. Each item is then processed separately. */
   isCausedByOneItem: (error: unknown) => boolean;
 }): Batches<Item, Result> {
-  const { work, maxItems, maxConcurrentCalls, isCausedByOneItem } = options;
+  const { processBatch: work, maxItems, maxConcurrentCalls, isCausedByOneItem } = options;
   let waiting: WaitingItem<Item, Result>[] = [];
   let activeCalls = 0;
   let isStartScheduled = false;

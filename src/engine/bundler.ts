@@ -12,12 +12,12 @@ import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
 import { BundlerBusyError, PackageFault, UncontainedError } from "./bundler/fault.js";
 import type { PackageInTree, Script } from "./bundler/make-script.js";
-import { memoryOf, processorTimeOf } from "./bundler/process-tree.js";
+import { readMemory, readProcessorTime } from "./bundler/process-tree.js";
 import type { RepositoryJob } from "./bundler/project/git-project.js";
 import {
   type BundlerSandbox,
+  listSandboxes,
   missingProtections,
-  sandboxesOf,
   startInSandbox,
   UNSHARE_COMMAND,
 } from "./bundler/sandbox.js";
@@ -86,7 +86,7 @@ async function readAll(stream: Readable): Promise<string> {
 
 const formatSeconds = (ms: number) => `${ms / 1_000} s`;
 const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
-const exceedsLimitFault = (limit: string) => new PackageFault(`bundling takes more than ${limit}`);
+const createLimitFault = (limit: string) => new PackageFault(`bundling takes more than ${limit}`);
 
 export function createBundler(options: {
   log: Logger;
@@ -108,7 +108,7 @@ export function createBundler(options: {
     script = CHILD_PROGRAM,
     apart = UNSHARE_COMMAND,
     bounds = BUILD_BOUNDS,
-    processorTime = processorTimeOf,
+    processorTime = readProcessorTime,
   } = options;
   const running = new Set<ChildProcess>();
   let sandboxPromise: Promise<BundlerSandbox> | null = null;
@@ -146,11 +146,11 @@ export function createBundler(options: {
       killChild(
         isStarved
           ? new BundlerBusyError("the machine is too busy to bundle code")
-          : exceedsLimitFault(formatSeconds(ms)),
+          : createLimitFault(formatSeconds(ms)),
       );
     };
     const checkMemory = async () => {
-      if ((await memoryOf(pid)) > bytes) killChild(exceedsLimitFault(formatMegabytes(bytes)));
+      if ((await readMemory(pid)) > bytes) killChild(createLimitFault(formatMegabytes(bytes)));
     };
     const timer = setTimeout(() => runInBackground(endIfOverTime()), ms);
     const looks = setInterval(() => runInBackground(checkMemory()), USAGE_CHECK_MS);
@@ -170,7 +170,7 @@ export function createBundler(options: {
     child: ChildProcess,
     max: Bounds,
   ): Promise<BundlerAnswer> {
-    let refusal: Error = exceedsLimitFault(`${formatSeconds(max.ms)} or ${formatMegabytes(max.bytes)}`);
+    let refusal: Error = createLimitFault(`${formatSeconds(max.ms)} or ${formatMegabytes(max.bytes)}`);
     // An error means that the process could not start. It then has ended without a response.
     const closed = once(child, "close").catch(() => undefined);
     const unwatch = watchChildLimits(child, max, (reason) => {
@@ -206,7 +206,7 @@ export function createBundler(options: {
 
   /** Finds the strictest sandbox that works on this machine. */
   async function findStrictest(): Promise<BundlerSandbox> {
-    for (const room of sandboxesOf(apart, !sandbox)) {
+    for (const room of listSandboxes(apart, !sandbox)) {
       if (!(await isSandboxWorking(room))) continue;
       for (const what of missingProtections(room)) log.warn(what);
       return room;

@@ -105,7 +105,7 @@ async function addressesOf(host: string, resolve: CheckedOptions["resolve"]): Pr
 }
 
 /** Returns a resolver that answers every name with the checked addresses, so that no other address is used. */
-function pinnedLookup(addresses: LookupAddress[]): LookupFunction {
+function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, addresses);
     else callback(null, addresses[0]!.address, addresses[0]!.family);
@@ -208,7 +208,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
       throw new NotConnectedError("the host's address is not public", true);
     }
     const local = !isTrusted && localAddress !== null ? { localAddress, family: isIP(localAddress) } : {};
-    const socket = connectTo({ host: withoutBrackets(host), port, lookup: pinnedLookup(addresses), ...local });
+    const socket = connectTo({ host: withoutBrackets(host), port, lookup: createPinnedLookup(addresses), ...local });
     return waitForConnection(socket, "connect", connectTimeoutMs);
   }
 

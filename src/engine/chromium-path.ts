@@ -49,7 +49,7 @@ function newestFirst(a: string, b: string): number {
   return b.localeCompare(a, "en", { numeric: true });
 }
 
-function programsInCache(cache: string): string[] {
+function findCachedPrograms(cache: string): string[] {
   return CACHED_PROGRAMS.flatMap((browser) =>
     entriesOf(join(cache, browser))
       .sort(newestFirst)
@@ -67,5 +67,5 @@ export function findChromium(explicit: string | null, places: ChromiumPaths = de
   const installed = [...CHROMIUM_PROGRAMS, ...MAC_NAMES].flatMap((name) =>
     places.programs.map((folder) => join(folder, name)),
   );
-  return [...installed, ...places.caches.flatMap(programsInCache)].find(isProgram) ?? null;
+  return [...installed, ...places.caches.flatMap(findCachedPrograms)].find(isProgram) ?? null;
 }

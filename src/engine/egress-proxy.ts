@@ -8,8 +8,8 @@ import { isIP, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { type PrepareRequestFunctionOpts, type PrepareRequestFunctionResult, RequestError, Server } from "proxy-chain";
-import { agentForSocket, connectWithin, type Destination, tunnelTo } from "./egress-proxy/outgoing.js";
-import { peerUid } from "./egress-proxy/socket-owner.js";
+import { connectWithin, createSocketAgent, createTunnelServer, type Destination } from "./egress-proxy/outgoing.js";
+import { findPeerUid } from "./egress-proxy/socket-owner.js";
 
 const LOOPBACK_ADDRESS = "127.0.0.1";
 const WEB_PORTS: readonly number[] = [80, 443];
@@ -148,7 +148,7 @@ class ProxyPort implements EgressPort {
     private readonly onClose: (proxyPort: ProxyPort) => void,
   ) {
     const { host = LOOPBACK_ADDRESS, serves } = options;
-    const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepare(request);
+    const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepareRequest(request);
     this.server = new Server({ host, port: 0, prepareRequestFunction });
     // This listener runs before that of the proxy, so that no byte of an unauthorized client is read.
     this.server.server.prependListener("connection", (socket: Socket) => {
@@ -167,19 +167,19 @@ class ProxyPort implements EgressPort {
   }
 
   /** Checks a new connection, once. @throws RequestError if the process is not one of the service's browsers */
-  private async knows(socket: Socket): Promise<void> {
+  private async checkClient(socket: Socket): Promise<void> {
     const { servesUid } = this.options;
     if (!servesUid || this.known.has(socket)) return;
-    const uid = await peerUid(socket);
+    const uid = await findPeerUid(socket);
     if (uid !== null && !servesUid(uid))
       throw new RequestError("this proxy accepts connections of the browser's user only", 403);
     this.known.add(socket);
   }
 
-  private async prepare(call: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
+  private async prepareRequest(call: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
     const { port, isHttp, request } = call;
     const { client } = this;
-    await this.knows(request.socket);
+    await this.checkClient(request.socket);
     this.isAsked = true;
     const host = withoutBrackets(call.hostname);
     if (client === null) {
@@ -187,10 +187,10 @@ class ProxyPort implements EgressPort {
       throw runEndedError();
     }
     try {
-      const socket = await this.reach(client, host, port);
-      if (!isHttp) return { customConnectServer: tunnelTo(socket) };
+      const socket = await this.openAllowedConnection(client, host, port);
+      if (!isHttp) return { customConnectServer: createTunnelServer(socket) };
       const silence = () => client.onRejected?.(`${host}:${port}`, "the host closed the connection without an answer");
-      return { httpAgent: agentForSocket(socket, silence) };
+      return { httpAgent: createSocketAgent(socket, silence) };
     } catch (error) {
       client.onRejected?.(`${host}:${port}`, (error as Error).message);
       throw error;
@@ -198,7 +198,7 @@ class ProxyPort implements EgressPort {
   }
 
   /** Opens a connection that the run is allowed to have. @throws RequestError */
-  private async reach(client: EgressClient, host: string, port: number): Promise<Socket> {
+  private async openAllowedConnection(client: EgressClient, host: string, port: number): Promise<Socket> {
     const name = `${host}:${port}`;
     if ((await client.mayConnect?.(name)) === false)
       throw new RequestError("the run is not allowed to connect to this host", 403);

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { createClient } from "../postgres.js";
-import { accountFor, changeOwner } from "./embedded-postgres/account.js";
+import { changeOwner, chooseClusterAccount } from "./embedded-postgres/account.js";
 import { findBinaries } from "./embedded-postgres/binaries.js";
 import {
   type ClusterContext,
@@ -13,7 +13,7 @@ import {
   resetPassword,
   SUPERUSER,
 } from "./embedded-postgres/cluster.js";
-import { acquireOwnerLock, lockHolder } from "./embedded-postgres/owner-lock.js";
+import { acquireOwnerLock, findLockHolder } from "./embedded-postgres/owner-lock.js";
 import { type Postmaster, readPidFile, startPostmaster, stopOrphan } from "./embedded-postgres/postmaster.js";
 
 const DATABASE_NAME = "svc";
@@ -37,9 +37,9 @@ export interface EmbeddedPostgresOptions {
   settings?: Record<string, string>;
 }
 
-const clusterOf = (dataDir: string) => join(dataDir, "postgres");
-const lockOf = (dataDir: string) => join(dataDir, "service.lock");
-const urlFileOf = (dataDir: string) => join(dataDir, "database-url");
+const clusterFolder = (dataDir: string) => join(dataDir, "postgres");
+const lockFile = (dataDir: string) => join(dataDir, "service.lock");
+const urlFile = (dataDir: string) => join(dataDir, "database-url");
 
 /**
  * Maximum length of the path of a Unix socket in bytes, on all systems. A Unix socket saves 5 % of the work of client
@@ -52,9 +52,9 @@ function socketUrlOf(url: string, { port, socketPath }: Postmaster): string {
   return url.replace(`@127.0.0.1:${port}/`, `@${encodeURIComponent(dirname(socketPath))}:${port}/`);
 }
 
-function savedUrl(dataDir: string): URL | null {
+function readSavedUrl(dataDir: string): URL | null {
   try {
-    return new URL(readFileSync(urlFileOf(dataDir), "utf8").trim());
+    return new URL(readFileSync(urlFile(dataDir), "utf8").trim());
   } catch {
     return null;
   }
@@ -62,9 +62,9 @@ function savedUrl(dataDir: string): URL | null {
 
 function saveUrl(dataDir: string, password: string, port: number): string {
   const url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${DATABASE_NAME}`;
-  const draft = `${urlFileOf(dataDir)}.new`;
+  const draft = `${urlFile(dataDir)}.new`;
   writeFileSync(draft, `${url}\n`, { mode: 0o600 });
-  renameSync(draft, urlFileOf(dataDir));
+  renameSync(draft, urlFile(dataDir));
   return url;
 }
 
@@ -73,7 +73,7 @@ function saveUrl(dataDir: string, password: string, port: number): string {
  * password file.
  */
 async function prepareCluster(context: ClusterContext, dataDir: string, sync: boolean): Promise<string> {
-  const saved = savedUrl(dataDir)?.password;
+  const saved = readSavedUrl(dataDir)?.password;
   const exists = clusterExists(context.clusterDir);
   if (exists) changeOwner(context.account, context.clusterDir);
   if (exists && saved) return saved;
@@ -107,10 +107,10 @@ export async function startEmbeddedPostgres({
 }: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const root = realpathSync(dataDir);
-  const clusterDir = clusterOf(root);
-  const lock = acquireOwnerLock(lockOf(root), dataDir);
+  const clusterDir = clusterFolder(root);
+  const lock = acquireOwnerLock(lockFile(root), dataDir);
   try {
-    const account = accountFor(clusterDir);
+    const account = chooseClusterAccount(clusterDir);
     const context = { binaries: findBinaries(account), account, clusterDir };
     await stopOrphan(clusterDir, log);
     const password = await prepareCluster(context, root, settings["fsync"] !== "off");
@@ -130,8 +130,8 @@ export async function startEmbeddedPostgres({
 
 /** Returns the URL of the server that a running service has started in `dataDir`; null if there is none or it is not ready. */
 export async function attachEmbeddedPostgres(dataDir: string): Promise<string | null> {
-  if (lockHolder(lockOf(dataDir)) === null) return null;
-  const url = savedUrl(dataDir);
-  const running = readPidFile(clusterOf(dataDir));
+  if (findLockHolder(lockFile(dataDir)) === null) return null;
+  const url = readSavedUrl(dataDir);
+  const running = readPidFile(clusterFolder(dataDir));
   return url && running?.ready && Number(url.port) === running.port ? url.href : null;
 }

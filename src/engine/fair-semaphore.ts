@@ -84,14 +84,14 @@ export class FairSemaphore {
 
   /**
    * Waits for a slot.
-   * @param gone creates the signal that ends the wait; called only if the request has to wait
+   * @param createSignal creates the signal that ends the wait; called only if the request has to wait
    * @returns a function that frees the slot
    * @throws the signal's reason
    */
-  async enter(key: SemaphoreKey, gone?: () => AbortSignal): Promise<() => void> {
+  async enter(key: SemaphoreKey, createSignal?: () => AbortSignal): Promise<() => void> {
     const free = this.tryEnter(key);
     if (free) return free;
-    const signal = gone?.();
+    const signal = createSignal?.();
     signal?.throwIfAborted();
     return this.wait(key, signal);
   }

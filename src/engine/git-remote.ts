@@ -64,7 +64,7 @@ const printableText = (bytes: Buffer): string =>
     .slice(0, REASON_MAX_CHARACTERS);
 
 /** Splits a response into packets. @throws GitRemoteFault if the response is not that of a Git server */
-function packetsIn(body: Buffer): Packet[] {
+function splitPackets(body: Buffer): Packet[] {
   const packets: Packet[] = [];
   for (let at = 0; at < body.length; ) {
     const digits = body.toString("latin1", at, at + LENGTH_DIGITS);
@@ -113,12 +113,12 @@ function checkListSize({ body }: GitResponse): void {
 }
 
 /** Returns the capabilities of the server by name. */
-async function capabilitiesOf(send: SendGit): Promise<Map<string, string>> {
+async function requestCapabilities(send: SendGit): Promise<Map<string, string>> {
   const path = "/info/refs?service=git-upload-pack";
   const response = await send({ method: "GET", path, headers: PROTOCOL_HEADERS, body: null });
   checkStatus(response, `${UPLOAD_PACK_TYPE}-advertisement`);
   checkListSize(response);
-  const packets = packetsIn(response.body);
+  const packets = splitPackets(response.body);
   checkError(packets);
   const lines = packets.map(toLine).filter((line) => line !== null);
   if (!lines.includes("version 2"))
@@ -147,12 +147,12 @@ async function requestPackets(
   const response = await send({ method: "POST", path: "/git-upload-pack", headers, body });
   checkStatus(response, `${UPLOAD_PACK_TYPE}-result`);
   checkResponse?.(response);
-  const packets = packetsIn(response.body);
+  const packets = splitPackets(response.body);
   checkError(packets);
   return packets;
 }
 
-function refOf(line: string): GitRef | null {
+function parseRef(line: string): GitRef | null {
   const [target = "", name = "", ...attributes] = line.split(" ");
   if (!/^[0-9a-f]{40}$/.test(target) || name === "") return null;
   const peeled = attributes.find((text) => /^peeled:[0-9a-f]{40}$/.test(text))?.slice("peeled:".length);
@@ -183,7 +183,7 @@ export interface GitRemote {
 
 /** Connects to a repository. @throws GitRemoteFault, and errors of `send` */
 export async function openGitRemote(send: SendGit): Promise<GitRemote> {
-  const capabilities = await capabilitiesOf(send);
+  const capabilities = await requestCapabilities(send);
   const features = (capabilities.get("fetch") ?? "").split(" ");
   if (!capabilities.has("ls-refs") || !features.includes("shallow")) {
     throw new GitRemoteFault("the Git server cannot send one commit without its history");
@@ -196,7 +196,7 @@ export async function openGitRemote(send: SendGit): Promise<GitRemote> {
   return {
     async find(name) {
       const packets = await requestPackets(send, headOf("ls-refs"), ["peel", `ref-prefix ${name}`], checkListSize);
-      const refs = packets.slice(0, REFS_MAX).map((received) => refOf(toLine(received) ?? ""));
+      const refs = packets.slice(0, REFS_MAX).map((received) => parseRef(toLine(received) ?? ""));
       const matchingRef = refs.find((ref) => ref?.name === name);
       if (!matchingRef) throw new GitRemoteFault(`the repository has no ${name}`);
       return matchingRef;

@@ -62,7 +62,7 @@ export function createIsolateCheck({
 async function waitWithLimit(timeoutMs: number, ended: Promise<void>): Promise<void> {
   const deadline = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () => deadline.reject(codeError(`code takes longer than ${timeoutMs} ms to compile`)),
+    () => deadline.reject(createCodeError(`code takes longer than ${timeoutMs} ms to compile`)),
     timeoutMs,
   );
   try {
@@ -77,7 +77,9 @@ async function compileInIsolate(source: string, memoryMb: number): Promise<void>
   try {
     await isolate.compileScript(source, { filename: "code" });
   } catch (error) {
-    throw isolate.isDisposed ? codeError(`code needs more than ${memoryMb} MB to compile`) : compileErrorOf(error);
+    throw isolate.isDisposed
+      ? createCodeError(`code needs more than ${memoryMb} MB to compile`)
+      : compileErrorOf(error);
   } finally {
     if (!isolate.isDisposed) isolate.dispose();
   }
@@ -88,10 +90,10 @@ function compileErrorOf(error: unknown): ActionError {
   const [, line, column] = CODE_POSITION.exec(message) ?? [];
   const reason = message.replace(CODE_POSITION, "").slice(0, MESSAGE_MAX_CHARACTERS).toWellFormed();
   // V8 reports line 0 if its own stack overflowed.
-  if (line === undefined || line === "0") return codeError(`code does not compile: ${reason}`);
-  return codeError(`code, line ${line}, column ${column}: ${reason}`);
+  if (line === undefined || line === "0") return createCodeError(`code does not compile: ${reason}`);
+  return createCodeError(`code, line ${line}, column ${column}: ${reason}`);
 }
 
-function codeError(message: string): ActionError {
+function createCodeError(message: string): ActionError {
   return new ActionError("CODE_VALIDATION_FAILED", message);
 }

@@ -114,7 +114,7 @@ function retryDelayOf({ headers }: OutgoingResponse, attempt: number): number {
 }
 
 /** Converts errors of undici and sockets. Their messages are not repeated, because they may quote the request. */
-function failureOf(error: unknown, origin: string): OutgoingError {
+function toOutgoingError(error: unknown, origin: string): OutgoingError {
   if (error instanceof OutgoingError) return error;
   const { forbidden, cause } = error as { forbidden?: boolean; cause?: { forbidden?: boolean } };
   if (forbidden === true || cause?.forbidden === true) {
@@ -206,7 +206,7 @@ export class OutgoingSender {
       const origin = this.requireAllowedOrigin(url, scope);
       const { method, body, onPart } = request;
       const hop: OutgoingHop = { url, method, headers, body };
-      const response = await this.exchange(
+      const response = await this.sendHop(
         origin,
         scope.authorize && origin === first ? await scope.authorize(hop) : hop,
         scope,
@@ -252,7 +252,7 @@ export class OutgoingSender {
   }
 
   /** Sends one request and returns its response. */
-  private async exchange(
+  private async sendHop(
     origin: string,
     hop: OutgoingHop,
     scope: OutgoingScope,
@@ -296,7 +296,7 @@ export class OutgoingSender {
       const body = await readDecoded(answer.body as unknown as Readable, reading, signal);
       return { status: answer.statusCode, headers, body, origin };
     } catch (error) {
-      const failure = signal.aborted ? null : failureOf(error, origin);
+      const failure = signal.aborted ? null : toOutgoingError(error, origin);
       facts.code = failure?.code ?? "TIMEOUT";
       throw failure ?? error;
     } finally {

@@ -18,11 +18,11 @@ export interface RateAnswer {
  * nothing. Hits are rounded up to the millisecond, the precision of dates in JavaScript: a caller that retries at the
  * announced moment is accepted, and no span ever exceeds its limit.
  */
-const NOW = "date_trunc('milliseconds', clock_timestamp() + interval '999 microseconds')";
+const NOW_SQL = "date_trunc('milliseconds', clock_timestamp() + interval '999 microseconds')";
 const ADD_HIT = `
-  INSERT INTO rate_window AS w (app_id, class, hits) VALUES ($1, $2, ARRAY[${NOW}])
+  INSERT INTO rate_window AS w (app_id, class, hits) VALUES ($1, $2, ARRAY[${NOW_SQL}])
   ON CONFLICT (app_id, class) DO UPDATE
-    SET hits = (w.hits || greatest(w.hits[cardinality(w.hits)], ${NOW}))
+    SET hits = (w.hits || greatest(w.hits[cardinality(w.hits)], ${NOW_SQL}))
                [greatest(1, cardinality(w.hits) + 2 - $3::int) :]
     WHERE cardinality(w.hits) < $3::int
        OR w.hits[cardinality(w.hits) + 1 - $3::int] <= clock_timestamp() - $4::int * interval '1 millisecond'

@@ -21,14 +21,14 @@ export interface Threads<I, O> {
 
 /** Milliseconds after which the service ends an idle thread. */
 const IDLE_MS = 10_000;
-const ENTRY = new URL("./threads/entry.js", import.meta.url);
+const ENTRY_MODULE = new URL("./threads/entry.js", import.meta.url);
 
 export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
   const { module, name, memoryMb, timeoutMs } = options;
   const idle = new Map<Worker, NodeJS.Timeout>();
 
   function startWorker(): Worker {
-    const worker = new Worker(ENTRY, {
+    const worker = new Worker(ENTRY_MODULE, {
       workerData: { module: module.href, name },
       resourceLimits: { maxOldGenerationSizeMb: memoryMb },
       // The thread must not see the environment variables of the process, which may contain secrets.

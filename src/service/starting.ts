@@ -15,7 +15,7 @@ import { createSockets, type Sockets } from "../api/sockets.js";
 import { createTurns } from "../api/turns.js";
 import { createUpgradeReader } from "../api/upgrade-origin.js";
 import { runInBackground } from "../background.js";
-import { poolUse } from "../data/database.js";
+import { countConnections } from "../data/database.js";
 import { Browsers } from "../engine/browser/browsers.js";
 import type { DiskSpace } from "../engine/disk-space.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
@@ -252,7 +252,7 @@ export class Starting {
     const runner = browsers && { ...work, browsers: browsers.countBrowsers };
     const answers = config.roles.has("api") ? this.answers.held : null;
     const sockets = this.sockets?.figures ?? null;
-    const database = () => poolUse(db);
+    const database = () => countConnections(db);
     door.publishMetrics(
       createMetrics({
         vitals: vitals.read,

@@ -23,7 +23,7 @@ describe("a request that was blocked for a secret in its host", () => {
   };
   const explained = () => {
     const error = { name: "TypeError", message: "Failed to fetch", stack: "TypeError: Failed to fetch" };
-    return JSON.stringify(faults.explain({ ok: false, cause: "script", error }));
+    return JSON.stringify(faults.explainFailure({ ok: false, cause: "script", error }));
   };
 
   it("is reported without the host, in the console and in the error", () => {

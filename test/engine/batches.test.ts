@@ -12,7 +12,7 @@ function createDoublingBatches({ most = 10, atOnce = 1 } = {}) {
     maxItems: most,
     maxConcurrentCalls: atOnce,
     isCausedByOneItem: (error) => !(error instanceof AwayError),
-    async work(items) {
+    async processBatch(items) {
       await new Promise<void>((resolve, reject) => {
         calls.push({ items, go: (error) => (error ? reject(error) : resolve()) });
         called.resolve();

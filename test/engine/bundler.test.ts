@@ -9,8 +9,8 @@ import { BundlerBusyError, PackageFault } from "../../src/engine/bundler/fault.j
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { findNameInBuild, findNameInReadme, toCamelCaseName } from "../../src/engine/bundler/global-name.js";
 import { makeScript } from "../../src/engine/bundler/make-script.js";
-import { memoryOf, processorTimeOf } from "../../src/engine/bundler/process-tree.js";
-import { neededModules, parseScript, usedNames } from "../../src/engine/bundler/used-names.js";
+import { readMemory, readProcessorTime } from "../../src/engine/bundler/process-tree.js";
+import { findNeededModules, findUsedNames, parseScript } from "../../src/engine/bundler/used-names.js";
 import { createBundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 
@@ -86,7 +86,7 @@ describe("the global name of a package", () => {
 });
 
 describe("globals that a script uses", () => {
-  const used = (source: string) => usedNames(parseScript(source));
+  const used = (source: string) => findUsedNames(parseScript(source));
 
   it("are all names that it does not declare, except those that it only checks", () => {
     expect(used("(() => { const a = fetch; return a + document.title })()")).to.deep.equal(["document", "fetch"]);
@@ -119,7 +119,7 @@ describe("globals that a script uses", () => {
   });
 
   it("of Node are those that it loads at its start, not those that it can do without", () => {
-    const needed = (source: string) => neededModules(parseScript(source));
+    const needed = (source: string) => findNeededModules(parseScript(source));
     const wrapInModule = (body: string) => `var x = __commonJS({ "a.js"(exports, module) { ${body} } }); x();`;
     expect(needed(wrapInModule("var fs = __require('fs')"))).to.deep.equal(["fs"]);
     expect(needed("var fs = __toESM(__require('fs'))")).to.deep.equal(["fs"]);
@@ -149,9 +149,9 @@ describe("a package that is bundled", () => {
   });
 
   it("uses the processor time of its process and of the child processes", async () => {
-    const before = await processorTimeOf(process.pid);
+    const before = await readProcessorTime(process.pid);
     spawnSync(process.execPath, ["-e", "while (process.cpuUsage().user < 100_000);"]);
-    expect((await processorTimeOf(process.pid)) - before).to.be.within(0.09, 5);
+    expect((await readProcessorTime(process.pid)) - before).to.be.within(0.09, 5);
   });
 
   it("uses the memory of its process and of the child processes", async () => {
@@ -163,9 +163,9 @@ describe("a package that is bundled", () => {
     const parent = spawn(process.execPath, ["-e", code], { stdio: ["pipe", "pipe", "inherit"] });
     try {
       const [output] = await once(parent.stdout, "data");
-      const ofChild = await memoryOf(Number(output));
+      const ofChild = await readMemory(Number(output));
       expect(ofChild).to.be.above(20 * 2 ** 20);
-      expect(await memoryOf(parent.pid!)).to.be.within(ofChild + 20 * 2 ** 20, ofChild + 200 * 2 ** 20);
+      expect(await readMemory(parent.pid!)).to.be.within(ofChild + 20 * 2 ** 20, ofChild + 200 * 2 ** 20);
     } finally {
       // The child ends with its input, and the parent after the child.
       parent.stdin.end();

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { decodedLayers } from "../../src/engine/secret-scan/digits.js";
-import { unescapedLayer } from "../../src/engine/secret-scan/escapes.js";
+import { removeEscapes } from "../../src/engine/secret-scan/escapes.js";
 import type { Layer } from "../../src/engine/secret-scan/layers.js";
 import { WHOLE_TEXT_SPANS } from "../../src/engine/secret-scan/spans.js";
 import { viewAsPairs, viewAsWords } from "../../src/engine/secret-scan/words.js";
@@ -12,7 +12,7 @@ const LEADING_DIGITS = "zzzz";
 /** Returns the text as bytes that begin at this offset of their memory, as in a slice of a small buffer. */
 function layerOf(text: string, offset: number): Layer {
   const bytes = new TextEncoder().encode(LEADING_DIGITS.slice(0, offset) + text).subarray(offset);
-  return { bytes, at: null, fresh: WHOLE_TEXT_SPANS, changed: [] };
+  return { bytes, at: null, newSpans: WHOLE_TEXT_SPANS, changedSpans: [] };
 }
 
 const textOf = ({ bytes }: Pick<Layer, "bytes">) => Buffer.from(bytes).toString("latin1");
@@ -37,9 +37,7 @@ describe("the secret scan, for bytes at any offset in memory", () => {
     }
 
     it(`finds the escapes of a text at offset ${offset}`, () => {
-      const unescaped = unescapedLayer(
-        layerOf(`plain text of some length, then ${encodeURIComponent(SECRET)}`, offset),
-      );
+      const unescaped = removeEscapes(layerOf(`plain text of some length, then ${encodeURIComponent(SECRET)}`, offset));
       expect(textOf(unescaped!)).to.include(SECRET);
     });
   }

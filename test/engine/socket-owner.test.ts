@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
 import { openKernelSockets } from "../../src/engine/egress-proxy/kernel-sockets.js";
-import { NO_OWNER, peerUid, uidByTable } from "../../src/engine/egress-proxy/socket-owner.js";
+import { findPeerUid, NO_OWNER, readUidFromTable } from "../../src/engine/egress-proxy/socket-owner.js";
 
 /** Code of a process that connects as another user. It gives up its rights itself, because that user may be unable to read the program. */
 const CONNECT_SCRIPT = `
@@ -51,8 +51,8 @@ describe("the owner of a connection", () => {
       const socket = await connectionOf(uid, host);
       const ask = await openKernelSockets();
       const [own, other] = ends(socket);
-      expect(await peerUid(socket)).to.equal(uid);
-      expect(await uidByTable(own, other)).to.equal(uid);
+      expect(await findPeerUid(socket)).to.equal(uid);
+      expect(await readUidFromTable(own, other)).to.equal(uid);
       expect(ask?.(own, other)).to.equal(uid);
       expect(ask?.(other, own), "of the other end").to.equal(process.getuid!());
     });
@@ -63,8 +63,8 @@ describe("the owner of a connection", () => {
       const gone = once(socket, "close");
       socket.resetAndDestroy();
       await gone;
-      expect(await peerUid({ remoteAddress, remotePort, localAddress, localPort })).to.equal(NO_OWNER);
-      expect(await peerUid(socket)).to.equal(NO_OWNER);
+      expect(await findPeerUid({ remoteAddress, remotePort, localAddress, localPort })).to.equal(NO_OWNER);
+      expect(await findPeerUid(socket)).to.equal(NO_OWNER);
     });
 
     it(`is not the process that listens at the same port, on ${host}`, async () => {

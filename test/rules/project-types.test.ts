@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { declarationsOf } from "../../src/engine/bundler/declarations.js";
+import { collectDeclarations } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { importedPackages, projectTypes } from "../../src/rules/project-types.js";
 
@@ -28,7 +28,7 @@ async function typesOf(name: string, namespace: boolean): Promise<string[] | nul
   }
   const tree = new FileTree();
   tree.add("", files);
-  return declarationsOf(tree, { name }, { name, namespace } as never);
+  return collectDeclarations(tree, { name }, { name, namespace } as never);
 }
 
 function compile(folder: string): Promise<string> {

@@ -1,7 +1,7 @@
 /** Tests TypeScript in Studio's editor for actions: completions and diagnostics. All code samples of the docs must have no diagnostics. */
 import { globSync, readFileSync } from "node:fs";
 import { expect } from "chai";
-import { declarationsOf } from "../../src/engine/bundler/declarations.js";
+import { collectDeclarations } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { codeWithoutConfig } from "../../src/engine/bundler/project/action-file.js";
 import packages from "../../src/rules/packages.json" with { type: "json" };
@@ -203,7 +203,7 @@ describe("TypeScript of an action's code", () => {
       );
     add("p", { "/package.json": JSON.stringify({ name: "p", ...manifest }), ...files });
     for (const [name, texts] of Object.entries(beside)) add(name, { "/package.json": "{}", ...texts });
-    const declared = await declarationsOf(tree, { name: "p" }, { name: "p", namespace });
+    const declared = await collectDeclarations(tree, { name: "p" }, { name: "p", namespace });
     return {
       dependencies: ["p@1"],
       installedDependencies: [{ name: "p@1", version: "1.0.0", global: "p", integrity: "sha256-a/b+c=" }],

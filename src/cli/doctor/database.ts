@@ -6,7 +6,7 @@ import type { Client } from "pg";
 import type { Config, Role } from "../../config.js";
 import { isConnectionLimitReached } from "../../data/database.js";
 import { MIGRATIONS } from "../../data/migrations.js";
-import { readSchema, schemaFault } from "../../data/schema-guard.js";
+import { findSchemaFault, readSchema } from "../../data/schema-guard.js";
 import { SPILL_SETTINGS } from "../../data/spill.js";
 import { bucketIdentity } from "../../engine/blob-store/blob.js";
 import { identityFile } from "../../engine/blob-store/folder.js";
@@ -94,7 +94,7 @@ async function checkDisk(client: Client): Promise<Diagnostic> {
 async function checkSchema(client: Client): Promise<Diagnostic> {
   const { applied, declared } = await readSchema(async (sql) => (await client.query(sql)).rows);
   const migrationNames = MIGRATIONS.map(({ name }) => name);
-  const fault = schemaFault(migrationNames, applied, declared);
+  const fault = findSchemaFault(migrationNames, applied, declared);
   if (fault !== null)
     return createDiagnostic("schema", fault, "start the newer release, or restore a backup that this release can read");
   const missing = migrationNames.filter((name) => !applied.includes(name)).length;

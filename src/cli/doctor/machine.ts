@@ -153,7 +153,7 @@ export async function checkBrowser({
   });
   try {
     await browsers.start();
-    const proof = await browsers.sandbox();
+    const proof = await browsers.readSandboxState();
     const started = noProblem("browser", `${path} starts`);
     if (proof?.sandboxed) return [started, noProblem("sandbox", `is active for ${proof.processes.length} processes`)];
     const advice =

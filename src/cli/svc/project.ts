@@ -115,12 +115,12 @@ export class Project {
 
   /** Returns the names of the folders in actions/ that contain an action. */
   actionFolders(): string[] {
-    return this.#reader.actionFolders();
+    return this.#reader.listActionFolders();
   }
 
   /** Returns the path of an action's file; null if the folder contains none. */
   actionFile(folder: string): string | null {
-    return this.#reader.actionFile(folder);
+    return this.#reader.findActionFile(folder);
   }
 
   readText(file: string): string {

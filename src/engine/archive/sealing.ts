@@ -58,7 +58,7 @@ function chunkNonce(number: number, last: boolean): Buffer {
   return iv;
 }
 
-const headerChecksum = ({ headerKey: check }: DerivedKeys, head: Buffer): Buffer =>
+const computeHeaderChecksum = ({ headerKey: check }: DerivedKeys, head: Buffer): Buffer =>
   createHmac("sha256", check).update(head).digest().subarray(0, HEADER_CHECKSUM_BYTES);
 
 /** Splits a stream into pieces of `size` bytes. The last piece may be shorter or empty, and has `last: true`. */
@@ -86,7 +86,7 @@ async function* splitIntoPieces(
 export async function* sealStream(plain: AsyncIterable<Buffer>, secret: Secret): AsyncGenerator<Buffer> {
   const head = Buffer.concat([SEAL_MAGIC, Buffer.from([KIND_CODES[secret.kind]]), randomBytes(SALT_BYTES)]);
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
-  yield Buffer.concat([head, headerChecksum(keys, head)]);
+  yield Buffer.concat([head, computeHeaderChecksum(keys, head)]);
   let number = 0;
   for await (const { piece, last } of splitIntoPieces(plain, CHUNK_BYTES)) {
     const cipher = createCipheriv("aes-256-gcm", keys.chunkKey, chunkNonce(number, last)).setAAD(head);
@@ -104,7 +104,7 @@ async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys
       `the file is encrypted with ${SECRET_DESCRIPTIONS[kind]}; pass ${SECRET_DESCRIPTIONS[kind]}`,
     );
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
-  if (!timingSafeEqual(headerChecksum(keys, head), header.subarray(HEADER_BYTES - HEADER_CHECKSUM_BYTES))) {
+  if (!timingSafeEqual(computeHeaderChecksum(keys, head), header.subarray(HEADER_BYTES - HEADER_CHECKSUM_BYTES))) {
     const which = kind === "passphrase" ? "passphrase" : "key";
     throw new ArchiveError(`the ${which} is wrong: the file was encrypted with another ${which}`);
   }
@@ -113,17 +113,17 @@ async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys
 
 /**
  * Decrypts a stream. Verifies each chunk before its bytes are yielded.
- * @param sealed bytes of the file after the header
+ * @param sealedChunks bytes of the file after the header
  * @throws ArchiveError if the file is damaged or truncated
  */
 export async function* unsealStream(
   header: Buffer,
-  sealed: AsyncIterable<Buffer>,
+  sealedChunks: AsyncIterable<Buffer>,
   secret: Secret | null,
 ): AsyncGenerator<Buffer> {
   const { keys, head } = await openHeader(header, secret);
   let number = 0;
-  for await (const { piece, last } of splitIntoPieces(sealed, SEALED_CHUNK_BYTES)) {
+  for await (const { piece, last } of splitIntoPieces(sealedChunks, SEALED_CHUNK_BYTES)) {
     if (piece.length < TAG_BYTES) throw damagedArchive("it is incomplete");
     const body = piece.subarray(0, -TAG_BYTES);
     const decipher = createDecipheriv("aes-256-gcm", keys.chunkKey, chunkNonce(number, last)).setAAD(head);

@@ -9,7 +9,7 @@ import { StartError } from "../../errors.js";
 import { BROWSER_START_TIMEOUT_MS, type BrowserSource, type Chromium } from "./browser-source.js";
 import { createNeedsOfCode } from "./mode.js";
 import type { PageKey } from "./pages/pool.js";
-import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
+import { readSandboxState, type SandboxProof } from "./processes/sandbox-proof.js";
 import {
   type FailureCause,
   failedPageOutcome,
@@ -40,7 +40,7 @@ function chooseSupervisor(supervisors: readonly Supervisor[], tried: ReadonlySet
   const rank = (supervisor: Supervisor) => [
     Number(tried.has(supervisor)),
     supervisor.countActiveRuns(),
-    supervisor.current?.runs ?? 0,
+    supervisor.current?.runCount ?? 0,
   ];
   const ranked = supervisors
     .filter(({ current }) => current !== null)
@@ -72,7 +72,7 @@ interface Placement {
 }
 
 /** Chooses the cheapest mode that has all globals which the run's code and packages use. */
-function placementOf(request: PageRun): Placement {
+function choosePlacement(request: PageRun): Placement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
     const network = hasNetwork(request.mode) && request.network !== false;
@@ -115,7 +115,7 @@ async function runWithSupervisor(
   const { pool } = generation;
   const { isolationKey, origin } = request;
   const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
-  generation.active += 1;
+  generation.activeRuns += 1;
   try {
     // If the browser ended or opened no page, null lets the caller repeat the run in another browser.
     const page = await pool.acquire(slot).catch(() => null);
@@ -140,7 +140,7 @@ async function runWithSupervisor(
     pool.release(page, slot, intact);
     return outcome;
   } finally {
-    generation.active -= 1;
+    generation.activeRuns -= 1;
     supervisor.stopIfDone(generation);
   }
 }
@@ -182,7 +182,7 @@ export class Browsers {
 
   /** Runs a script, and resolves with its outcome. Repeats a run only if its code has had no effect. Never rejects. */
   readonly run = async (request: PageRun): Promise<PageOutcome> => {
-    const { mode, trialOf, network } = placementOf(request);
+    const { mode, trialOf, network } = choosePlacement(request);
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
     const placed: PageRun = network ? request : { ...withoutRequests, network };
     if (trialOf !== null) {
@@ -211,7 +211,7 @@ export class Browsers {
   }
 
   /** Returns the number of active runs. */
-  activeRuns(): number {
+  countActiveRuns(): number {
     return this.supervisors.reduce((sum, supervisor) => sum + supervisor.countActiveRuns(), 0);
   }
 
@@ -227,9 +227,9 @@ export class Browsers {
   };
 
   /** Returns the sandbox state of the first running browser's processes; null for a remote browser. */
-  async sandbox(): Promise<SandboxProof | null> {
+  async readSandboxState(): Promise<SandboxProof | null> {
     const { first } = this;
-    return first === null ? null : proveSandbox(first);
+    return first === null ? null : readSandboxState(first);
   }
 
   /** Returns the process ID of the first running browser; null if there is none, or if it is remote. */

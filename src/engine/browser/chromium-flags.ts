@@ -144,10 +144,10 @@ function readSwitches(commandLine: string): Map<string, string> {
   return new Map(parts.map((part) => [flagName(part).trim(), part.trim()]));
 }
 
-const listedValues = (value: string | undefined) => (value ?? "").replace(/^[^=]*=?/, "").split(",");
+const splitValues = (value: string | undefined) => (value ?? "").replace(/^[^=]*=?/, "").split(",");
 
 function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
-  const rules = listedValues(value).map((rule) => rule.trim());
+  const rules = splitValues(value).map((rule) => rule.trim());
   const otherRules = rules.filter((rule) => rule !== BLOCK_ALL_HOSTS_RULE);
   // Other runners may have their proxy ports at other addresses. Host names must not be allowed.
   const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
@@ -158,7 +158,7 @@ function allowsOtherHosts(value: string | undefined, egressHost: string): boolea
  * Compares a browser's command line with the required flags. Returns the missing and the forbidden flags. The browser
  * may disable more features, allow more addresses, and pass more flags to V8.
  */
-export function containmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
+export function findContainmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);
   const missing = CONTAINMENT_FLAGS.filter((flag) => switches.get(flagName(flag)) !== flag);
   if (allowsOtherHosts(switches.get(HOST_RULES_FLAG), egressHost)) {
@@ -169,7 +169,7 @@ export function containmentFaults(commandLine: string, egressHost: string, sandb
     [ENABLED_FEATURES_FLAG, ENABLED_FEATURES],
     [DISABLED_BLINK_FEATURES_FLAG, DISABLED_BLINK_FEATURES],
   ] as const) {
-    const named = listedValues(switches.get(flag));
+    const named = splitValues(switches.get(flag));
     const lacking = features.filter((feature) => !named.includes(feature));
     if (lacking.length > 0) missing.push(`${flag}=${lacking.join(",")}`);
   }

@@ -54,7 +54,7 @@ function isUsedOnce(path: readonly AnyNode[]): boolean {
 }
 
 /** Returns the names of the members that a node reads. */
-function membersRead(node: AnyNode): string[] {
+function findReadMembers(node: AnyNode): string[] {
   if (node.type === "MemberExpression") return node.property.type === "Identifier" ? [node.property.name] : [];
   if (node.type !== "ObjectPattern") return [];
   return node.properties.flatMap((property) =>
@@ -71,7 +71,7 @@ export function exceedsNetworkIsolate(program: Program): boolean {
   let isUnsupported = false;
   let makesMany = false;
   fullAncestor(program, (node, _state, ancestors) => {
-    for (const name of membersRead(node as AnyNode)) read.add(name);
+    for (const name of findReadMembers(node as AnyNode)) read.add(name);
     isUnsupported ||= (node as AnyNode).type === "Literal" && (node as Literal).value === UNSUPPORTED_TEXT;
     if (node.type !== "Identifier") return;
     const { name } = node as Identifier;

@@ -50,11 +50,11 @@ const DOCUMENT_NEEDS: CodeNeeds = { mode: "document", network: true };
 /** Matches globals of a document that the package `globals` does not list. */
 const FURTHER_GLOBALS =
   /webkit|^(FinalizationRegistry|AnimationTrigger|BeforeInstallPromptEvent|captureEvents|releaseEvents)$/i;
-const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
+const IDENTIFIER_PATTERN = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 
 /** True if a document may have this global. False for a name that no browser has, such as a global of Node. */
 export function isDocumentGlobal(name: string): boolean {
-  return !IDENTIFIER.test(name) || Object.hasOwn(browserGlobals.browser, name) || FURTHER_GLOBALS.test(name);
+  return !IDENTIFIER_PATTERN.test(name) || Object.hasOwn(browserGlobals.browser, name) || FURTHER_GLOBALS.test(name);
 }
 
 /** Globals of Chromium that FURTHER_GLOBALS matches. The expression also matches many words that are no globals. */
@@ -75,7 +75,7 @@ const CACHED_TEXTS_MAX = 1_000;
 const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEXTS_MAX });
 
 /** Returns the globals of a document whose names occur anywhere in a script. `content` is the key of the script in the cache. */
-export function documentNamesIn(source: string, content?: string): readonly string[] {
+export function findDocumentNames(source: string, content?: string): readonly string[] {
   const knownNames = content === undefined ? undefined : namesByContent.get(content);
   if (knownNames !== undefined) return knownNames;
   const words = [...new Set(source.match(CODE_WORD))];
@@ -119,7 +119,7 @@ function needsOfCode(code: string, defined: readonly string[]): CodeNeeds {
   try {
     const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
     if (mayUseUnnamedGlobals(program)) return DOCUMENT_NEEDS;
-    const used = undeclaredNames(program).filter((name) => !defined.includes(name));
+    const used = findUndeclaredNames(program).filter((name) => !defined.includes(name));
     const isolate = ISOLATE_MODES.find(({ names }) => used.every((name) => names.has(name)));
     if (!isolate || (isolate.mode === "network-isolate" && exceedsNetworkIsolate(program))) return DOCUMENT_NEEDS;
     return { mode: isolate.mode, network: used.includes(REQUESTING_GLOBAL) };
@@ -130,7 +130,7 @@ function needsOfCode(code: string, defined: readonly string[]): CodeNeeds {
 }
 
 /** Returns the globals that the code uses. Members of `performance` that an isolate has are separate names. */
-function undeclaredNames(program: Program): string[] {
+function findUndeclaredNames(program: Program): string[] {
   const members = new Map<unknown, string>();
   fullAncestor(program, (node) => {
     const { type, computed, object, property } = node as MemberExpression;

@@ -31,8 +31,8 @@ export interface BrowserGeneration {
   chromium: Chromium;
   pool: Pool;
   watch: BrowserWatch;
-  runs: number;
-  active: number;
+  runCount: number;
+  activeRuns: number;
   retired: boolean;
 }
 
@@ -74,7 +74,7 @@ export class Supervisor {
 
   private createGeneration(chromium: Chromium): BrowserGeneration {
     const { openProxyPort, openings = WITHOUT_QUEUE, spares = 2, warmPages = 48 } = this.options;
-    const watch = new BrowserWatch(chromium, () => generation.active > 0);
+    const watch = new BrowserWatch(chromium, () => generation.activeRuns > 0);
     const pool = new Pool({
       chromium,
       crashCause: () => watch.crashCause(),
@@ -83,7 +83,7 @@ export class Supervisor {
       spares,
       warmPages,
     });
-    const counts = { runs: 0, active: 0, retired: false };
+    const counts = { runCount: 0, activeRuns: 0, retired: false };
     const generation: BrowserGeneration = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
     const launches = new LaunchWatch(chromium, pool.hasPages, () =>
@@ -142,7 +142,7 @@ export class Supervisor {
   }
 
   stopIfDone(generation: BrowserGeneration): void {
-    if (generation.retired && generation.active === 0) runInBackground(generation.chromium.stop());
+    if (generation.retired && generation.activeRuns === 0) runInBackground(generation.chromium.stop());
   }
 
   private onEnded(generation: BrowserGeneration): void {
@@ -153,7 +153,7 @@ export class Supervisor {
     this.options.onLoss?.("browser");
     const { pid } = generation.chromium;
     this.options.log.error(
-      { browser: this.source.name, browserPid: pid, runs: generation.active },
+      { browser: this.source.name, browserPid: pid, runs: generation.activeRuns },
       "the browser is gone",
     );
     runInBackground(this.restart());
@@ -183,12 +183,12 @@ export class Supervisor {
 
   /** Returns the number of active runs, including those in browsers that are being replaced. */
   countActiveRuns(): number {
-    return [...this.generations].reduce((sum, { active }) => sum + active, 0);
+    return [...this.generations].reduce((sum, { activeRuns }) => sum + activeRuns, 0);
   }
 
   /** Returns the numbers of contexts of each browser, including browsers that are being replaced. */
   countContexts(): { serving: number; warm: number; spare: number }[] {
-    return [...this.generations].map(({ active, pool }) => ({ serving: active, ...pool.countIdlePages() }));
+    return [...this.generations].map(({ activeRuns, pool }) => ({ serving: activeRuns, ...pool.countIdlePages() }));
   }
 
   /** Reports that a run lost its page. */
@@ -199,11 +199,11 @@ export class Supervisor {
   /** Counts a run that starts. Replaces the browser in the background if it has had too many runs or uses too much memory. */
   countRun(generation: BrowserGeneration): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
-    generation.runs += 1;
+    generation.runCount += 1;
     this.backoff = 0;
-    const old = generation.runs >= runsPerBrowser || generation.watch.usesTooMuchMemory();
+    const old = generation.runCount >= runsPerBrowser || generation.watch.usesTooMuchMemory();
     if (!old || generation !== this.newest || this.starting !== null) return;
-    log.info({ runs: generation.runs }, "replacing the browser");
+    log.info({ runs: generation.runCount }, "replacing the browser");
     this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
   }
 

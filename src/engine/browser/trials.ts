@@ -52,7 +52,7 @@ function areSearchable(packages: readonly PageScript[]): boolean {
  * True if a trial failed with an error that may not occur in a document: globals whose names the code builds at run
  * time have no stand-in.
  */
-const failedInDocumentTrial = (ended: PageOutcome, trialOf: TrialOf): boolean =>
+const isDocumentTrialFailure = (ended: PageOutcome, trialOf: TrialOf): boolean =>
   trialOf === "document" && !ended.ok && ended.cause === "script";
 
 /** Set of code that failed in a trial, by app. Entries expire. */
@@ -110,7 +110,7 @@ export class Trials {
     const needsMore =
       tooManyLines.signal.aborted || hasOverflowed(outcome) || (!outcome.ok && REPEAT_CAUSES.includes(outcome.cause));
     if (needsMore) this.needMore.add(request);
-    if (needsMore || failedInDocumentTrial(outcome, trialOf)) return null;
+    if (needsMore || isDocumentTrialFailure(outcome, trialOf)) return null;
     for (const line of lines) request.onConsole?.(line);
     return outcome;
   }

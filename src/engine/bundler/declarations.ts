@@ -104,7 +104,7 @@ function createFinder(tree: FileTree) {
 }
 
 /** Returns the text of the first file, which declares the type of the package's global. */
-function globalType(namespace: boolean): string {
+function createGlobalTypeText(namespace: boolean): string {
   const value = namespace ? "All" : "All extends { default: infer Default } ? Default : All";
   return `type All = typeof import("./1");\nexport type Value = ${value};\n`;
 }
@@ -162,7 +162,7 @@ class DeclarationFiles {
 }
 
 /** Returns the texts of a package's declaration files; null if the package has none, or if a limit is exceeded. */
-export async function declarationsOf(
+export async function collectDeclarations(
   tree: FileTree,
   { name }: { name: string },
   { namespace }: GlobalName,
@@ -173,6 +173,6 @@ export async function declarationsOf(
   const declared = new DeclarationFiles(tree, find);
   declared.numberOf(entry);
   if (!(await declared.readAll())) return null;
-  const files = [globalType(namespace), ...declared.texts];
+  const files = [createGlobalTypeText(namespace), ...declared.texts];
   return Buffer.byteLength(JSON.stringify(files)) > MAX_BYTES ? null : files;
 }

@@ -39,7 +39,7 @@ export class FileTree {
   }
 
   /** Returns the parsed package.json of a folder; an empty object if there is none. */
-  manifest(folder: string): Record<string, unknown> {
+  readManifest(folder: string): Record<string, unknown> {
     try {
       const parsed: unknown = JSON.parse(String(this.files.get(`${folder}/package.json`) ?? "{}"));
       return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)

@@ -10,12 +10,12 @@ import {
   type Plugin,
   transform,
 } from "esbuild";
-import { declarationsOf } from "./declarations.js";
+import { collectDeclarations } from "./declarations.js";
 import { PackageFault } from "./fault.js";
 import type { FileTree } from "./file-tree.js";
 import { findNameInBuild, findNameInReadme, type GlobalName, toCamelCaseName } from "./global-name.js";
 import { createResolution } from "./resolution.js";
-import { neededModules, parseScript, usedNames } from "./used-names.js";
+import { findNeededModules, findUsedNames, parseScript } from "./used-names.js";
 
 /** Package and its folder in the file tree. */
 export interface PackageInTree {
@@ -87,7 +87,7 @@ function nameOfSubpath(subpath: string): GlobalName {
 
 function globalOf(tree: FileTree, { name, folder }: PackageInTree, subpath: string): GlobalName {
   if (subpath !== "") return nameOfSubpath(subpath);
-  const manifest = tree.manifest(folder);
+  const manifest = tree.readManifest(folder);
   const builds = [manifest["unpkg"], manifest["jsdelivr"]].filter((path) => typeof path === "string");
   for (const path of builds) {
     const file = tree.read(`${folder}/${path.replace(/^\.?\//, "")}`) ?? tree.read(`${folder}/${path}.js`);
@@ -110,7 +110,7 @@ function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
         const resolved = await resolve(path, from, kind.startsWith("require") && !isOurs ? "require" : "import");
         if (typeof resolved === "object") {
           const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(resolved.file)?.[1] ?? root.folder;
-          const sideEffects = tree.manifest(packageFolder)["sideEffects"] !== false;
+          const sideEffects = tree.readManifest(packageFolder)["sideEffects"] !== false;
           return { path: resolved.file, namespace: PACKAGE_NAMESPACE, sideEffects };
         }
         // A missing module is not an error yet, because its import may be removed. checkModules checks the final script.
@@ -251,7 +251,7 @@ export async function makeScript(
   const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, global);
   const bundleText = outputFiles[0]!.text;
   const program = parseScript(bundleText);
-  checkModules(neededModules(program), options.isBuiltin);
+  checkModules(findNeededModules(program), options.isBuiltin);
   const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${PACKAGE_NAMESPACE}:`, ""));
   const within = ({ folder }: PackageInTree) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
@@ -265,8 +265,12 @@ export async function makeScript(
       `the package's script must have at most ${options.maxBytes / 2 ** 20} MB (got ${megabytes} MB)`,
     );
   }
-  const parts = used.map(({ name, version, folder }) => ({ name, version, licence: licenceOf(tree.manifest(folder)) }));
+  const parts = used.map(({ name, version, folder }) => ({
+    name,
+    version,
+    licence: licenceOf(tree.readManifest(folder)),
+  }));
   // Ignores errors, because a package also works without declarations.
-  const declarations = subpath === "" ? await declarationsOf(tree, root, global).catch(() => null) : null;
-  return { source, global: global.name, names: usedNames(program), parts, declarations };
+  const declarations = subpath === "" ? await collectDeclarations(tree, root, global).catch(() => null) : null;
+  return { source, global: global.name, names: findUsedNames(program), parts, declarations };
 }

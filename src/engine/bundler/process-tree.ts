@@ -9,7 +9,7 @@ async function childrenOf(pid: number): Promise<number[]> {
 }
 
 /** Returns the CPU time of a process and its children in seconds; Infinity if the machine does not report it. */
-export async function processorTimeOf(pid: number): Promise<number> {
+export async function readProcessorTime(pid: number): Promise<number> {
   try {
     const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), childrenOf(pid)]);
     // Four fields of the process's `stat`: its CPU time in user and kernel mode, and the same of its children that have
@@ -18,7 +18,7 @@ export async function processorTimeOf(pid: number): Promise<number> {
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")
       .slice(11, 15);
-    const childTimes = await Promise.all(children.map(processorTimeOf));
+    const childTimes = await Promise.all(children.map(readProcessorTime));
     return [...childTimes, ...ticks.map((tickCount) => Number(tickCount) / TICKS_A_SECOND)].reduce(
       (sum, seconds) => sum + seconds,
       0,
@@ -29,11 +29,11 @@ export async function processorTimeOf(pid: number): Promise<number> {
 }
 
 /** Returns the resident memory of a process and its children in bytes; 0 if the machine does not report it. */
-export async function memoryOf(pid: number): Promise<number> {
+export async function readMemory(pid: number): Promise<number> {
   try {
     const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), childrenOf(pid)]);
     const ownBytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
-    const childSizes = await Promise.all(children.map(memoryOf));
+    const childSizes = await Promise.all(children.map(readMemory));
     return childSizes.reduce((sum, childBytes) => sum + childBytes, ownBytes);
   } catch {
     return 0;

@@ -56,7 +56,7 @@ export interface BundlerSandbox {
  * @param apart command that removes the network
  * @param mayBeOpen true to also return sandboxes without this command
  */
-export function sandboxesOf(apart: readonly string[], mayBeOpen: boolean): BundlerSandbox[] {
+export function listSandboxes(apart: readonly string[], mayBeOpen: boolean): BundlerSandbox[] {
   const isRoot = process.getuid?.() === 0;
   const accounts = isRoot ? [UNPRIVILEGED_ACCOUNT, null] : [null];
   return (mayBeOpen ? [true, false] : [true]).flatMap((isApart) =>

@@ -30,7 +30,7 @@ function endOfComment(text: string, start: number): number {
 }
 
 /** Removes comments and trailing commas from a tsconfig.json, so that JSON.parse accepts it. Reads each character once. */
-function plainJson(text: string): string {
+function toPlainJson(text: string): string {
   const pieces: string[] = [];
   /** Index of the last comma if only white space has followed it; otherwise -1. */
   let comma = -1;
@@ -52,12 +52,12 @@ function plainJson(text: string): string {
 }
 
 /** Parses the settings of a tsconfig.json that affect imports. @throws PackageFault if it is not valid JSON */
-export function tsconfigOf(text: string | undefined): { baseUrl: string; paths: [string, string[]][] } {
+export function parseTsconfig(text: string | undefined): { baseUrl: string; paths: [string, string[]][] } {
   const none = { baseUrl: "", paths: [] };
   if (text === undefined) return none;
   let options: { baseUrl?: unknown; paths?: unknown };
   try {
-    options = (JSON.parse(plainJson(text)) as { compilerOptions?: object }).compilerOptions ?? {};
+    options = (JSON.parse(toPlainJson(text)) as { compilerOptions?: object }).compilerOptions ?? {};
   } catch {
     throw new PackageFault("tsconfig.json is not valid JSON");
   }
@@ -93,7 +93,7 @@ export const isOutsideFolder = (path: string): boolean => path === ".." || path.
  * relative to the tsconfig.json.
  */
 export function findFileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
-  const { baseUrl, paths } = tsconfigOf(tsconfig);
+  const { baseUrl, paths } = parseTsconfig(tsconfig);
   for (const [pattern, targets] of paths) {
     const [before = "", after] = pattern.split("*");
     const matches = after === undefined ? path === pattern : path.startsWith(before) && path.endsWith(after);

@@ -15,7 +15,7 @@ const NAVIGATOR = "navigator";
  * Returns the names that the script uses without declaring them, each once. Leaves out names that the script only tests
  * with `typeof`, because it works without them.
  */
-export function usedNames(program: Program): string[] {
+export function findUsedNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
   const requested = new Set<unknown>();
   const reachedNames = new Set<string>();
@@ -113,7 +113,7 @@ function isWrapper(ancestors: readonly AnyNode[], index: number): boolean {
 }
 
 /** Returns the Node modules that are loaded with the script. */
-export function neededModules(program: Program): string[] {
+export function findNeededModules(program: Program): string[] {
   const names = new Set<string>();
   fullAncestor(program, (node, _state, path) => {
     const call = node as AnyNode;

@@ -22,7 +22,7 @@ const SOCK_DIAG_BY_FAMILY = 20;
 const NLM_F_REQUEST = 1;
 const ADDRESS_FAMILY = { ipv4: 2, ipv6: 10 } as const;
 const IPPROTO_TCP = 6;
-const ANY = 0xff_ff_ff_ff;
+const ANY_VALUE = 0xff_ff_ff_ff;
 
 /** Byte offsets in the request: nlmsghdr, then inet_diag_req_v2. */
 const REQUEST_LAYOUT = {
@@ -60,7 +60,7 @@ function encodeRequest(number: number, family: number, ends: Buffer): Buffer {
   request.writeUInt32LE(number, REQUEST_LAYOUT.number);
   request.writeUInt8(family, REQUEST_LAYOUT.family);
   request.writeUInt8(IPPROTO_TCP, REQUEST_LAYOUT.protocol);
-  request.writeUInt32LE(ANY, REQUEST_LAYOUT.states);
+  request.writeUInt32LE(ANY_VALUE, REQUEST_LAYOUT.states);
   request.set(ends, REQUEST_LAYOUT.ends);
   request.fill(0xff, REQUEST_LAYOUT.cookie);
   return request;
@@ -83,7 +83,7 @@ export async function openKernelSockets(): Promise<AskKernel | null> {
   let number = 0;
 
   return (localEnd, remoteEnd) => {
-    number = (number + 1) % ANY;
+    number = (number + 1) % ANY_VALUE;
     const { family, ends } = encodeEnds(localEnd, remoteEnd);
     if (send(socket, encodeRequest(number, family, ends), REQUEST_LAYOUT.bytes, 0) !== REQUEST_LAYOUT.bytes)
       return null;

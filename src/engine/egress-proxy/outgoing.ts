@@ -15,7 +15,7 @@ export interface Destination {
 const BAD_GATEWAY = 502;
 
 /** Returns a resolver that answers every name with the checked addresses, so that no other address is used. */
-function pinnedLookup(addresses: LookupAddress[]): LookupFunction {
+function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   const [first] = addresses;
   return (_hostname, { all }, callback) => {
     if (all) callback(null, addresses);
@@ -23,7 +23,7 @@ function pinnedLookup(addresses: LookupAddress[]): LookupFunction {
   };
 }
 
-function reasonOf(error: NodeJS.ErrnoException, timeoutMs: number): string {
+function describeFailure(error: NodeJS.ErrnoException, timeoutMs: number): string {
   // If several addresses failed, the first failure is reported.
   const { code = "" } = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : error;
   switch (code) {
@@ -45,12 +45,12 @@ export function connectWithin(destination: Destination, timeoutMs: number, signa
     const fail = (error: NodeJS.ErrnoException) => {
       socket.destroy();
       clearTimeout(timer);
-      reject(new RequestError(reasonOf(error, timeoutMs), BAD_GATEWAY));
+      reject(new RequestError(describeFailure(error, timeoutMs), BAD_GATEWAY));
     };
     const socket = connectTo({
       host: hostname,
       port,
-      lookup: pinnedLookup(addresses),
+      lookup: createPinnedLookup(addresses),
       ...(localAddress === null ? {} : { localAddress, family: isIP(localAddress) }),
     });
     const timer = setTimeout(() => fail(Object.assign(new Error(), { code: "ETIMEDOUT" })), timeoutMs);
@@ -70,7 +70,7 @@ export function connectWithin(destination: Destination, timeoutMs: number, signa
  * Returns an agent that uses only the connection `socket`, for a forwarded request. `onSilence` is called if the
  * connection ends before the first byte of the response.
  */
-export function agentForSocket(socket: Socket, onSilence: () => void): Agent {
+export function createSocketAgent(socket: Socket, onSilence: () => void): Agent {
   const agent = new Agent({ keepAlive: false });
   agent.createConnection = () => socket;
   socket.once("close", () => {
@@ -80,7 +80,7 @@ export function agentForSocket(socket: Socket, onSilence: () => void): Agent {
 }
 
 /** Returns a server for the client's end of a tunnel: it pipes each connection that it accepts to `socket`. */
-export function tunnelTo(socket: Socket): Server {
+export function createTunnelServer(socket: Socket): Server {
   const server = createServer((clientSocket: Socket) => {
     clientSocket.pipe(socket).pipe(clientSocket);
     clientSocket.once("close", () => socket.destroy());

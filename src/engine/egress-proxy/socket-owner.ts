@@ -17,7 +17,7 @@ function formatSocketEnd({ address, port }: SocketEnd): string {
 }
 
 /** Finds the owner of a socket in the tables of /proc, which is slow but works wherever /proc exists. */
-export async function uidByTable(localEnd: SocketEnd, remoteEnd: SocketEnd): Promise<number | null> {
+export async function readUidFromTable(localEnd: SocketEnd, remoteEnd: SocketEnd): Promise<number | null> {
   const pair = ` ${formatSocketEnd(localEnd)} ${formatSocketEnd(remoteEnd)} `;
   // Systems without /proc do not report the owner.
   const table = await readFile(TABLES[ipaddr.process(localEnd.address).kind()], "latin1").catch(() => null);
@@ -29,7 +29,7 @@ export async function uidByTable(localEnd: SocketEnd, remoteEnd: SocketEnd): Pro
 let kernelSocketsOpening: Promise<AskKernel | null> | null = null;
 
 /** Returns the user ID of the client's process; NO_OWNER if it has closed its end; null if the system does not report it. */
-export async function peerUid(
+export async function findPeerUid(
   socket: Pick<Socket, "remoteAddress" | "remotePort" | "localAddress" | "localPort">,
 ): Promise<number | null> {
   const { remoteAddress, remotePort, localAddress, localPort } = socket;
@@ -41,5 +41,5 @@ export async function peerUid(
   // If the kernel refuses a netlink socket, the tables in /proc are read instead.
   kernelSocketsOpening ??= openKernelSockets().catch(() => null);
   const uid = (await kernelSocketsOpening)?.(localEnd, remoteEnd) ?? null;
-  return uid ?? (await uidByTable(localEnd, remoteEnd));
+  return uid ?? (await readUidFromTable(localEnd, remoteEnd));
 }

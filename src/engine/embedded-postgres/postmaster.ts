@@ -47,7 +47,7 @@ export function readPidFile(clusterDir: string): { pid: number; port: number; re
  * Stops the server. SIGINT rolls back transactions and writes a checkpoint; SIGQUIT leaves recovery to the next start.
  * No commit is lost.
  */
-async function shutDown(pid: number): Promise<void> {
+async function stopServer(pid: number): Promise<void> {
   for (const [signal, limit] of [
     ["SIGINT", FAST_STOP_TIMEOUT_MS],
     ["SIGQUIT", IMMEDIATE_STOP_TIMEOUT_MS],
@@ -65,7 +65,7 @@ export async function stopOrphan(clusterDir: string, log: Logger): Promise<void>
   if (!left || !isAlive(left.pid)) return;
   if (isPostmasterIn(left.pid, clusterDir)) {
     log.warn({ postmaster: left.pid }, "stopping the PostgreSQL that a killed service left behind");
-    await shutDown(left.pid);
+    await stopServer(left.pid);
     return;
   }
   // Another process has this PID now. PostgreSQL would refuse to start while this process runs.
@@ -118,7 +118,7 @@ async function launchPostmaster(context: ClusterContext, args: string[], log: Lo
   const child = spawn(context.binaries.postgres, args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
   const ready = Promise.withResolvers<string | null>();
   const serverLog = createServerLog(log, () => ready.resolve(null));
-  createInterface({ input: child.stderr! }).on("line", serverLog.line);
+  createInterface({ input: child.stderr! }).on("line", serverLog.writeLine);
   child.once("error", (error) => ready.resolve(error.message));
   child.once("close", (code) => ready.resolve(serverLog.lastFault() ?? `exit code ${code}`));
   const timer = setTimeout(() => ready.resolve(`not ready within ${READY_TIMEOUT_MS / 1000} s`), READY_TIMEOUT_MS);
@@ -131,14 +131,14 @@ function supervisePostmaster(child: ChildProcess, port: number, clusterDir: stri
   let stopping: Promise<void> | null = null;
   const watchdog = startWatchdog(child.pid!);
   const closed = new Promise<void>((resolve) => {
-    child.once("close", () => resolve(watchdog.dismiss()));
+    child.once("close", () => resolve(watchdog.stop()));
   });
   child.once("exit", (code, signal) => {
     if (!stopping) log.error({ code, signal }, "PostgreSQL stopped unexpectedly");
   });
 
   async function stop(): Promise<void> {
-    if (child.exitCode === null && child.signalCode === null) await shutDown(child.pid!);
+    if (child.exitCode === null && child.signalCode === null) await stopServer(child.pid!);
     await closed;
   }
 
@@ -164,7 +164,7 @@ export async function startPostmaster(
     const port = await findFreePort();
     const { child, fault } = await launchPostmaster(context, serverArguments(context.clusterDir, port, settings), log);
     if (fault === null) return supervisePostmaster(child, port, context.clusterDir, log);
-    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await shutDown(child.pid);
+    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await stopServer(child.pid);
     if (attempt === START_ATTEMPTS || !isTemporaryFault(fault)) {
       throw new EmbeddedPostgresError(`PostgreSQL did not start: ${fault}`);
     }

@@ -21,7 +21,7 @@ const SERVER_FAULT_SQLSTATE = /^(00|01|08|28|53|55|57|58|F0|XX)/;
 
 export interface ServerLog {
   /** Converts one line of the server's standard error. */
-  line(text: string): void;
+  writeLine(text: string): void;
   /** Returns the last line with a reason why the server did not start, or null. */
   lastFault(): string | null;
 }
@@ -49,5 +49,5 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
     if (severity === "LOG" && message === READY_MESSAGE) onReady();
   }
 
-  return { line: handleLine, lastFault: () => fault };
+  return { writeLine: handleLine, lastFault: () => fault };
 }

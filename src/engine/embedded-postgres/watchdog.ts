@@ -15,7 +15,7 @@ const WATCHDOG_SCRIPT = `
 
 export interface Watchdog {
   /** Ends the watchdog. Call it when the server has ended, because its PID may soon be reused. */
-  dismiss(): Promise<void>;
+  stop(): Promise<void>;
 }
 
 /**
@@ -34,7 +34,7 @@ export function startWatchdog(pid: number): Watchdog {
   const ended = once(shell, "close").catch(() => undefined);
   shell.stdin.on("error", () => undefined);
   return {
-    async dismiss() {
+    async stop() {
       shell.kill("SIGKILL");
       await ended;
     },

@@ -18,7 +18,7 @@ export const HEADERS_MAX_BYTES = 64 * 1024;
 
 const withoutBrackets = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");
 
-function secureSocket(socket: Socket, hostname: string): Promise<Socket> {
+function startTls(socket: Socket, hostname: string): Promise<Socket> {
   const host = withoutBrackets(hostname);
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const servername = isIP(host) === 0 ? { servername: host } : {};
@@ -39,11 +39,11 @@ function secureSocket(socket: Socket, hostname: string): Promise<Socket> {
   return promise;
 }
 
-function connectorWith(open: OpenConnection): buildConnector.connector {
+function createConnector(open: OpenConnection): buildConnector.connector {
   return ({ hostname, protocol, port }, callback) => {
     const isSecure = protocol === "https:";
     const connected = open(withoutBrackets(hostname), Number(port) || (isSecure ? 443 : 80));
-    const settled = connected.then((socket) => (isSecure ? secureSocket(socket, hostname) : socket));
+    const settled = connected.then((socket) => (isSecure ? startTls(socket, hostname) : socket));
     settled.then(
       (socket) => callback(null, socket.setNoDelay(true) as never),
       (error: Error) => callback(error, null),
@@ -70,7 +70,7 @@ export class ConnectionPools {
     if (knownAgent) return knownAgent;
     const agent = new Agent({
       allowH2: true,
-      connect: connectorWith(this.open),
+      connect: createConnector(this.open),
       connections: CONNECTIONS_PER_ORIGIN,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MAX_MS,

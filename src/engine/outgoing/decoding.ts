@@ -92,7 +92,7 @@ async function readPlain(
 }
 
 /** Returns the first part that is not empty; null if there is none. */
-async function firstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
+async function readFirstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
   for (;;) {
     const { value, done } = await parts.next();
     if (done) return null;
@@ -119,7 +119,7 @@ export async function readDecoded(body: Readable, options: DecodingOptions, sign
   try {
     if (encoding === "") return await readPlain(body, options, tooLarge);
     const source = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-    const first = await firstPart(source);
+    const first = await readFirstPart(source);
     if (first === null) return Buffer.alloc(0);
     const steps = decodersOf(encoding, first[0]!, origin).flatMap((step) => [step, limitBytes(maxBytes, tooLarge)]);
     async function* readWholeBody(): AsyncGenerator<Buffer> {

@@ -21,14 +21,14 @@ export class OutgoingError extends Error {
 }
 
 /** Matches error codes of the system or a library. Messages of errors may quote the request, so only codes are repeated. */
-const CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
+const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
 
 /** Returns the code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED. */
 export function transportReason(error: unknown): string {
   const list = error instanceof AggregateError ? error.errors : [error];
   for (const item of list as (NodeJS.ErrnoException | undefined)[]) {
     for (const { code } of [item, item?.cause as NodeJS.ErrnoException | undefined].filter((cause) => cause != null)) {
-      if (typeof code === "string" && CODE.test(code)) return code;
+      if (typeof code === "string" && ERROR_CODE.test(code)) return code;
     }
   }
   return "connection failed";

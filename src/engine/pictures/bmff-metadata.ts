@@ -36,7 +36,7 @@ function numberAt(file: Buffer, offset: number, bytes: number): number {
 }
 
 /** Returns the IDs of items that contain Exif or XMP. */
-function privateItems(file: Buffer, { start, end }: Box): Map<number, string> {
+function findPrivateItems(file: Buffer, { start, end }: Box): Map<number, string> {
   const items = new Map<number, string>();
   const version = file[start]!;
   const first = start + 4 + (version === 0 ? 2 : 4);
@@ -88,12 +88,12 @@ function* extentsIn(file: Buffer, { start }: Box): Generator<Extent> {
   }
 }
 
-function blankMeta(file: Buffer, meta: Box): void {
+function clearMeta(file: Buffer, meta: Box): void {
   const boxes = [...boxesIn(file, meta.start + 4, meta.end)];
   const [infos, places] = [boxes.find(({ type }) => type === "iinf"), boxes.find(({ type }) => type === "iloc")];
   if (!infos || !places) return;
   const inside = boxes.find(({ type }) => type === "idat")?.start ?? 0;
-  const items = privateItems(file, infos);
+  const items = findPrivateItems(file, infos);
   for (const { item, method, offset, length } of extentsIn(file, places)) {
     const type = items.get(item);
     if (type === undefined) continue;
@@ -108,22 +108,22 @@ function blankMeta(file: Buffer, meta: Box): void {
 const FREE_FORM_BOXES = ["uuid", "udta", "free", "skip"];
 
 /** Overwrites free space and boxes of manufacturers with zeros. The boxes become free space. */
-function blankBox(file: Buffer, { at, start, end }: Box): void {
+function clearBox(file: Buffer, { at, start, end }: Box): void {
   file.fill(0, start, end);
   file.write("free", at + 4, "latin1");
 }
 
-function blankMetadataBoxes(file: Buffer, from: number, to: number, depth: number): void {
+function clearMetadataBoxes(file: Buffer, from: number, to: number, depth: number): void {
   for (const box of boxesIn(file, from, to)) {
-    if (box.type === "meta") blankMeta(file, box);
-    else if (FREE_FORM_BOXES.includes(box.type)) blankBox(file, box);
+    if (box.type === "meta") clearMeta(file, box);
+    else if (FREE_FORM_BOXES.includes(box.type)) clearBox(file, box);
     else if (["moov", "trak"].includes(box.type) && depth < DEPTH_MAX)
-      blankMetadataBoxes(file, box.start, box.end, depth + 1);
+      clearMetadataBoxes(file, box.start, box.end, depth + 1);
   }
 }
 
 /** Removes private items. Changes and returns `file` itself. @throws RangeError if a box points beyond the file */
 export function removePrivateItems(file: Buffer): Buffer {
-  blankMetadataBoxes(file, 0, file.length, 0);
+  clearMetadataBoxes(file, 0, file.length, 0);
   return file;
 }

@@ -37,7 +37,7 @@ function endOfScan(file: Buffer, from: number): number {
   }
 }
 
-const orientationSegment = (orientation: number): Buffer => {
+const createOrientationSegment = (orientation: number): Buffer => {
   const content = Buffer.concat([EXIF_MARK, createOrientationExif(orientation)]);
   return Buffer.concat([Buffer.from([0xff, 0xe1, 0, content.length + 2]), content]);
 };
@@ -64,11 +64,11 @@ function cleanJpeg(file: Buffer): Buffer[] {
     if (isDisplayMarker(marker, content)) retained.push(file.subarray(at, scanEnd));
     at = scanEnd;
   }
-  if (orientation !== 1) retained.splice(1, 0, orientationSegment(orientation));
+  if (orientation !== 1) retained.splice(1, 0, createOrientationSegment(orientation));
   return [...retained, Buffer.from([0xff, 0xd9])];
 }
 
-function pngChunk(type: string, content: Buffer): Buffer {
+function createPngChunk(type: string, content: Buffer): Buffer {
   const chunk = Buffer.alloc(content.length + 12);
   chunk.writeUInt32BE(content.length, 0);
   chunk.write(type, 4, "latin1");
@@ -91,7 +91,7 @@ function cleanPng(file: Buffer): Buffer[] {
     if (KEPT_PNG_CHUNKS.has(type)) retained.push(file.subarray(at, chunkEnd));
     if (type === "eXIf") {
       const orientation = readOrientation(file.subarray(at + 8, chunkEnd - 4));
-      if (orientation !== 1) retained.splice(2, 0, pngChunk("eXIf", createOrientationExif(orientation)));
+      if (orientation !== 1) retained.splice(2, 0, createPngChunk("eXIf", createOrientationExif(orientation)));
     }
     if (type === "IEND") break;
     at = chunkEnd;
@@ -104,7 +104,7 @@ const WEBP_EXIF_FLAG = 0x08;
 const WEBP_XMP_FLAG = 0x04;
 
 /** Returns the chunks of a WebP file, each with its padding. */
-function webpChunks(file: Buffer): { type: string; whole: Buffer; content: Buffer }[] {
+function readWebpChunks(file: Buffer): { type: string; whole: Buffer; content: Buffer }[] {
   const chunks = [];
   for (let at = 12; at + 8 <= file.length; ) {
     const length = file.readUInt32LE(at + 4);
@@ -118,7 +118,7 @@ function webpChunks(file: Buffer): { type: string; whole: Buffer; content: Buffe
 }
 
 function cleanWebp(file: Buffer): Buffer[] {
-  const chunks = webpChunks(file);
+  const chunks = readWebpChunks(file);
   const exif = chunks.find(({ type }) => type === "EXIF")?.content;
   const tiff = exif?.subarray(0, 6).equals(EXIF_MARK) ? exif.subarray(6) : exif;
   const orientation = tiff ? readOrientation(tiff) : 1;

@@ -25,33 +25,33 @@ const CUT_SLACK = 6;
 
 const HASH_FACTOR = 0x9e3779b1;
 
-interface Ordered {
+interface SortedPattern {
   pattern: Uint8Array;
   index: number;
   /** Number of first bytes that the pattern has in common with the previous one. */
-  shared: number;
+  sharedBytes: number;
 }
 
-function sortPatterns(patterns: readonly Uint8Array[]): Ordered[] {
-  const sorted = patterns.map((pattern, index) => ({ pattern, index, shared: 0 }));
+function sortPatterns(patterns: readonly Uint8Array[]): SortedPattern[] {
+  const sorted = patterns.map((pattern, index) => ({ pattern, index, sharedBytes: 0 }));
   sorted.sort((a, b) => Buffer.compare(a.pattern, b.pattern) || a.index - b.index);
   for (let at = 1; at < sorted.length; at += 1) {
     const { pattern } = sorted[at]!;
     const before = sorted[at - 1]!.pattern;
     let shared = 0;
     while (shared < before.length && before[shared] === pattern[shared]) shared += 1;
-    sorted[at]!.shared = shared;
+    sorted[at]!.sharedBytes = shared;
   }
   return sorted;
 }
 
 export class Automaton {
   /** Label of the first child of each node, -1 if there is none. */
-  private readonly first: Int16Array;
+  private readonly firstChildLabel: Int16Array;
   private readonly failureLinks: Int32Array;
   private readonly depth: Int32Array;
   /** For each node, the node of the longest pattern that ends there; 0 for none. */
-  private readonly report: Int32Array;
+  private readonly patternNode: Int32Array;
   private readonly patternAt = new Map<number, number>();
   /** Children other than the first, by `node * 256 + label`, with open addressing. */
   private readonly others: Int32Array;
@@ -67,11 +67,11 @@ export class Automaton {
   /** @param patterns each of at least PATTERN_MIN_BYTES; if several are equal, the first one counts */
   constructor(patterns: readonly Uint8Array[]) {
     const sorted = sortPatterns(patterns);
-    const total = sorted.reduce((sum, { pattern, shared }) => sum + pattern.length - shared, 1);
-    this.first = new Int16Array(total).fill(-1);
+    const total = sorted.reduce((sum, { pattern, sharedBytes: shared }) => sum + pattern.length - shared, 1);
+    this.firstChildLabel = new Int16Array(total).fill(-1);
     this.failureLinks = new Int32Array(total);
     this.depth = new Int32Array(total);
-    this.report = new Int32Array(total);
+    this.patternNode = new Int32Array(total);
     this.branches = new Uint8Array(total);
     const slots = 2 ** Math.ceil(Math.log2(patterns.length * 2 + 2));
     this.others = new Int32Array(slots).fill(-1);
@@ -79,7 +79,7 @@ export class Automaton {
     const parents = new Int32Array(total);
     const labels = new Uint8Array(total);
     this.grow(sorted, parents, labels);
-    const order = this.byDepth();
+    const order = this.orderByDepth();
     this.link(order, parents, labels);
     this.shorten(order);
     this.beginnings = new Beginnings(patterns);
@@ -88,17 +88,17 @@ export class Automaton {
 
   /** Approximate memory in bytes. */
   get bytes(): number {
-    return this.first.length * 15 + this.beginnings.bytes;
+    return this.firstChildLabel.length * 15 + this.beginnings.bytes;
   }
 
-  private grow(order: readonly Ordered[], parents: Int32Array, labels: Uint8Array): void {
+  private grow(order: readonly SortedPattern[], parents: Int32Array, labels: Uint8Array): void {
     const path = new Int32Array(order.reduce((longest, { pattern }) => Math.max(longest, pattern.length), 0) + 1);
     let size = 1;
-    for (const { pattern, index, shared } of order) {
+    for (const { pattern, index, sharedBytes: shared } of order) {
       for (let at = shared; at < pattern.length; at += 1, size += 1) {
         const parent = path[at]!;
         const label = pattern[at]!;
-        if (this.first[parent] === -1) this.first[parent] = label;
+        if (this.firstChildLabel[parent] === -1) this.firstChildLabel[parent] = label;
         else this.addOther(parent, label, size);
         if (parent === 0) this.root[label] = size;
         parents[size] = parent;
@@ -135,20 +135,20 @@ export class Automaton {
     for (const node of order) {
       const parent = parents[node]!;
       if (parent !== 0) this.failureLinks[node] = this.next(this.failureLinks[parent]!, labels[node]!);
-      this.report[node] = this.patternAt.has(node) ? node : this.report[this.failureLinks[node]!]!;
+      this.patternNode[node] = this.patternAt.has(node) ? node : this.patternNode[this.failureLinks[node]!]!;
     }
   }
 
   /** Skips links to nodes with the same only child: a byte that fails at one node fails at the other too (Knuth and others, 1977). */
   private shorten(order: Int32Array): void {
-    const { first, branches, failureLinks: fail } = this;
+    const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (const node of order) {
       const to = fail[node]!;
       if (to !== 0 && branches[to] === 0 && first[to] === first[node]) fail[node] = fail[to]!;
     }
   }
 
-  private byDepth(): Int32Array {
+  private orderByDepth(): Int32Array {
     const size = this.depth.length;
     let deepest = 0;
     for (let node = 1; node < size; node += 1) deepest = Math.max(deepest, this.depth[node]!);
@@ -166,7 +166,7 @@ export class Automaton {
 
   /** Returns the next node for `byte`: the longest suffix of the read bytes that is a prefix of a pattern. */
   private next(from: number, byte: number): number {
-    const { first, branches, failureLinks: fail } = this;
+    const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (let node = from; node !== 0; node = fail[node]!) {
       if (first[node] === byte) return node + 1;
       const child = branches[node] === 1 ? this.otherChild(node, byte) : 0;
@@ -182,7 +182,7 @@ export class Automaton {
    * returned true.
    */
   private pass(bytes: Uint8Array, from: number, onHit: (hit: PatternHit) => boolean): number {
-    const { first, report, depth } = this;
+    const { firstChildLabel: first, patternNode: report, depth } = this;
     let node = 0;
     let at = from;
     for (; at < bytes.length; at += 1) {

@@ -2,7 +2,7 @@
  * Decodes runs of base64, base64url and hex digits in a text. The encoded value may begin at any digit, so a run is
  * decoded from each possible first digit.
  */
-import { unescapedLayer } from "./escapes.js";
+import { removeEscapes } from "./escapes.js";
 import { type Layer, withoutLineBreaks } from "./layers.js";
 import { BASE64_NUMERALS, HEX_NUMERALS, NUMERAL_PAIRS, type Numerals } from "./numerals.js";
 import { addSpan, type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
@@ -68,7 +68,7 @@ const DIGITS_PER_ALIGNMENT = 4;
  * Returns the parts of the runs that are within `reach` bytes of the spans, or of the end, where a truncated text ends.
  * Each part begins at a multiple of DIGITS_PER_ALIGNMENT in its run.
  */
-function runsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
+function selectRunsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
   if (spans === WHOLE_TEXT_SPANS) return runs;
   const near: number[] = [];
   for (let run = 0, span = 0; run < runs.length; run += 2) {
@@ -109,7 +109,7 @@ function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
 }
 
 /** Runs of digits of one numeral system. */
-class Runs {
+class DigitRuns {
   /** Each run decoded from its first digit; the unused bits of its last byte are 0. */
   private readonly words: Int32Array;
   /** Memory for the result of a shift, reused because allocating memory for each shift would cost more than the shift. */
@@ -229,20 +229,20 @@ function* decodedRuns(
 ): Generator<Layer> {
   const { bitsPerDigit, minDigits: shortest, shiftCount: shifts } = numerals;
   const room = longest * ADDED_BYTES_MAX;
-  const near = runsNear(all, spans, shortest + Math.ceil(((longest + room) * 8) / bitsPerDigit));
-  let runs = new Runs(digits, near, numerals);
+  const near = selectRunsNear(all, spans, shortest + Math.ceil(((longest + room) * 8) / bitsPerDigit));
+  let runs = new DigitRuns(digits, near, numerals);
   let isSpread = near === all;
   for (let shift = 0; shift < shifts && all.length > 0; ) {
     const { bytes, at } = runs.decodeFrom(shift);
-    const layer = { ...withoutLineBreaks(bytes, at), fresh: WHOLE_TEXT_SPANS, changed: [] };
+    const layer = { ...withoutLineBreaks(bytes, at), newSpans: WHOLE_TEXT_SPANS, changedSpans: [] };
     yield layer;
-    const inner = unescapedLayer(layer, true);
+    const inner = removeEscapes(layer, true);
     if (inner !== null) yield inner;
     const leftOut = bytes.length - (inner ?? layer).bytes.length;
     if (leftOut > room && !isSpread) {
       // Removed bytes may have spread an occurrence over more digits, so that it needs a longer reach.
       isSpread = true;
-      runs = new Runs(digits, runsNear(all, spans, digits.layer.bytes.length), numerals);
+      runs = new DigitRuns(digits, selectRunsNear(all, spans, digits.layer.bytes.length), numerals);
     } else shift += 1;
   }
 }

@@ -23,7 +23,7 @@ for (const [name, value] of Object.entries({ b: 8, t: 9, n: 10, f: 12, r: 13, '"
 }
 
 /** Returns the number in `count` hex digits from the index `from`; -1 if these characters are not hex digits. */
-function hexAt(bytes: Uint8Array, from: number, count: number): number {
+function parseHexAt(bytes: Uint8Array, from: number, count: number): number {
   if (from + count > bytes.length) return -1;
   let value = 0;
   for (let index = from; index < from + count; index += 1) {
@@ -53,7 +53,7 @@ function decodeEscapeAt(bytes: Uint8Array, index: number): number {
 function decodeNumberAt(bytes: Uint8Array, index: number): number {
   const letter = bytes[index + 1];
   const digits = letter === LOWER_U ? 4 : letter === LOWER_X ? 2 : 0;
-  const value = digits === 0 ? -1 : hexAt(bytes, index + 2, digits);
+  const value = digits === 0 ? -1 : parseHexAt(bytes, index + 2, digits);
   return value < 0 ? 0 : ((2 + digits) << LENGTH_SHIFT) | value;
 }
 
@@ -71,7 +71,7 @@ const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
  * Returns the index before `end` from which the text may be an incomplete escape, in any nesting, or the first half of
  * a character; `end` if it is neither.
  */
-export function escapesBefore(text: string, end: number): number {
+export function incompleteEscapeStart(text: string, end: number): number {
   let first = end;
   for (let at = end - 1; at >= 0; at -= 1) {
     const unit = text.charCodeAt(at);
@@ -151,7 +151,7 @@ class MovedSpans {
    * Records that the input from `from` to `to` has been written, and that the output has the length `length` now.
    * `isSame` is false if an escape was decoded.
    */
-  upTo(from: number, to: number, length: number, isSame: boolean): void {
+  recordWritten(from: number, to: number, length: number, isSame: boolean): void {
     for (; this.next <= to; this.next = this.before[this.spans.length] ?? BEYOND_EVERY_TEXT) {
       this.spans.push(isSame ? length - (to - Math.max(from, this.next)) : length);
     }
@@ -183,20 +183,20 @@ function copyUnits<Units extends Uint8Array | Int32Array>(
  * @param reused true to overwrite the memory of the input layer, which is then invalid: the output is never longer than
  * the input
  */
-export function unescapedLayer(layer: Layer, reused = false): Layer | null {
+export function removeEscapes(layer: Layer, reused = false): Layer | null {
   const { bytes, at } = layer;
-  // Only the ranges in `layer.fresh` can contain escapes, because all others were already searched in the previous
+  // Only the ranges in `layer.newSpans` can contain escapes, because all others were already searched in the previous
   // layer.
-  const escapes = new Escapes(bytes, layer.fresh);
+  const escapes = new Escapes(bytes, layer.newSpans);
   const first = escapes.nextEscape(0);
   if (first === bytes.length) return null;
   const out = reused ? new Writer(bytes, at) : Writer.ofSize(bytes.length, at !== null);
   const { bytes: written, at: places } = out;
   const rewrittenSpans: number[] = [];
-  const moved = new MovedSpans(layer.changed);
+  const moved = new MovedSpans(layer.changedSpans);
   copyUnits(bytes, 0, first, written, 0);
   if (places !== null) copyUnits(at!, 0, first, places, 0);
-  moved.upTo(0, first, first, true);
+  moved.recordWritten(0, first, first, true);
   let length = first;
   /** Index of the output up to which `rewrittenSpans` is complete. */
   let noted = 0;
@@ -207,7 +207,7 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
       copyUnits(bytes, index, to, written, length);
       if (places !== null) copyUnits(at!, index, to, places, length);
       length += to - index;
-      if (moved.next <= to) moved.upTo(index, to, length, true);
+      if (moved.next <= to) moved.recordWritten(index, to, length, true);
       index = to;
       continue;
     }
@@ -224,13 +224,13 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
       if (!isLineBreak(value)) length += 1;
     }
     index += size;
-    if (moved.next <= index) moved.upTo(index, index, length, false);
+    if (moved.next <= index) moved.recordWritten(index, index, length, false);
   }
   rewrittenSpans[rewrittenSpans.length - 1] = Math.min(rewrittenSpans.at(-1)!, length);
   const trimmedTexts = { bytes: written.subarray(0, length), at: places?.subarray(0, length) ?? null };
   return {
     ...trimmedTexts,
-    fresh: rewrittenSpans,
-    changed: moved.spans.length === 0 ? rewrittenSpans : uniteSpans(moved.spans, rewrittenSpans),
+    newSpans: rewrittenSpans,
+    changedSpans: moved.spans.length === 0 ? rewrittenSpans : uniteSpans(moved.spans, rewrittenSpans),
   };
 }

@@ -30,7 +30,7 @@ export function* shortStrings(json: string, max: number): Generator<string> {
 }
 
 /** Returns the ranges of key names with fewer than `min` characters, including their quotes: `[from, to, from, to …]`. */
-export function shortKeys(json: string, min: number): number[] {
+export function findShortKeys(json: string, min: number): number[] {
   const keys: number[] = [];
   for (let from = json.indexOf('"'); from !== -1; ) {
     const stringEnd = endOfString(json, from);

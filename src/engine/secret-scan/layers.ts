@@ -9,9 +9,9 @@ export interface Layer {
   /** Index in the text of the character that each byte belongs to; null if the caller did not request the indexes. */
   at: Int32Array | null;
   /** Ranges of bytes that differ from the previous layer, from which this one was made. */
-  fresh: Spans;
+  newSpans: Spans;
   /** Ranges of bytes that differ from the original text. */
-  changed: Spans;
+  changedSpans: Spans;
 }
 
 export const isLineBreak = (byte: number): boolean => byte === 10 || byte === 13;
@@ -35,7 +35,7 @@ export class Writer {
 }
 
 /** Returns the lone high surrogate at the end of the writer, in its UTF-8 form; 0 for none. */
-function highAtEnd({ bytes, length }: Writer): number {
+function lastHighSurrogate({ bytes, length }: Writer): number {
   const secondByte = bytes[length - 2] ?? 0;
   if (bytes[length - 3] !== 0xed || secondByte < 0xa0 || secondByte >= 0xb0) return 0;
   return 0xd000 | ((secondByte & 63) << 6) | (bytes[length - 1]! & 63);
@@ -52,7 +52,7 @@ function joinSurrogates(writer: Writer, high: number, low: number, from: number)
 
 /** Writes a UTF-16 code unit in UTF-8, even a lone surrogate. A low surrogate may overwrite the last three bytes. */
 export function pushUnit(writer: Writer, unit: number, from: number): void {
-  const high = (unit & 0xfc00) === 0xdc00 ? highAtEnd(writer) : 0;
+  const high = (unit & 0xfc00) === 0xdc00 ? lastHighSurrogate(writer) : 0;
   if (high !== 0) joinSurrogates(writer, high, unit, from);
   else if (unit < 0x80) writer.push(unit, from);
   else if (unit < 0x800) {
@@ -111,8 +111,8 @@ export function withoutLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pic
 const UTF8 = new TextEncoder();
 
 /** Returns the first layer of a text: its UTF-8 bytes without line breaks. */
-export function plainLayer(text: string, mapped: boolean): Layer {
-  const first = { fresh: WHOLE_TEXT_SPANS, changed: [] };
+export function createPlainLayer(text: string, mapped: boolean): Layer {
+  const first = { newSpans: WHOLE_TEXT_SPANS, changedSpans: [] };
   // Keeps a lone surrogate, because the next characters may be the escape of its other half.
   if (!mapped && text.isWellFormed()) return { ...withoutLineBreaks(UTF8.encode(text), null), ...first };
   const out = Writer.ofSize(text.length * 3, mapped);

@@ -2,7 +2,7 @@
  * Masks a text while it is still being received. Decides which part can be passed on, and which end has to wait because
  * it may be the beginning of a secret.
  */
-import { escapesBefore } from "./escapes.js";
+import { incompleteEscapeStart } from "./escapes.js";
 
 export interface Interval {
   from: number;
@@ -68,7 +68,8 @@ function endBeforeSecrets(undecidedStart: number, intervals: readonly Interval[]
  * Returns the index from which the text must be kept after everything before `to` was passed on. At least one character
  * is kept, so that the rest of the text does not count as its beginning.
  */
-const neededStart = (text: string, to: number): number => Math.max(0, Math.min(escapesBefore(text, to), to - 1));
+const neededStart = (text: string, to: number): number =>
+  Math.max(0, Math.min(incompleteEscapeStart(text, to), to - 1));
 
 /**
  * Masks the secrets in the part of a text that can be passed on.

@@ -3,8 +3,8 @@
  * already undo most encodings.
  */
 import { PATTERN_MIN_BYTES } from "./beginnings.js";
-import { unescapedLayer } from "./escapes.js";
-import { isLineBreak, type Layer, plainLayer } from "./layers.js";
+import { removeEscapes } from "./escapes.js";
+import { createPlainLayer, isLineBreak, type Layer } from "./layers.js";
 
 /** Maximum length of a host name. Longer secrets cannot be in a host name. */
 const HOST_MAX_CHARACTERS = 253;
@@ -21,15 +21,15 @@ const ESCAPE_START_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
 const LINE_BREAKS = /\r\n|\r|\n/g;
 const LABEL_SEPARATORS = /[.-]/g;
 
-const bytesOf = (text: string): Uint8Array => plainLayer(text, true).bytes;
+const bytesOf = (text: string): Uint8Array => createPlainLayer(text, true).bytes;
 
 /**
  * Yields the value, and the value without one or more layers of escapes. If a text contains the value inside escapes,
  * decoding the text also decodes escapes of the value itself.
  */
 function* unescapedVariants(text: string): Generator<Uint8Array> {
-  let layer: Layer | null = plainLayer(text, true);
-  for (let times = 0; layer !== null && times <= VALUE_LAYERS_MAX; times += 1, layer = unescapedLayer(layer))
+  let layer: Layer | null = createPlainLayer(text, true);
+  for (let times = 0; layer !== null && times <= VALUE_LAYERS_MAX; times += 1, layer = removeEscapes(layer))
     yield layer.bytes;
 }
 

@@ -5,9 +5,9 @@
 import { domainToUnicode } from "node:url";
 import { Automaton, type PatternHit } from "./automaton.js";
 import { decodedLayers, trailingDigitsStart } from "./digits.js";
-import { escapesBefore, unescapedLayer } from "./escapes.js";
-import { isWithinSpans, shortKeys, shortStrings } from "./json-strings.js";
-import { type Layer, plainLayer } from "./layers.js";
+import { incompleteEscapeStart, removeEscapes } from "./escapes.js";
+import { findShortKeys, isWithinSpans, shortStrings } from "./json-strings.js";
+import { createPlainLayer, type Layer } from "./layers.js";
 import { type Interval, type MaskedBeginning, maskBeginning, type TextBeginning } from "./partial-text.js";
 import { hostPatternsOf, hostTexts, patternsOf, removeDroppedBytes, urlPatternsOf } from "./patterns.js";
 import { WHOLE_TEXT_SPANS } from "./spans.js";
@@ -45,19 +45,19 @@ interface TextLayer {
  * allocating memory is slower than reading it.
  */
 function* layersOf(text: string, mapped: boolean, longest: number): Generator<TextLayer> {
-  const plain = plainLayer(text, mapped);
+  const plain = createPlainLayer(text, mapped);
   yield { layer: plain, isDecoded: false };
   let bare = plain;
   for (let times = 0; times < ESCAPE_LAYERS_MAX; times += 1) {
-    const layer = unescapedLayer(bare, bare !== plain);
+    const layer = removeEscapes(bare, bare !== plain);
     if (layer === null) break;
     bare = layer;
     yield { layer, isDecoded: false };
   }
   for (const layer of decodedLayers(plain, WHOLE_TEXT_SPANS, longest)) yield { layer, isDecoded: true };
-  // Also decodes digits that are not in `fresh`: characters before an encoded value may form an escape with its first
+  // Also decodes digits that are not in `newSpans`: characters before an encoded value may form an escape with its first
   // digits.
-  for (const layer of decodedLayers(bare, bare.changed, longest)) yield { layer, isDecoded: true };
+  for (const layer of decodedLayers(bare, bare.changedSpans, longest)) yield { layer, isDecoded: true };
 }
 
 function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string) => Uint8Array[]) {
@@ -74,8 +74,8 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
     automaton,
     name: (hit: PatternHit): string => names[hit.pattern]!,
     /** Calls `onHit` for occurrences that no earlier layer contains, until it returns true. */
-    scan: ({ bytes, fresh }: Layer, onHit: (hit: PatternHit) => boolean): boolean =>
-      automaton.scan(bytes, viewAsWords(bytes), onHit, fresh),
+    scan: ({ bytes, newSpans }: Layer, onHit: (hit: PatternHit) => boolean): boolean =>
+      automaton.scan(bytes, viewAsWords(bytes), onHit, newSpans),
   };
 }
 
@@ -126,7 +126,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
    */
   function undecidedStart(text: string): number {
     if (long.length === 0) return text.length;
-    let from = escapesBefore(text, text.length);
+    let from = incompleteEscapeStart(text, text.length);
     for (const { layer, isDecoded } of layersOf(text.slice(0, from), true, finder.automaton.longest)) {
       if (isDecoded) break;
       const { bytes, at } = layer;
@@ -155,7 +155,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
 
   /** Finds a secret in JSON text, except in short names of keys. */
   function findSecretBesideKeys(json: string): string | null {
-    const keys = shortKeys(json, KEY_MIN_CHARACTERS);
+    const keys = findShortKeys(json, KEY_MIN_CHARACTERS);
     let secretName: string | null = null;
     for (const { layer } of layersOf(json, true, finder.automaton.longest)) {
       const at = layer.at!;
@@ -185,7 +185,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
       return true;
     };
     for (const text of [hostname, domainToUnicode(hostname)].flatMap(hostTexts)) {
-      if (hostFinder.scan(plainLayer(text, false), onHit)) return secretName;
+      if (hostFinder.scan(createPlainLayer(text, false), onHit)) return secretName;
     }
     return null;
   }
@@ -206,7 +206,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     };
     for (const { layer, isDecoded } of layersOf(url, false, finder.automaton.longest)) {
       if (isDecoded) return null;
-      if (addressFinder.scan({ ...layer, bytes: removeDroppedBytes(layer.bytes), fresh: WHOLE_TEXT_SPANS }, onHit))
+      if (addressFinder.scan({ ...layer, bytes: removeDroppedBytes(layer.bytes), newSpans: WHOLE_TEXT_SPANS }, onHit))
         return secretName;
     }
     return null;

@@ -21,7 +21,7 @@ interface OpenSession extends PooledSession {
 }
 
 interface ServerConnections {
-  open: number;
+  openCount: number;
   idle: OpenSession[];
   waiting: (() => void)[];
 }
@@ -35,9 +35,9 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
 
   function freeSlot(key: string): void {
     const place = places.get(key)!;
-    place.open -= 1;
+    place.openCount -= 1;
     place.waiting.shift()?.();
-    if (place.open === 0 && place.waiting.length === 0) places.delete(key);
+    if (place.openCount === 0 && place.waiting.length === 0) places.delete(key);
   }
 
   function closeSession(pooled: OpenSession): void {
@@ -57,12 +57,12 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
   async function acquireSession(key: string, signal: AbortSignal): Promise<OpenSession | null> {
     for (;;) {
       signal.throwIfAborted();
-      const place = places.get(key) ?? { open: 0, idle: [], waiting: [] };
+      const place = places.get(key) ?? { openCount: 0, idle: [], waiting: [] };
       places.set(key, place);
       const idle = place.idle.pop();
       if (idle) return idle;
-      if (place.open < CONNECTIONS_PER_SERVER) {
-        place.open += 1;
+      if (place.openCount < CONNECTIONS_PER_SERVER) {
+        place.openCount += 1;
         return null;
       }
       const { promise, resolve } = Promise.withResolvers<void>();

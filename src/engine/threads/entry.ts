@@ -6,9 +6,9 @@ import { parentPort, workerData } from "node:worker_threads";
  * Niceness of the thread, so that the main thread has priority. Only Linux applies it to a single thread; other systems
  * would apply it to the whole process.
  */
-const PRIORITY = 19;
+const THREAD_NICENESS = 19;
 
 const { module, name } = workerData as { module: string; name: string };
-if (process.platform === "linux") setPriority(PRIORITY);
+if (process.platform === "linux") setPriority(THREAD_NICENESS);
 const work = ((await import(module)) as Record<string, (input: unknown) => unknown>)[name]!;
 parentPort!.on("message", (input: unknown) => parentPort!.postMessage(work(input)));

@@ -83,7 +83,7 @@ export function createLogEvents({
   // Events that arrive at the same time share one statement. If an event makes the statement fail, the other events are
   // stored without it.
   const eventBatches = createBatches({
-    work: storeAll,
+    processBatch: storeAll,
     maxItems: EVENTS_PER_STATEMENT,
     maxConcurrentCalls: STATEMENTS_AT_ONCE,
     isCausedByOneItem: (error) => !isDatabaseAway(error),

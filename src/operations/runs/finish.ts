@@ -117,7 +117,7 @@ export class RunFinisher {
 
   constructor(private readonly db: DataSource) {
     this.batches = createBatches<EndedRun, boolean>({
-      work: (runs) => finishRuns(db, runs),
+      processBatch: (runs) => finishRuns(db, runs),
       maxItems: BATCH_MAX,
       maxConcurrentCalls: STATEMENTS_AT_ONCE,
       isCausedByOneItem: (error) => !isDatabaseAway(error),

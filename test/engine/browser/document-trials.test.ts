@@ -12,8 +12,8 @@ import {
   NETWORK_ISOLATE_GLOBALS,
   type StandIn,
 } from "../../../src/engine/browser/globals.js";
-import { documentNamesIn } from "../../../src/engine/browser/mode.js";
-import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
+import { findDocumentNames } from "../../../src/engine/browser/mode.js";
+import { createStandIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import { resultOf, runBody, testBrowsers } from "./support.js";
 
 const library = (source: string) => ({
@@ -41,7 +41,7 @@ describe("stand-ins for the globals of a document", () => {
     };
     const context = createContext({ touched });
     const names = JSON.stringify(JSON.stringify([["it", kind]]));
-    runInContext(`(${standIns.toString()})()(${names}, '{"language":"en"}', touched)`, context);
+    runInContext(`(${createStandIns.toString()})()(${names}, '{"language":"en"}', touched)`, context);
     runInContext(`try { ${operation} } catch (error) { if (!(error instanceof ReferenceError)) throw error }`, context);
     return count;
   };
@@ -77,9 +77,9 @@ describe("stand-ins for the globals of a document", () => {
   it("are found wherever a name appears in a text", () => {
     const source = "window['local' + 'Storage'], { document: 1 }, 'XMLHttpRequest', '\\nalert', own /* FileReader */";
     const names = ["window", "Storage", "document", "XMLHttpRequest", "alert", "FileReader"];
-    expect(documentNamesIn(source)).to.have.members(names);
+    expect(findDocumentNames(source)).to.have.members(names);
     const invented = Array.from({ length: 10_000 }, (_, at) => `webkit${at}`).join(" ");
-    expect(documentNamesIn(`webkitURL ${invented}`)).to.deep.equal(["webkitURL"]);
+    expect(findDocumentNames(`webkitURL ${invented}`)).to.deep.equal(["webkitURL"]);
   });
 });
 
@@ -150,7 +150,7 @@ describe("a run whose library names a document", () => {
     const names = every.filter((name) => /^[\w$]+$/.test(name) && ![...ISOLATE_GLOBALS, ...standing].includes(name));
     expect(names).to.have.lengthOf.greaterThan(500);
     // A name outside this list would be undefined in the isolate, and the service would not try a document.
-    expect(documentNamesIn(names.join(" "))).to.include.members(names);
+    expect(findDocumentNames(names.join(" "))).to.include.members(names);
     const known = new Set([...Object.keys(globals.browser), ...NETWORK_ISOLATE_GLOBALS]);
     const held = documentStandIns([...known]).filter(([, kind]) => kind !== "refused");
     expect(held).to.have.lengthOf.greaterThan(90);

@@ -61,7 +61,7 @@ describe("the life of the browser", () => {
   afterEach(() => browsers.stop());
 
   it("runs its renderers in a sandbox, as seen from outside", async () => {
-    const { processes, sandboxed } = (await browsers.sandbox())!;
+    const { processes, sandboxed } = (await browsers.readSandboxState())!;
     expect(sandboxed).to.equal(true);
     const renderers = processes.filter(({ kind }) => kind === "renderer");
     expect(renderers).to.not.have.length(0);
@@ -119,7 +119,7 @@ describe("the life of the browser", () => {
     });
     expect(await browsers.run(run)).to.deep.include({ ok: false, cause: "cancelled" });
     expect(await browsers.run(run)).to.deep.include({ ok: false, cause: "cancelled" });
-    expect(browsers.activeRuns()).to.equal(0);
+    expect(browsers.countActiveRuns()).to.equal(0);
   });
 
   it("loses only its own runs when it is killed, reports it, and restarts", async () => {
@@ -292,7 +292,7 @@ describe("a browser that cannot start", () => {
     await browsers.start();
     try {
       expect(lines.join()).to.include("WITHOUT its sandbox");
-      expect(await browsers.sandbox()).to.include({ sandboxed: false });
+      expect(await browsers.readSandboxState()).to.include({ sandboxed: false });
       expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
     } finally {
       await browsers.stop();

@@ -5,8 +5,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { hasEnded, zygotesAmong } from "../../../src/engine/browser/processes/local-browser.js";
-import { processesOf } from "../../../src/engine/browser/processes/sandbox-proof.js";
+import { findZygotes, hasEnded } from "../../../src/engine/browser/processes/local-browser.js";
+import { readProcesses } from "../../../src/engine/browser/processes/sandbox-proof.js";
 import { signalProcess } from "../../../src/engine/browser/watch/processes.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
@@ -49,21 +49,21 @@ describe("the zygotes of a browser", () => {
       { pid: 15, parent: 14, kind: "zygote" },
       { pid: 16, parent: 14, kind: "renderer" },
     ];
-    expect(zygotesAmong(processes)).to.deep.equal([12, 13]);
+    expect(findZygotes(processes)).to.deep.equal([12, 13]);
   });
 
   longTest("are the same while pages are opened and renderers end", async () => {
     const browsers = testBrowsers();
     await browsers.start();
     try {
-      const found = zygotesAmong(await processesOf(browsers.pid()!));
+      const found = findZygotes(await readProcesses(browsers.pid()!));
       expect(found).to.have.length(2);
       let isOver = false;
       const runs = runOnPages(browsers).finally(() => {
         isOver = true;
       });
       while (!isOver) {
-        expect(zygotesAmong(await processesOf(browsers.pid()!))).to.have.members(found);
+        expect(findZygotes(await readProcesses(browsers.pid()!))).to.have.members(found);
         await delay(5);
       }
       await runs;

@@ -2,9 +2,9 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
-import { pageTexts } from "../../../src/engine/browser/pages/in-page/page-texts.js";
-import { realmWorker } from "../../../src/engine/browser/pages/in-page/realm-worker.js";
-import { threadHost } from "../../../src/engine/browser/pages/in-page/thread-host.js";
+import { createTextCache } from "../../../src/engine/browser/pages/in-page/page-texts.js";
+import { createRealmWorker } from "../../../src/engine/browser/pages/in-page/realm-worker.js";
+import { createThreadHost } from "../../../src/engine/browser/pages/in-page/thread-host.js";
 
 const BOUNDS = { pauseMs: 2, readyWithinMs: 500, threadRuns: 100, measureAfter: 10, messageCharacters: 30 };
 
@@ -59,8 +59,8 @@ function createRealmThread() {
     },
     clearTimeout: (timer: object) => void timers.delete(timer),
   });
-  const given = `"", (${pageTexts})(), null, null, [], ${JSON.stringify(BOUNDS)}`;
-  const thread: RealmThread = runInContext(`globalThis.self = globalThis; (${realmWorker})(${given})`, context);
+  const given = `"", (${createTextCache})(), null, null, [], ${JSON.stringify(BOUNDS)}`;
+  const thread: RealmThread = runInContext(`globalThis.self = globalThis; (${createRealmWorker})(${given})`, context);
   thread.begin("print");
   return {
     thread,
@@ -198,7 +198,7 @@ describe("the page around a thread of realms", () => {
         }
       },
     });
-    const page = runInContext(`globalThis.self = globalThis; (${threadHost})(false)`, context);
+    const page = runInContext(`globalThis.self = globalThis; (${createThreadHost})(false)`, context);
     for (const last of [0, 1]) {
       let isThere = false;
       const replaced = page.replaceThread().then(() => {

@@ -3,7 +3,7 @@
  * lists.
  */
 import { expect } from "chai";
-import { functionOf } from "../../../src/engine/browser/pages/action-script.js";
+import { wrapInFunction } from "../../../src/engine/browser/pages/action-script.js";
 import type { SentScript } from "../../../src/engine/browser/pages/in-page/page-texts.js";
 import { StoredTexts } from "../../../src/engine/browser/pages/stored-texts.js";
 import { runOf } from "./support.js";
@@ -12,7 +12,7 @@ import { runOf } from "./support.js";
 const named = (name: string, text: string) => `${text}\n//# sourceURL=${name}`;
 const textOf = (content: string) => named(`${content}.js`, content.repeat(4));
 const CHARACTERS_PER_TEXT = textOf("a").length;
-const OWN = functionOf({ name: "action.js", source: "own" });
+const OWN = wrapInFunction({ name: "action.js", source: "own" });
 
 /** Simulates a page's stored texts by the rules of the service. */
 function createStoredTextPair(maxCharacters: number) {

@@ -9,7 +9,7 @@ import pino from "pino";
 import type { Protocol } from "puppeteer";
 import { Browsers } from "../../../src/engine/browser/browsers.js";
 import { NETWORK_ISOLATE_STAND_INS } from "../../../src/engine/browser/globals.js";
-import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
+import { createStandIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
 import { type FailureCause, failedPageOutcome, type Mode, type PageRun } from "../../../src/engine/browser/run.js";
 import { RememberedCode, Trials } from "../../../src/engine/browser/trials.js";
@@ -36,7 +36,7 @@ describe("a stand-in", () => {
       count += 1;
     };
     const context = createContext({ touched });
-    const install = `(${standIns.toString()})()(${JSON.stringify(JSON.stringify([["it", kind]]))}, "{}", touched)`;
+    const install = `(${createStandIns.toString()})()(${JSON.stringify(JSON.stringify([["it", kind]]))}, "{}", touched)`;
     runInContext(
       `${install}; try { ${operation} } catch (error) { if (!(error instanceof ReferenceError)) throw error }`,
       context,

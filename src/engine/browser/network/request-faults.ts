@@ -17,7 +17,7 @@ const FAULTS_MAX = 20;
 const MESSAGE_FAULTS_MAX = 3;
 const PENDING_REQUESTS_MAX = 1_000;
 
-function reasonOf(
+function describeReason(
   { corsErrorStatus, errorText, blockedReason }: Protocol.Network.LoadingFailedEvent,
   origin: string,
 ): string {
@@ -112,7 +112,7 @@ export class RequestFaults {
   }
 
   /** Adds the recorded reasons to the error message of an outcome that failed with "Failed to fetch". */
-  explain(outcome: PageOutcome): PageOutcome {
+  explainFailure(outcome: PageOutcome): PageOutcome {
     if (outcome.ok || outcome.error.message !== DEFAULT_MESSAGE || this.faults.size === 0) return outcome;
     const message = `${DEFAULT_MESSAGE} ${[...this.faults].slice(0, MESSAGE_FAULTS_MAX).join("; ")}`;
     const stack = outcome.error.stack.replace(DEFAULT_MESSAGE, () => message);
@@ -138,6 +138,6 @@ export class RequestFaults {
     if (url === null || url.origin === "null" || event.canceled) return;
     const port = url.port || (url.protocol === "https:" ? "443" : "80");
     const refusal = this.refusals.get(`${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${port}`);
-    this.addFault(url, refusal ?? reasonOf(event, this.origin));
+    this.addFault(url, refusal ?? describeReason(event, this.origin));
   }
 }

@@ -24,7 +24,7 @@ export function hostOf(address: string): string | null {
 }
 
 export class RequestGuard {
-  private enabled: Promise<unknown> | null = null;
+  private whenEnabled: Promise<unknown> | null = null;
   private checkUrl: UrlCheck | undefined;
   /** Hosts of URLs that the URL check has accepted. */
   private acceptedHosts = new Set<string>();
@@ -50,15 +50,15 @@ export class RequestGuard {
     this.acceptedHosts = new Set();
     this.refused = new Set();
     if (mayRequest === undefined) return false;
-    const isFirst = this.enabled === null;
-    this.enabled ??= this.enable(this.page);
-    await this.enabled;
+    const isFirst = this.whenEnabled === null;
+    this.whenEnabled ??= this.enable(this.page);
+    await this.whenEnabled;
     return isFirst;
   }
 
   /** Guards a worker or frame of the page, unless the guard has never been enabled. */
   async guardChild(child: CDPSession): Promise<void> {
-    if (this.enabled === null) return;
+    if (this.whenEnabled === null) return;
     child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
     await this.enable(child);
   }

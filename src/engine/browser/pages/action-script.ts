@@ -8,7 +8,7 @@ const SCRIPT_HEAD = "(()=>{";
 const SCRIPT_TAIL = '\n;return typeof execute==="undefined"?undefined:execute})';
 
 /** Returns the source of a function that evaluates the action's code and returns its `execute`. */
-export function functionOf({ name, source }: { name: string; source: string }): string {
+export function wrapInFunction({ name, source }: { name: string; source: string }): string {
   // A hashbang comment is allowed only at the start of a script.
   return `${SCRIPT_HEAD}${source.replace(/^#!/, "//")}${SCRIPT_TAIL}\n//# sourceURL=${name}`;
 }

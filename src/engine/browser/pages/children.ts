@@ -6,7 +6,7 @@ import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 
 /** Prepares a child. `type` is `worker` for a dedicated worker, or `iframe` for a frame in another process. */
-type Prepare = (child: CDPSession, type: string) => Promise<unknown>;
+type PrepareChild = (child: CDPSession, type: string) => Promise<unknown>;
 
 const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
 
@@ -16,7 +16,7 @@ export class Children {
 
   constructor(
     private readonly page: CDPSession,
-    private readonly prepare: Prepare,
+    private readonly prepare: PrepareChild,
   ) {
     this.sessions = new Set([page]);
   }

@@ -7,7 +7,7 @@ import { runInBackground } from "../../../background.js";
 import { RunRequests } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
 import { DEFAULT_SOURCE_NAME, NO_SERVICE, type PageOutcome, type PageRun } from "../run.js";
-import { functionOf } from "./action-script.js";
+import { wrapInFunction } from "./action-script.js";
 import { Children } from "./children.js";
 import {
   answerDocument,
@@ -107,7 +107,7 @@ export class DocumentSandbox implements Sandbox {
     const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
     // The list is flat and has no objects, because a package may have changed the properties that objects inherit.
     const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
-    scripts.push(name, functionOf({ name, source }));
+    scripts.push(name, wrapInFunction({ name, source }));
     this.window.onRunStart();
     this.calls.beginRun({ outgoing });
     const base = outgoing ? NO_SERVICE : "";
@@ -128,7 +128,7 @@ export class DocumentSandbox implements Sandbox {
   }
 
   async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
-    return this.requests.faults.explain(outcome);
+    return this.requests.faults.explainFailure(outcome);
   }
 
   stop(): void {

@@ -18,26 +18,26 @@ import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
 import { FORBIDDEN_MEMBERS } from "./document-policy.js";
 import { CONSOLE_BINDING, MESSAGE_CHARACTERS } from "./fresh-document.js";
 import { limitScope } from "./in-page/bounds.js";
-import { codeOfText } from "./in-page/code-of-text.js";
-import { harnessCore } from "./in-page/core.js";
-import { documentHarness } from "./in-page/document-harness.js";
-import { childConsole, type HarnessLimits, harnessConsole } from "./in-page/harness-console.js";
-import { hostPlatform } from "./in-page/host-platform.js";
-import { hostRows } from "./in-page/host-rows.js";
-import { hostTimers } from "./in-page/host-timers.js";
-import { pageTexts } from "./in-page/page-texts.js";
-import { realmFaults } from "./in-page/realm-faults.js";
-import { realmHarness } from "./in-page/realm-harness.js";
-import { realmPlatform } from "./in-page/realm-platform.js";
-import { realmRows } from "./in-page/realm-rows.js";
-import { realmSignals } from "./in-page/realm-signals.js";
-import { realmTimers } from "./in-page/realm-timers.js";
-import { realmWorker, type ThreadBounds } from "./in-page/realm-worker.js";
-import { hostCalls, runCalls } from "./in-page/service-calls.js";
-import { standIns } from "./in-page/stand-ins.js";
-import { threadHost } from "./in-page/thread-host.js";
-import { valueFormatter } from "./in-page/value-formatter.js";
-import { visibleAlways } from "./in-page/visible-always.js";
+import { createCodeRestriction } from "./in-page/code-of-text.js";
+import { createHarnessCore } from "./in-page/core.js";
+import { createDocumentHarness } from "./in-page/document-harness.js";
+import { createConsoleInstaller, type HarnessLimits, replaceChildConsole } from "./in-page/harness-console.js";
+import { createHostPlatform } from "./in-page/host-platform.js";
+import { createHostRows } from "./in-page/host-rows.js";
+import { createHostTimers } from "./in-page/host-timers.js";
+import { createTextCache } from "./in-page/page-texts.js";
+import { createRealmFaults } from "./in-page/realm-faults.js";
+import { createRealmHarness } from "./in-page/realm-harness.js";
+import { createRealmPlatform } from "./in-page/realm-platform.js";
+import { createRealmRows } from "./in-page/realm-rows.js";
+import { createRealmSignals } from "./in-page/realm-signals.js";
+import { createRealmTimers } from "./in-page/realm-timers.js";
+import { createRealmWorker, type ThreadBounds } from "./in-page/realm-worker.js";
+import { createHostCalls, createRunCalls } from "./in-page/service-calls.js";
+import { createStandIns } from "./in-page/stand-ins.js";
+import { createThreadHost } from "./in-page/thread-host.js";
+import { createValueFormatter } from "./in-page/value-formatter.js";
+import { makeAlwaysVisible } from "./in-page/visible-always.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
@@ -80,7 +80,7 @@ const HARNESS_LIMITS: HarnessLimits = {
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: the functions have different parameters
-function codeThatCalls(run: (...args: any[]) => unknown, ...args: string[]): string {
+function createCallCode(run: (...args: any[]) => unknown, ...args: string[]): string {
   return `(${run.toString()})(${args.join(", ")})`;
 }
 
@@ -88,24 +88,30 @@ function codeThatCalls(run: (...args: any[]) => unknown, ...args: string[]): str
  * Adds a source name and strict mode to a script. Without strict mode, `Error.prepareStackTrace` would give code access to
  * the script's functions. "use strict" is inside a function, because V8 does not cache a script that starts with it.
  */
-const nameStrictScript = (source: string): string =>
+const createStrictScript = (source: string): string =>
   `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
-const FORMATTER_CODE = codeThatCalls(valueFormatter, String(TEXT_MAX_CHARACTERS));
-const HARNESS_CORE_CODE = `((formatter) => ${codeThatCalls(harnessCore, JSON.stringify(HARNESS_LIMITS), "formatter", codeThatCalls(harnessConsole, JSON.stringify(HARNESS_LIMITS), "formatter"))})(${FORMATTER_CODE})`;
-const PAGE_TEXTS_CODE = codeThatCalls(pageTexts);
-const HOST_CALLS_CODE = codeThatCalls(hostCalls, String(SERVICE_REQUESTS_MAX), String(OUTGOING_REQUESTS_MAX));
-const RUN_CALLS_CODE = codeThatCalls(runCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
+const FORMATTER_CODE = createCallCode(createValueFormatter, String(TEXT_MAX_CHARACTERS));
+const HARNESS_CORE_CODE = `((formatter) => ${createCallCode(createHarnessCore, JSON.stringify(HARNESS_LIMITS), "formatter", createCallCode(createConsoleInstaller, JSON.stringify(HARNESS_LIMITS), "formatter"))})(${FORMATTER_CODE})`;
+const PAGE_TEXTS_CODE = createCallCode(createTextCache);
+const HOST_CALLS_CODE = createCallCode(createHostCalls, String(SERVICE_REQUESTS_MAX), String(OUTGOING_REQUESTS_MAX));
+const RUN_CALLS_CODE = createCallCode(createRunCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
 const NAVIGATOR_JSON = JSON.stringify(NAVIGATOR_MEMBERS);
 
 /**
  * Script of the harness in a document. It returns the object whose methods the service calls, and to which no other code
  * in the page has access.
  */
-export const DOCUMENT_HARNESS = nameStrictScript(
-  codeThatCalls(documentHarness, HARNESS_CORE_CODE, HOST_CALLS_CODE, RUN_CALLS_CODE, JSON.stringify(SERVICE_GLOBAL)),
+export const DOCUMENT_HARNESS = createStrictScript(
+  createCallCode(
+    createDocumentHarness,
+    HARNESS_CORE_CODE,
+    HOST_CALLS_CODE,
+    RUN_CALLS_CODE,
+    JSON.stringify(SERVICE_GLOBAL),
+  ),
 );
 
-const LIMIT_SCOPE_CODE = codeThatCalls(
+const LIMIT_SCOPE_CODE = createCallCode(
   limitScope,
   String(CHANNELS_MAX),
   String(CHANNEL_MESSAGES_MAX),
@@ -114,56 +120,59 @@ const LIMIT_SCOPE_CODE = codeThatCalls(
 );
 
 /** Script that limits a document. It is evaluated in every document and frame of a run before any other code. */
-export const DOCUMENT_BOUNDS = nameStrictScript(`[${LIMIT_SCOPE_CODE}, ${codeThatCalls(visibleAlways)}]`);
+export const DOCUMENT_BOUNDS = createStrictScript(`[${LIMIT_SCOPE_CODE}, ${createCallCode(makeAlwaysVisible)}]`);
 
 /** Script that limits a worker. It is evaluated in every worker that a run starts before any other code. */
-export const WORKER_BOUNDS = nameStrictScript(LIMIT_SCOPE_CODE);
+export const WORKER_BOUNDS = createStrictScript(LIMIT_SCOPE_CODE);
 
 /** Script that replaces the console in each worker of a run before the worker's first line. */
-export const CHILD_CONSOLE = nameStrictScript(
-  codeThatCalls(childConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING)),
+export const CHILD_CONSOLE = createStrictScript(
+  createCallCode(replaceChildConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING)),
 );
 
 /** Builds the scripts for the page of an isolate and for its worker. @param hasNetwork true for the mode `network-isolate` */
-function isolateThread(globals: readonly string[], hasNetwork: boolean): { page: string; worker: string } {
+function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): { page: string; worker: string } {
   const ifNetwork = (source: string) => (hasNetwork ? source : "null");
-  const realmPlatformSource = codeThatCalls(
-    realmPlatform,
-    codeThatCalls(realmSignals),
-    realmRows.toString(),
-    codeThatCalls(realmTimers),
-    codeThatCalls(realmFaults),
+  const realmPlatformSource = createCallCode(
+    createRealmPlatform,
+    createCallCode(createRealmSignals),
+    createRealmRows.toString(),
+    createCallCode(createRealmTimers),
+    createCallCode(createRealmFaults),
   );
-  const hostPlatformSource = codeThatCalls(
-    hostPlatform,
+  const hostPlatformSource = createCallCode(
+    createHostPlatform,
     JSON.stringify(HOST_CLASSES),
     JSON.stringify(UNNAMED_HOST_CLASSES),
-    codeThatCalls(hostRows),
-    codeThatCalls(hostTimers),
+    createCallCode(createHostRows),
+    createCallCode(createHostTimers),
     String(HOST_OBJECTS_MAX_CHARACTERS),
   );
-  const realm = codeThatCalls(
-    realmHarness,
+  const realm = createCallCode(
+    createRealmHarness,
     HARNESS_CORE_CODE,
-    codeThatCalls(codeOfText),
-    codeThatCalls(standIns),
+    createCallCode(createCodeRestriction),
+    createCallCode(createStandIns),
     ifNetwork(realmPlatformSource),
     ifNetwork(RUN_CALLS_CODE),
     JSON.stringify(SERVICE_GLOBAL),
     JSON.stringify(globals),
   );
-  const worker = codeThatCalls(
-    realmWorker,
-    JSON.stringify(nameStrictScript(realm)),
+  const worker = createCallCode(
+    createRealmWorker,
+    JSON.stringify(createStrictScript(realm)),
     PAGE_TEXTS_CODE,
     ifNetwork(hostPlatformSource),
     ifNetwork(HOST_CALLS_CODE),
     NAVIGATOR_JSON,
     JSON.stringify(THREAD_BOUNDS),
   );
-  return { page: nameStrictScript(codeThatCalls(threadHost, String(hasNetwork))), worker: nameStrictScript(worker) };
+  return {
+    page: createStrictScript(createCallCode(createThreadHost, String(hasNetwork))),
+    worker: createStrictScript(worker),
+  };
 }
 
 /** Scripts of a page that runs code in isolates, without and with network. */
-export const ISOLATE_THREAD = isolateThread(ISOLATE_GLOBALS, false);
-export const NETWORK_ISOLATE_THREAD = isolateThread(NETWORK_ISOLATE_GLOBALS, true);
+export const ISOLATE_THREAD = createIsolateScripts(ISOLATE_GLOBALS, false);
+export const NETWORK_ISOLATE_THREAD = createIsolateScripts(NETWORK_ISOLATE_GLOBALS, true);

@@ -36,7 +36,7 @@ const NO_NETWORK_KIND: IsolateKind = {
 };
 
 /** Result of the thread's `run` if there is no realm for the run. */
-const LATE = "late";
+const NO_REALM_RESULT = "late";
 /** Maximum time to wait for a busy thread. */
 const CATCH_UP_TIMEOUT_MS = 200;
 /** Time after a run after which a thread without a new realm counts as stuck. */
@@ -162,11 +162,11 @@ export class Isolate implements Sandbox {
       this.onAnswer = resolve;
       // An error means that the worker has ended. That is reported as the loss of its page.
       this.callWorker("run", ...worker.texts.runArguments(request), base).then(
-        (reply) => reply === LATE && resolve(reply),
+        (reply) => reply === NO_REALM_RESULT && resolve(reply),
         () => {},
       );
     });
-    if (answer === LATE) {
+    if (answer === NO_REALM_RESULT) {
       this.options.markLost("unready");
       return undefined;
     }

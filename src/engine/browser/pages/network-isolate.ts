@@ -85,7 +85,7 @@ export class NetworkIsolate extends Isolate {
     const { faults } = this.requests;
     // The events of requests may arrive after the answer, because they come from different threads.
     if (faults.isPending(outcome)) await this.catchUp().catch(() => {});
-    return faults.explain(outcome);
+    return faults.explainFailure(outcome);
   }
 
   override stop(): void {

@@ -225,14 +225,14 @@ export class Page {
   }
 
   /**
-   * Resolves with the result of `work`. Resolves with false if `work` fails, takes longer than `ms`, or the page is lost
+   * Resolves with the result of `work`. Resolves with false if `work` fails, takes longer than `timeoutMs`, or the page is lost
    * meanwhile. `work` is a function, so that nothing is started in a lost page.
    */
-  private async completesWithin(ms: number, work: () => Promise<boolean>): Promise<boolean> {
+  private async completesWithin(timeoutMs: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.isUsable) return false;
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<boolean>((resolve) => {
-      timer = setTimeout(resolve, ms, false);
+      timer = setTimeout(resolve, timeoutMs, false);
     });
     const pageLoss = new Promise<boolean>((resolve) => {
       this.onLost = () => resolve(false);
@@ -286,7 +286,7 @@ export class Page {
     this.sandbox
       .execute(request)
       .then((answer) => readAnswer(answer, sourceName))
-      .then(resolve, () => runInBackground(this.whenLossIsKnown().then(reportLoss)));
+      .then(resolve, () => runInBackground(this.waitUntilLossIsKnown().then(reportLoss)));
     if (signal?.aborted) cancel();
     const outcome = await promise;
     // Closes the port before the outcome is reported, because code that is still active must not send requests any more.
@@ -308,7 +308,7 @@ export class Page {
    * Waits until the reason of a failed evaluation is known. If the renderer or the browser has ended, this is reported a
    * moment later. If nothing is reported, the action has navigated the page.
    */
-  private async whenLossIsKnown(): Promise<void> {
+  private async waitUntilLossIsKnown(): Promise<void> {
     if (this.isUsable) await delay(LOSS_REPORT_TIMEOUT_MS);
     while (this.state.kind === "crashed") await delay(CRASH_CAUSE_POLL_MS);
   }

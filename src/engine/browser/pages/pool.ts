@@ -63,7 +63,7 @@ export interface PageKey {
 interface KeyPages {
   origin: string;
   idle: Page[];
-  resetting: number;
+  resettingCount: number;
   /** Functions that end the delay before the reset of a page, one for each delayed page. */
   pauses: (() => void)[];
   /** Waiting callers. Each is called with a free page, and returns true if it takes the page. */
@@ -145,7 +145,7 @@ export class Pool {
         pages.waiting = pages.waiting.filter((other) => other !== accept);
         resolve(endTurn);
       }, reject);
-    let awaitsReset = pages.resetting > pages.waiting.length;
+    let awaitsReset = pages.resettingCount > pages.waiting.length;
     const accept = (page: Page | null): boolean => {
       if (page?.isReady && !isSettled) {
         isSettled = true;
@@ -246,7 +246,7 @@ export class Pool {
   private pagesOf({ key, origin }: PageKey): KeyPages {
     const keyPages = this.pagesByKey.get(key);
     if (keyPages !== undefined) return keyPages;
-    const pages: KeyPages = { origin, idle: [], resetting: 0, pauses: [], waiting: [] };
+    const pages: KeyPages = { origin, idle: [], resettingCount: 0, pauses: [], waiting: [] };
     this.pagesByKey.set(key, pages);
     return pages;
   }
@@ -284,7 +284,7 @@ export class Pool {
   }
 
   /** Delays a reset, because on few cores it would delay the response of the run that has just ended. */
-  private pause(pages: KeyPages): Promise<void> {
+  private pauseBeforeReset(pages: KeyPages): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const over = () => {
       clearTimeout(timer);
@@ -299,10 +299,10 @@ export class Pool {
   private async resetOrReplace(page: Page, slot: PageKey, reusable: boolean): Promise<void> {
     const { key } = slot;
     const pages = this.pagesOf(slot);
-    pages.resetting += 1;
-    if (reusable && !page.followedAtOnce && pages.waiting.length === 0) await this.pause(pages);
+    pages.resettingCount += 1;
+    if (reusable && !page.followedAtOnce && pages.waiting.length === 0) await this.pauseBeforeReset(pages);
     const resetPage = reusable && (await page.resetSandbox()) ? page : await this.replace(page, slot);
-    pages.resetting -= 1;
+    pages.resettingCount -= 1;
     const isAccepted = pages.waiting.shift()?.(resetPage);
     if (resetPage !== null && isAccepted !== true) this.storeIdle(resetPage, pages, slot);
     this.deleteIfEmpty(key, pages);
@@ -341,7 +341,7 @@ export class Pool {
   }
 
   private deleteIfEmpty(key: string, pages: KeyPages): void {
-    const isEmpty = pages.idle.length + pages.resetting + pages.waiting.length === 0;
+    const isEmpty = pages.idle.length + pages.resettingCount + pages.waiting.length === 0;
     if (isEmpty && this.pagesByKey.get(key) === pages) this.pagesByKey.delete(key);
   }
 }

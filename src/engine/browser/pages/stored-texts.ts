@@ -3,9 +3,9 @@
  * (in-page/page-texts.ts), and this class records which texts are in the cache. Actions' own code is never cached.
  */
 import { documentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
-import { documentNamesIn } from "../mode.js";
+import { findDocumentNames } from "../mode.js";
 import { DEFAULT_SOURCE_NAME, type PageRun } from "../run.js";
-import { functionOf } from "./action-script.js";
+import { wrapInFunction } from "./action-script.js";
 import type { SentScript } from "./in-page/page-texts.js";
 
 /** Maximum number of characters in the cache of a thread. The oldest texts are removed first. */
@@ -25,9 +25,9 @@ function standInsOf({ packages, source, trialOf }: PageRun): string | null {
   if (trialOf === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;
   if (trialOf !== "document") return null;
   const names = packages.flatMap((script) =>
-    "source" in script ? documentNamesIn(script.source, script.content) : [],
+    "source" in script ? findDocumentNames(script.source, script.content) : [],
   );
-  return JSON.stringify(documentStandIns([...names, ...documentNamesIn(source)]));
+  return JSON.stringify(documentStandIns([...names, ...findDocumentNames(source)]));
 }
 
 export class StoredTexts {
@@ -51,7 +51,7 @@ export class StoredTexts {
       if (isStored) removed.push(...this.add(content, text.length));
       return [[script.name, text, content, isStored]];
     });
-    sent.push([name, functionOf({ name, source }), "", false]);
+    sent.push([name, wrapInFunction({ name, source }), "", false]);
     // A later script may have added a text again that an earlier one removed.
     const stillRemoved = removed.filter((content) => !this.lengths.has(content));
     return [payload, settings, stillRemoved, sent, standInsOf(request)];

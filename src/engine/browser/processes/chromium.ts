@@ -32,7 +32,7 @@ export interface ChromiumOptions {
   sandbox: boolean;
 }
 
-function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
+function createArguments(options: ChromiumOptions, folder: string): string[] {
   return [
     "--headless",
     "--remote-debugging-pipe",
@@ -46,7 +46,7 @@ function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
  * Returns a random user ID that has no name and no files, because Chromium does not run its sandbox as root. Returns null
  * if the service is not root: the browser then runs as the same user.
  */
-function unusedAccount(): { uid: number; gid: number } | null {
+function chooseUnusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const id = randomInt(FIRST_UID, UID_RANGE_END);
   return { uid: id, gid: id };
@@ -73,7 +73,7 @@ export function removeLeftovers(): void {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
     if (!(pid > 0) || isAlive(pid)) continue;
     const folder = join(tmpdir(), name);
-    for (const orphan of browserPidsIn(folder)) process.kill(orphan, "SIGKILL");
+    for (const orphan of findBrowserPids(folder)) process.kill(orphan, "SIGKILL");
     removeFolder(folder);
   }
 }
@@ -87,7 +87,7 @@ function isAlive(pid: number): boolean {
 }
 
 /** Returns the processes whose profile is the folder, and that have the folder's owner; none on systems without /proc. */
-function browserPidsIn(folder: string): number[] {
+function findBrowserPids(folder: string): number[] {
   if (!existsSync("/proc")) return [];
   return readdirSync("/proc")
     .map(Number)
@@ -157,9 +157,9 @@ function createPipe(child: ChildProcess, onClose: () => void): ConnectionTranspo
  * @throws StartError with instructions if the sandbox or the binary does not start
  */
 export async function startChromium(options: ChromiumOptions, stopped?: AbortSignal): Promise<Chromium> {
-  const owner = unusedAccount();
+  const owner = chooseUnusedAccount();
   const folder = makeFolder(owner);
-  const child = spawn(options.chromePath, chromiumArguments(options, folder), {
+  const child = spawn(options.chromePath, createArguments(options, folder), {
     ...owner,
     cwd: folder,
     env: { HOME: folder, TMPDIR: folder, PATH: "/usr/bin:/bin", LANG: "C.UTF-8" },

@@ -5,7 +5,7 @@ import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import type { BrowserSource, Chromium } from "../browser-source.js";
 import { type ChromiumOptions, removeLeftovers, startChromium } from "./chromium.js";
-import { type ProcessProof, processesOf, proveSandbox } from "./sandbox-proof.js";
+import { type ProcessProof, readProcesses, readSandboxState } from "./sandbox-proof.js";
 
 const ZYGOTE_CHECK_INTERVAL_MS = 100;
 
@@ -26,7 +26,7 @@ export function hasEnded(
  * Returns the zygotes (processes that fork renderers) of the browser's main process. Only its direct children are
  * returned, because a new renderer looks like a zygote until it has set its own command line.
  */
-export function zygotesAmong(processes: readonly Pick<ProcessProof, "pid" | "parent" | "kind">[]): number[] {
+export function findZygotes(processes: readonly Pick<ProcessProof, "pid" | "parent" | "kind">[]): number[] {
   const main = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
   return processes.filter(({ kind, parent }) => kind === "zygote" && main.has(parent)).map(({ pid }) => pid);
 }
@@ -34,7 +34,7 @@ export function zygotesAmong(processes: readonly Pick<ProcessProof, "pid" | "par
 /** Ends a browser whose zygote has ended. Such a browser can start no renderers, and does not report when one ends. */
 async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   if (pid === null || process.platform !== "linux") return;
-  const zygotes = zygotesAmong(await processesOf(pid));
+  const zygotes = findZygotes(await readProcesses(pid));
   const timer = setInterval(() => {
     if (zygotes.some((zygote) => hasEnded(zygote))) runInBackground(stop());
   }, ZYGOTE_CHECK_INTERVAL_MS);
@@ -56,7 +56,7 @@ export function createLocalBrowserSource({ log, ...options }: ChromiumOptions & 
     },
 
     async checkSandbox(chromium) {
-      const proof = await proveSandbox(chromium);
+      const proof = await readSandboxState(chromium);
       const { pid } = chromium;
       if (!options.sandbox || proof === null) return { pid, sandbox: options.sandbox };
       const open = proof.processes.filter(({ contained }) => !contained).map(({ kind }) => kind);

@@ -34,7 +34,7 @@ const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkServ
 const SANDBOX_TIMEOUT_MS = 3_000;
 const CHECK_INTERVAL_MS = 50;
 
-function statusField(status: string, name: string): number {
+function readStatusField(status: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1] ?? -1);
 }
 
@@ -63,16 +63,16 @@ async function readProcess(pid: number, group: number): Promise<ProcessProof | n
       readFile(`/proc/${pid}/status`, "utf8"),
     ]);
     const kind = kindOf(commandLine, pid, Number(parent), group);
-    const seccompMode = statusField(status, "Seccomp");
+    const seccompMode = readStatusField(status, "Seccomp");
     const ownUserNamespace = !(await sharesUserNamespace(pid));
     return {
       pid,
       parent: Number(parent),
       kind,
       seccompMode,
-      noNewPrivileges: statusField(status, "NoNewPrivs") === 1,
+      noNewPrivileges: readStatusField(status, "NoNewPrivs") === 1,
       ownUserNamespace,
-      uid: statusField(status, "Uid"),
+      uid: readStatusField(status, "Uid"),
       contained: TRUSTED_KINDS.includes(kind) || (seccompMode === 2 && (kind !== "renderer" || ownUserNamespace)),
     };
   } catch {
@@ -81,17 +81,17 @@ async function readProcess(pid: number, group: number): Promise<ProcessProof | n
 }
 
 /** Returns the running processes of a process group. */
-export async function processesOf(group: number): Promise<ProcessProof[]> {
+export async function readProcesses(group: number): Promise<ProcessProof[]> {
   const pids = (await readdir("/proc")).map(Number).filter((pid) => pid > 0);
   return (await Promise.all(pids.map((pid) => readProcess(pid, group)))).filter((proof) => proof !== null);
 }
 
 /** Reads the sandbox state of all processes of a browser. @returns null for a remote browser, and on other systems than Linux */
-export async function proveSandbox({ pid: group }: Chromium): Promise<SandboxProof | null> {
+export async function readSandboxState({ pid: group }: Chromium): Promise<SandboxProof | null> {
   if (group === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOX_TIMEOUT_MS;
   for (;;) {
-    const processes = await processesOf(group);
+    const processes = await readProcesses(group);
     const sandboxed = processes.every(({ contained }) => contained);
     if (sandboxed || Date.now() > deadline) return { processes, sandboxed };
     await delay(CHECK_INTERVAL_MS);

@@ -9,7 +9,7 @@ import type { Connection } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import { type BrowserSource, type Chromium, openConnection } from "../browser-source.js";
-import { containmentFaults } from "../chromium-flags.js";
+import { findContainmentFaults } from "../chromium-flags.js";
 import { nameOf, openEndpoint, reasonOf } from "./remote-endpoint.js";
 import type { SocketTransport } from "./socket-transport.js";
 
@@ -38,7 +38,7 @@ function isThisMachine(address: string): boolean {
 }
 
 /** Returns the command line of the browser; null if the browser does not report it. */
-async function commandLineOf(connection: Connection): Promise<string | null> {
+async function readCommandLine(connection: Connection): Promise<string | null> {
   const { commandLine } = await connection.send("SystemInfo.getInfo").catch(() => ({ commandLine: "" }));
   return commandLine || null;
 }
@@ -55,7 +55,7 @@ async function checkRemoteBrowser(
       "the browser is on another machine; set EGRESS_PROXY_HOST to the address at which the browser reaches this machine",
     );
   }
-  const commandLine = await commandLineOf(connection);
+  const commandLine = await readCommandLine(connection);
   if (commandLine === null) {
     log.warn(
       { browser: name },
@@ -63,7 +63,7 @@ async function checkRemoteBrowser(
     );
     return;
   }
-  const faults = containmentFaults(commandLine, egressHost, sandbox);
+  const faults = findContainmentFaults(commandLine, egressHost, sandbox);
   if (faults.length > 0) {
     throw new Error(
       `the browser does not isolate actions: its command line ${faults.join(", ")}; npm run browser-flags prints the required flags`,

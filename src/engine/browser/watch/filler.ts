@@ -4,7 +4,7 @@
  * grows.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { residentBytesOf, signalProcess, usageOf } from "./processes.js";
+import { readResidentBytes, readUsage, signalProcess } from "./processes.js";
 
 const CHECK_INTERVAL_MS = 20;
 /** Maximum time to wait until data that was sent before the pause has arrived. */
@@ -21,8 +21,8 @@ interface BrowserGroup {
   sharedPids: readonly number[];
 }
 
-const readSharedBytes = ({ sharedPids, id }: BrowserGroup) => residentBytesOf(sharedPids, id);
-const processorTimeOf = async (pid: number, { id }: BrowserGroup) => (await usageOf(pid, id))?.cpuMs ?? 0;
+const readSharedBytes = ({ sharedPids, id }: BrowserGroup) => readResidentBytes(sharedPids, id);
+const processorTimeOf = async (pid: number, { id }: BrowserGroup) => (await readUsage(pid, id))?.cpuMs ?? 0;
 
 /** Waits until the memory of the browser's own processes has stopped growing. @returns the memory in bytes */
 async function waitForStableBytes(group: BrowserGroup): Promise<number> {

@@ -134,7 +134,7 @@ export class FloodWatch {
     return threads !== null && isStarved(threads, readServingThreads(this.group), ms);
   }
 
-  private async sample(): Promise<UsageSample> {
+  private async takeSample(): Promise<UsageSample> {
     const at = Date.now();
     const measured = await measureProcesses(this.processes, this.group);
     return { at, usages: new Map(measured.map((usage) => [usage.pid, usage])) };
@@ -159,7 +159,7 @@ export class FloodWatch {
     if (lateMs < LATE_MS || (late.sample !== null && now - late.sample.at < COMPARED_AFTER_MS)) return;
     const before = late.sample;
     late.threads ??= readServingThreads(this.group);
-    late.sample = await this.sample();
+    late.sample = await this.takeSample();
     if (before === null || this.unansweredRequest !== late) return;
     const sender = findFloodingRenderer(before, late.sample);
     if (sender !== null && !this.paused.has(sender)) this.pauseOrKill(sender);

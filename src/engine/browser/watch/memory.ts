@@ -58,7 +58,7 @@ export class MemoryLimits {
     this.sharedBytes = shared.reduce((sum, { residentBytes }) => sum + residentBytes, 0);
     const renderers = processes.filter(({ renderer }) => renderer);
     for (const { pid, residentBytes } of renderers) if (residentBytes > RENDERER_MAX_BYTES) this.killProcess(pid);
-    const suspects = this.suspectsAmong(renderers.filter(({ residentBytes }) => residentBytes <= RENDERER_MAX_BYTES));
+    const suspects = this.findSuspects(renderers.filter(({ residentBytes }) => residentBytes <= RENDERER_MAX_BYTES));
     await this.checkShared(shared, suspects);
   }
 
@@ -82,7 +82,7 @@ export class MemoryLimits {
   }
 
   /** Returns the renderers that used at least SUSPECT_MIN_CPU_MS since the last check, the busiest first. */
-  private suspectsAmong(renderers: readonly MeasuredProcess[]): number[] {
+  private findSuspects(renderers: readonly MeasuredProcess[]): number[] {
     const spent = renderers.map(({ pid, cpuMs: now }) => ({ pid, spent: now - (this.cpuMsBefore.get(pid) ?? 0) }));
     this.cpuMsBefore = new Map(renderers.map((renderer) => [renderer.pid, renderer.cpuMs]));
     const filling = spent.filter((renderer) => renderer.spent >= SUSPECT_MIN_CPU_MS);

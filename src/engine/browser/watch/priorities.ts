@@ -44,7 +44,7 @@ type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads">;
 /** Last measurement of a renderer. */
 interface Measurement {
   at: number;
-  spent: number;
+  cpuMs: number;
   /** Lowest number of threads that was measured so far. */
   threads: number;
   /** Last time at which the renderer had used CPU time. */
@@ -86,7 +86,7 @@ export class Priorities {
     for (const renderer of renderers) this.updateOne(renderer, at);
   }
 
-  private anotherComputes(pid: number, now: number): boolean {
+  private isAnotherBusy(pid: number, now: number): boolean {
     return [...this.measurements].some(([other, { computedAt }]) => other !== pid && now - computedAt < IDLE_MS);
   }
 
@@ -94,17 +94,17 @@ export class Priorities {
     const before = this.measurements.get(pid);
     if (before === undefined) {
       const idle = { computedAt: -IDLE_MS, priority: BROWSER_PRIORITY, idleUntil: 0 };
-      this.measurements.set(pid, { at: now, spent, threads, ...idle });
+      this.measurements.set(pid, { at: now, cpuMs: spent, threads, ...idle });
       return;
     }
-    const cores = (spent - before.spent) / (now - before.at);
+    const cores = (spent - before.cpuMs) / (now - before.at);
     const hasMore = threads >= before.threads + MANY_NEW_THREADS;
     if (now - before.at < (cores >= THREADS_CORES || hasMore ? THREADS_WINDOW_MS : WINDOW_MS)) return;
     const priority = priorityOf(cores);
-    const isInTheWay = cores >= (hasMore ? CROWDED_CORES : IDLE_CORES) && this.anotherComputes(pid, now);
+    const isInTheWay = cores >= (hasMore ? CROWDED_CORES : IDLE_CORES) && this.isAnotherBusy(pid, now);
     this.measurements.set(pid, {
       at: now,
-      spent,
+      cpuMs: spent,
       threads: Math.min(threads, before.threads),
       computedAt: cores > 0 ? now : before.computedAt,
       priority,

@@ -28,7 +28,7 @@ export async function listProcesses(connection: Connection, timeoutMs?: number):
 }
 
 /** Returns the fields of a `stat` file in /proc after the process name: state, parent, group, … */
-function statFields(path: string): string[] {
+function readStatFields(path: string): string[] {
   // Read synchronously, because /proc needs no disk, and an asynchronous read takes ten times as long.
   return readFileSync(path, "latin1")
     .replace(/^.*\) /s, "")
@@ -36,9 +36,9 @@ function statFields(path: string): string[] {
 }
 
 /** Reads the usage of a process. @returns null if the process has ended, or is not in the group (its ID was reused) */
-export async function usageOf(pid: number, group: number): Promise<Usage | null> {
+export async function readUsage(pid: number, group: number): Promise<Usage | null> {
   try {
-    const fields = statFields(`/proc/${pid}/stat`);
+    const fields = readStatFields(`/proc/${pid}/stat`);
     if (Number(fields[2]) !== group) return null;
     const kernel = Number(fields[12]) * TICK_MS;
     const spent = Number(fields[11]) * TICK_MS + kernel;
@@ -67,11 +67,11 @@ export function readServingThreads(group: number): ServingThreads {
   for (const name of readdirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
     try {
-      const [, , pgrp] = statFields(`/proc/${name}/stat`);
+      const [, , pgrp] = readStatFields(`/proc/${name}/stat`);
       if (Number(pgrp) !== group || readFileSync(`/proc/${name}/cmdline`, "latin1").includes("--type=renderer"))
         continue;
       for (const thread of readdirSync(`/proc/${name}/task`)) {
-        const fields = statFields(`/proc/${name}/task/${thread}/stat`);
+        const fields = readStatFields(`/proc/${name}/task/${thread}/stat`);
         threads.cpuMs += (Number(fields[11]) + Number(fields[12])) * TICK_MS;
         threads.isAnyRunnable ||= fields[0] === "R";
       }
@@ -91,14 +91,14 @@ export async function measureProcesses(
   group: number,
 ): Promise<MeasuredProcess[]> {
   const measured = processes.map(async (process) => {
-    const usage = await usageOf(process.pid, group);
+    const usage = await readUsage(process.pid, group);
     return usage === null ? null : { ...process, ...usage };
   });
   return (await Promise.all(measured)).filter((usage) => usage !== null);
 }
 
-export async function residentBytesOf(pids: readonly number[], group: number): Promise<number> {
-  const usages = await Promise.all(pids.map((pid) => usageOf(pid, group)));
+export async function readResidentBytes(pids: readonly number[], group: number): Promise<number> {
+  const usages = await Promise.all(pids.map((pid) => readUsage(pid, group)));
   return usages.reduce((sum, usage) => sum + (usage?.residentBytes ?? 0), 0);
 }
 

@@ -45,7 +45,7 @@ interface BuildFault {
 }
 
 /** Bundles the config and the constants that it uses to one script. */
-async function configScript(entry: string, finder: ModuleFinder, texts: ReadonlyMap<string, string>): Promise<string> {
+async function bundleConfig(entry: string, finder: ModuleFinder, texts: ReadonlyMap<string, string>): Promise<string> {
   try {
     const { outputFiles } = await build({
       stdin: { contents: `export { config } from ${JSON.stringify(`./${entry}`)};`, loader: "js" },
@@ -103,7 +103,7 @@ class ConstantValues {
     }
   }
 
-  exported(name: string): unknown {
+  readExport(name: string): unknown {
     return this.#constant(this.#exports.get(name) ?? name);
   }
 
@@ -198,10 +198,10 @@ export async function readActionConfig(
   texts: ReadonlyMap<string, string>,
 ): Promise<Item> {
   if (!/\bexport\s+const\s+config\b/.test(texts.get(entry) ?? "")) return {};
-  const script = await configScript(entry, finder, texts);
+  const script = await bundleConfig(entry, finder, texts);
   let config: unknown;
   try {
-    config = new ConstantValues(script).exported("config");
+    config = new ConstantValues(script).readExport("config");
   } catch (error) {
     if (!(error instanceof NotLiteral)) throw error;
     throw new ProjectFault(`config of ${entry} can contain only literals and constants (found ${error.message})`);

@@ -4,7 +4,7 @@
  */
 import { dirname, join } from "node:path/posix";
 import { PackageFault, ProjectFault } from "../fault.js";
-import { findFile, findFileByAlias, isRelative, tsconfigOf } from "../source-modules.js";
+import { findFile, findFileByAlias, isRelative, parseTsconfig } from "../source-modules.js";
 
 /** Returns the text of a file; null if it does not exist. `path` is relative to the project's root. */
 export type ReadFile = (path: string) => string | null;
@@ -116,7 +116,7 @@ export function readTestFiles(folder: string, test: string, read: ReadFile): Rec
     const finder = new ModuleFinder(folder, read);
     const files = Object.fromEntries(finder.follow(test));
     if (finder.tsconfig === null) return files;
-    const { baseUrl, paths } = tsconfigOf(read(finder.tsconfig)!);
+    const { baseUrl, paths } = parseTsconfig(read(finder.tsconfig)!);
     const base = join(dirname(finder.tsconfig), baseUrl);
     return {
       ...files,

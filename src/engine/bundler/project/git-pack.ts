@@ -29,7 +29,7 @@ export interface GitObject {
 export type GitObjects = ReadonlyMap<string, GitObject>;
 
 interface Delta {
-  base: string;
+  baseHash: string;
   content: Buffer;
 }
 
@@ -45,7 +45,7 @@ class ByteReader {
 
   constructor(private readonly bytes: Buffer) {}
 
-  byte(): number {
+  readByte(): number {
     const value = this.bytes[this.at];
     if (value === undefined) throw brokenPackFault("it ends too early");
     this.at += 1;
@@ -59,14 +59,14 @@ class ByteReader {
   }
 
   /** Reads a number in groups of seven bits, the lowest group first. The lowest `bits` bits are in `first`. */
-  number(first: number, bits: number): number {
+  readNumber(first: number, bits: number): number {
     let value = first & (2 ** bits - 1);
     let factor = 2 ** bits;
     let count = 0;
     for (let byte = first; byte & 0x80; factor *= 128) {
       count += 1;
       if (count > NUMBER_FURTHER_BYTES) throw brokenPackFault("a number is too long");
-      byte = this.byte();
+      byte = this.readByte();
       value += (byte & 0x7f) * factor;
       if (value > UNPACKED_MAX_BYTES) throw brokenPackFault("an object is too large");
     }
@@ -99,19 +99,19 @@ function inflateObject(reader: ByteReader, size: number): Buffer {
 /** Applies a delta to its base object. @throws PackageFault */
 function applyDelta(base: Buffer, content: Buffer, budget: (bytes: number) => void): Buffer {
   const reader = new ByteReader(content);
-  const baseSize = reader.number(reader.byte(), 7);
-  const size = reader.number(reader.byte(), 7);
+  const baseSize = reader.readNumber(reader.readByte(), 7);
+  const size = reader.readNumber(reader.readByte(), 7);
   if (baseSize !== base.length) throw brokenPackFault("a delta does not match the size of its base object");
   budget(size);
   const result = Buffer.alloc(size);
   let filled = 0;
   while (!reader.isAtEnd) {
-    const command = reader.byte();
+    const command = reader.readByte();
     let part: Buffer;
     if (command & 0x80) {
       let [offset, length] = [0, 0];
-      for (let bit = 0; bit < 4; bit += 1) if (command & (1 << bit)) offset += reader.byte() * 256 ** bit;
-      for (let bit = 0; bit < 3; bit += 1) if (command & (0x10 << bit)) length += reader.byte() * 256 ** bit;
+      for (let bit = 0; bit < 4; bit += 1) if (command & (1 << bit)) offset += reader.readByte() * 256 ** bit;
+      for (let bit = 0; bit < 3; bit += 1) if (command & (0x10 << bit)) length += reader.readByte() * 256 ** bit;
       if (length === 0) length = 0x10000;
       if (offset + length > base.length)
         throw brokenPackFault("a delta copies bytes from after the end of its base object");
@@ -155,15 +155,15 @@ export function readPack(pack: Buffer): GitObjects {
   const waiting = new Map<string, Delta[]>();
   const reader = new ByteReader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
   for (let index = 0; index < count; index += 1) {
-    const first = reader.byte();
+    const first = reader.readByte();
     const kind = (first >> 4) & 7;
-    const size = reader.number((first & 0x0f) | (first & 0x80), 4);
+    const size = reader.readNumber((first & 0x0f) | (first & 0x80), 4);
     budget(size);
     const base = kind === DELTA_OBJECT_TYPE ? reader.readBytes(HASH_BYTES).toString("hex") : null;
     const content = inflateObject(reader, size);
     if (base !== null) {
       const deltas = waiting.get(base) ?? [];
-      deltas.push({ base, content });
+      deltas.push({ baseHash: base, content });
       waiting.set(base, deltas);
       continue;
     }

@@ -60,24 +60,24 @@ export class ProjectReader {
   }
 
   /** Returns the names of the folders in actions/ that contain an action. */
-  actionFolders(): string[] {
-    return this.#files.list("actions").filter((folder) => this.actionFile(folder) !== null);
+  listActionFolders(): string[] {
+    return this.#files.list("actions").filter((folder) => this.findActionFile(folder) !== null);
   }
 
   /** Returns the path of an action's file; null if the folder contains none. */
-  actionFile(folder: string): string | null {
+  findActionFile(folder: string): string | null {
     const paths = this.#entries.map((file) => `actions/${folder}/${file}`);
     return paths.find((path) => this.#files.read(path) !== null) ?? null;
   }
 
   async readConfig(folder: string): Promise<Item> {
-    const file = this.actionFile(folder);
+    const file = this.findActionFile(folder);
     return file === null ? {} : readConfigOf(`actions/${folder}`, file, this.#files.read);
   }
 
   /** Reads an action with its source. @throws ProjectFault if the folder contains no action */
   async readAction(folder: string): Promise<Item> {
-    const file = this.actionFile(folder);
+    const file = this.findActionFile(folder);
     if (file === null) throw new ProjectFault(`actions/${folder} has none of ${this.#entries.join(", ")}`);
     const item = { name: nameOfFile(folder), ...(await this.readConfig(folder)) };
     const body = codeWithoutConfig(this.#files.read(file)!);
@@ -89,7 +89,7 @@ export class ProjectReader {
 
   async readManifest(): Promise<ProjectManifest> {
     const actions: Item[] = [];
-    for (const folder of this.actionFolders()) actions.push(await this.readAction(folder));
+    for (const folder of this.listActionFolders()) actions.push(await this.readAction(folder));
     return { ...this.readDefinitions(), actions };
   }
 

@@ -1,7 +1,7 @@
 /** Runs the same samples in a worker, which has the real platform, and in a network isolate. Returns the samples with different results. */
 import type { Browsers } from "../../../../src/engine/browser/browsers.js";
 import { UNNAMED_HOST_CLASSES } from "../../../../src/engine/browser/globals.js";
-import { functionOf } from "../../../../src/engine/browser/pages/action-script.js";
+import { wrapInFunction } from "../../../../src/engine/browser/pages/action-script.js";
 import { resultOf } from "../support.js";
 import { type Sample, sourceOf } from "./outcomes.js";
 
@@ -10,7 +10,7 @@ export type Difference = readonly [title: string, inWorker: string, inIsolate: s
 
 /** Returns the code of a document that starts a worker, evaluates the code there as an isolate does, and returns its result. */
 const workerDocumentCode = (source: string) => {
-  const text = functionOf({ name: "action.js", source });
+  const text = wrapInFunction({ name: "action.js", source });
   const worker = `for (const name of ${JSON.stringify(UNNAMED_HOST_CLASSES)}) delete self[name];
     (0, eval)(${JSON.stringify(text)})()().then((result) => postMessage({ result }), (error) => postMessage({ error: String(error) }))`;
   // Errors that a sample does not handle are part of its result.

@@ -10,7 +10,7 @@ declare const self: Any;
 /**
  * Limits the functions of a global scope: channels, because the browser process forwards each message to all channels
  * of the same name, and locks, because it compares each lock with all others. Removes the console of frames, whose
- * lines are not used. The browser evaluates this function's source text (see `harnessCore`).
+ * lines are not used. The browser evaluates this function's source text (see `createHarnessCore`).
  */
 export function limitScope(
   channelsMax: number,

@@ -6,13 +6,13 @@
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type CodeOfText = ReturnType<typeof codeOfText>;
+export type CodeOfText = ReturnType<typeof createCodeRestriction>;
 
 /**
  * Replaces the functions that create code from text by ones that reject `import()`. A keyword cannot be written with
- * escapes, so the pattern finds every import. The browser evaluates this function's source text (see `harnessCore`).
+ * escapes, so the pattern finds every import. The browser evaluates this function's source text (see `createHarnessCore`).
  */
-export function codeOfText() {
+export function createCodeRestriction() {
   const { apply, construct, defineProperty, getPrototypeOf, setPrototypeOf } = Reflect;
   const { exec } = RegExp.prototype;
   const { join } = Array.prototype;

@@ -17,13 +17,13 @@ export interface HarnessFailure {
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type HarnessCore = ReturnType<typeof harnessCore>;
+export type HarnessCore = ReturnType<typeof createHarnessCore>;
 
 /**
- * Creates the core of the harness. The browser evaluates the source text of `harnessCore`, so the function can use only
+ * Creates the core of the harness. The browser evaluates the source text of `createHarnessCore`, so the function can use only
  * globals and its own code. It stores all globals that it uses later, because the action may replace them.
  */
-export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, installConsole: InstallConsole) {
+export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatter, installConsole: InstallConsole) {
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getPrototypeOf, ownKeys } = Reflect;
   const OwnPromise = Promise;

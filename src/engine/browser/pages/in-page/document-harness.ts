@@ -10,9 +10,9 @@ declare const self: Any;
 /**
  * Creates the harness of a document, and returns the object whose methods the service calls. Returns null if the
  * document has history state of the previous document, which can happen because both have the same URL. The browser
- * evaluates this function's source text (see `harnessCore`).
+ * evaluates this function's source text (see `createHarnessCore`).
  */
-export function documentHarness(
+export function createDocumentHarness(
   core: HarnessCore,
   hostCalls: HostCalls,
   runCalls: RunCalls,

@@ -14,13 +14,13 @@ export interface HarnessLimits {
 type Any = any;
 declare const self: Any;
 
-export type InstallConsole = ReturnType<typeof harnessConsole>;
+export type InstallConsole = ReturnType<typeof createConsoleInstaller>;
 
 /**
- * Creates the console of a run. The browser evaluates this function's source text (see `harnessCore`). Returns a
+ * Creates the console of a run. The browser evaluates this function's source text (see `createHarnessCore`). Returns a
  * function that installs the console; `print` receives each line as the JSON of a ConsoleLine.
  */
-export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter) {
+export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFormatter) {
   const scope = globalThis as Any;
   const { ownKeys } = Reflect;
   const { stringify } = JSON;
@@ -99,9 +99,9 @@ export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter)
 
 /**
  * Replaces the console of a worker that the action starts. Removes the binding from the global scope, so that the
- * action cannot use it. The browser evaluates this function's source text (see `harnessCore`).
+ * action cannot use it. The browser evaluates this function's source text (see `createHarnessCore`).
  */
-export function childConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
+export function replaceChildConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
   const print = self[bindingName];
   delete self[bindingName];
   core.installConsole(print);

@@ -43,16 +43,16 @@ export interface HostClass {
   iterable: boolean;
 }
 
-export type HostPlatform = ReturnType<typeof hostPlatform>;
+export type HostPlatform = ReturnType<typeof createHostPlatform>;
 
 /**
  * Creates the worker's side. Reads the members from the platform's own classes, so that none is missing. The browser
- * evaluates this function's source text (see `harnessCore`).
+ * evaluates this function's source text (see `createHarnessCore`).
  * @param names classes that are globals of a realm
  * @param unnamed classes that are no globals of a realm, although it has their objects
  * @param maxCharacters total size of values passed to objects of the platform after which the thread must be replaced
  */
-export function hostPlatform(
+export function createHostPlatform(
   names: readonly string[],
   unnamed: readonly string[],
   rows: HostRows,

@@ -16,10 +16,10 @@ export type RealmObject = (operation: string, receive: ReceiveRow, argument?: An
 /** Decodes the values of a row. */
 type ReadRow = (row: readonly Any[]) => Any[];
 
-export type HostRows = ReturnType<typeof hostRows>;
+export type HostRows = ReturnType<typeof createHostRows>;
 
-/** Creates functions that decode rows. The browser evaluates this function's source text (see `harnessCore`). */
-export function hostRows() {
+/** Creates functions that decode rows. The browser evaluates this function's source text (see `createHarnessCore`). */
+export function createHostRows() {
   /** Error that code of the realm threw while the platform read an object of the realm. */
   class RealmError {
     constructor(readonly index: number) {}

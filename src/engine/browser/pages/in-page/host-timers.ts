@@ -4,10 +4,10 @@
 type Any = any;
 declare const self: Any;
 
-export type HostTimers = ReturnType<typeof hostTimers>;
+export type HostTimers = ReturnType<typeof createHostTimers>;
 
-/** Returns a function that creates the timers of a run. The browser evaluates this function's source text (see `harnessCore`). */
-export function hostTimers() {
+/** Returns a function that creates the timers of a run. The browser evaluates this function's source text (see `createHarnessCore`). */
+export function createHostTimers() {
   const { clearTimeout } = self;
 
   return () => {

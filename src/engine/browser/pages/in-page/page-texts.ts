@@ -9,13 +9,13 @@
  */
 export type SentScript = readonly [name: string, text: string | null, content: string, isStored: boolean];
 
-export type TextsOf = ReturnType<typeof pageTexts>;
+export type TextsOf = ReturnType<typeof createTextCache>;
 
 /**
  * Creates the cache. Returns a function that returns the name and source of each sent script in turn. The browser
- * evaluates this function's source text (see `harnessCore`).
+ * evaluates this function's source text (see `createHarnessCore`).
  */
-export function pageTexts() {
+export function createTextCache() {
   const texts = new Map<string, string>();
   return (removed: readonly string[], scripts: readonly SentScript[]): string[] => {
     const flat = scripts.flatMap(([name, text, content, isStored]) => {

@@ -6,13 +6,13 @@
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type RealmFaults = ReturnType<typeof realmFaults>;
+export type RealmFaults = ReturnType<typeof createRealmFaults>;
 
 /**
  * Returns functions that create errors of a realm. The browser evaluates this function's source text (see
- * `harnessCore`). It stores the globals that it uses, because the action may replace them.
+ * `createHarnessCore`). It stores the globals that it uses, because the action may replace them.
  */
-export function realmFaults() {
+export function createRealmFaults() {
   const { DOMException, QuotaExceededError } = globalThis as Any;
   const { captureStackTrace } = Error as Any;
   const { apply, defineProperty } = Reflect;

@@ -18,13 +18,13 @@ type SendRequest = (
 ) => number;
 
 /**
- * Creates the harness. The browser evaluates this function's source text when it creates the realm (see `harnessCore`).
+ * Creates the harness. The browser evaluates this function's source text when it creates the realm (see `createHarnessCore`).
  * Returns a function to which the worker passes its functions (null without network), and which returns `start`.
  * `start` runs the action's code and returns a function that removes the run's globals. The run sends messages of the
  * type IsolateMessage. Only texts and functions can be passed to and from a realm. A realm itself has no timers, ports,
  * events, shared memory or finalizers, so nothing in it is active after the run.
  */
-export function realmHarness(
+export function createRealmHarness(
   core: HarnessCore,
   restrictCodeOfText: CodeOfText,
   defineStandIns: StandInsOf,

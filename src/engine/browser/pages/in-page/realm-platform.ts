@@ -24,13 +24,13 @@ interface Call {
   signal?: object | undefined;
 }
 
-export type RealmPlatform = ReturnType<typeof realmPlatform>;
+export type RealmPlatform = ReturnType<typeof createRealmPlatform>;
 
 /**
  * Returns a function that defines the platform in a realm. The browser evaluates this function's source text (see
- * `harnessCore`). It stores the globals that it uses, because the action may replace them.
+ * `createHarnessCore`). It stores the globals that it uses, because the action may replace them.
  */
-export function realmPlatform(
+export function createRealmPlatform(
   signals: RealmSignals,
   createRows: (signals: RealmSignals) => RealmRows,
   timersOf: RealmTimers,

@@ -10,13 +10,13 @@ import type { RealmSignals } from "./realm-signals.js";
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type RealmRows = ReturnType<typeof realmRows>;
+export type RealmRows = ReturnType<typeof createRealmRows>;
 
 /**
- * Returns functions that encode values as rows. The browser evaluates this function's source text (see `harnessCore`).
+ * Returns functions that encode values as rows. The browser evaluates this function's source text (see `createHarnessCore`).
  * It stores the globals that it uses, because the action may replace them.
  */
-export function realmRows(signals: RealmSignals) {
+export function createRealmRows(signals: RealmSignals) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const { isView } = ArrayBuffer;

@@ -7,13 +7,13 @@ import type { HostHandle } from "./host-platform.js";
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type RealmSignals = ReturnType<typeof realmSignals>;
+export type RealmSignals = ReturnType<typeof createRealmSignals>;
 
 /**
- * Returns functions for AbortSignals in a realm. The browser evaluates this function's source text (see `harnessCore`).
+ * Returns functions for AbortSignals in a realm. The browser evaluates this function's source text (see `createHarnessCore`).
  * It stores the globals that it uses, because the action may replace them.
  */
-export function realmSignals() {
+export function createRealmSignals() {
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
   const { AbortController, AbortSignal, DOMException, EventTarget } = scope;

@@ -9,13 +9,13 @@ import type { RealmRows } from "./realm-rows.js";
 type Any = any;
 type CallHost = (handle: HostHandle, verb: string, member: string, row: readonly Any[]) => Any;
 
-export type RealmTimers = ReturnType<typeof realmTimers>;
+export type RealmTimers = ReturnType<typeof createRealmTimers>;
 
 /**
  * Returns a function that defines the timers of a realm. The browser evaluates this function's source text (see
- * `harnessCore`). It stores the globals that it uses, because the action may replace them.
+ * `createHarnessCore`). It stores the globals that it uses, because the action may replace them.
  */
-export function realmTimers() {
+export function createRealmTimers() {
   const scope = globalThis as Any;
   const { apply, defineProperty } = Reflect;
   const OwnPromise = Promise;

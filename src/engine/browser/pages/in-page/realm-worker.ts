@@ -32,7 +32,7 @@ export interface ThreadBounds {
  * Returns the object whose methods the service calls, and sends messages of the type ThreadMessage. Posts a message to
  * the page for each realm that it has created; then nothing of the last run is active any more. Creates few objects for
  * each realm, because these stay in memory until the thread ends. The browser evaluates this function's source text
- * (see `harnessCore`).
+ * (see `createHarnessCore`).
  * @param realmSource source text of the realm's harness
  * @param getScripts returns the scripts of a run; V8 reuses compiled code if the texts are identical
  * @param host functions that realms can use; null without network. If set, an answer starts with the run's number of
@@ -40,7 +40,7 @@ export interface ThreadBounds {
  * @param calls sends requests to the service; null without network
  * @param navigatorMembers members of `navigator` that a trial can read
  */
-export function realmWorker(
+export function createRealmWorker(
   realmSource: string,
   getScripts: TextsOf,
   host: HostPlatform | null,

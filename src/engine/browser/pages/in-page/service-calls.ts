@@ -1,14 +1,14 @@
 /**
- * Sends requests of the client library in a run to the service through a binding, and receives the responses. `hostCalls`
- * runs outside of the run (in the thread of an isolate, or in the harness of a document), and `runCalls` in the global
+ * Sends requests of the client library in a run to the service through a binding, and receives the responses. `createHostCalls`
+ * runs outside of the run (in the thread of an isolate, or in the harness of a document), and `createRunCalls` in the global
  * scope of the run.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type HostCalls = ReturnType<typeof hostCalls>;
-export type RunCalls = ReturnType<typeof runCalls>;
+export type HostCalls = ReturnType<typeof createHostCalls>;
+export type RunCalls = ReturnType<typeof createRunCalls>;
 
 /**
  * Receives a part of a response. The first part has a `head`: status and headers as JSON. If `text` is null, the request
@@ -19,34 +19,34 @@ type ReceivePart = (head: string | null, text: string | null, last: boolean) => 
 /** Queue of requests: at most `max` are active, all others wait. */
 interface CallQueue {
   readonly max: number;
-  busy: number;
+  activeCount: number;
   waiting: { id: number; receivePart: ReceivePart; text: string }[];
-  next: number;
+  nextIndex: number;
 }
 
 /**
- * Creates the part outside of the run. The browser evaluates this function's source text (see `harnessCore`).
+ * Creates the part outside of the run. The browser evaluates this function's source text (see `createHarnessCore`).
  * @param atOnceMax maximum active requests to the service
  * @param outgoingMax maximum active requests to other services, whose texts start with `outgoing`
  */
-export function hostCalls(atOnceMax: number, outgoingMax: number) {
+export function createHostCalls(atOnceMax: number, outgoingMax: number) {
   const active = new Map<number, { receivePart: ReceivePart; queue: CallQueue }>();
-  const queueOf = (max: number): CallQueue => ({ max, busy: 0, waiting: [], next: 0 });
+  const queueOf = (max: number): CallQueue => ({ max, activeCount: 0, waiting: [], nextIndex: 0 });
   let calls = queueOf(atOnceMax);
   let outgoing = queueOf(outgoingMax);
   let count = 0;
   let sendToService: (text: string) => void = () => {};
 
   function start(queue: CallQueue): void {
-    for (; queue.busy < queue.max && queue.next < queue.waiting.length; queue.next += 1) {
-      const { id, receivePart, text } = queue.waiting[queue.next]!;
-      queue.busy += 1;
+    for (; queue.activeCount < queue.max && queue.nextIndex < queue.waiting.length; queue.nextIndex += 1) {
+      const { id, receivePart, text } = queue.waiting[queue.nextIndex]!;
+      queue.activeCount += 1;
       active.set(id, { receivePart, queue });
       sendToService(`${id}:${text}`);
     }
-    if (queue.next < queue.waiting.length) return;
+    if (queue.nextIndex < queue.waiting.length) return;
     queue.waiting = [];
-    queue.next = 0;
+    queue.nextIndex = 0;
   }
 
   return {
@@ -79,7 +79,7 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
       receivePart(head, text, last);
       if (!last) return;
       active.delete(id);
-      call.queue.busy -= 1;
+      call.queue.activeCount -= 1;
       start(call.queue);
     },
     /** Forgets all active and waiting requests. */
@@ -92,11 +92,11 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
 }
 
 /**
- * Creates the part in the run's global scope. The browser evaluates this function's source text (see `harnessCore`).
+ * Creates the part in the run's global scope. The browser evaluates this function's source text (see `createHarnessCore`).
  * Stores the globals that it uses, because the action may replace them. `call` returns null for a request that is too
  * long.
  */
-export function runCalls(bodyMax: number, callMax: number) {
+export function createRunCalls(bodyMax: number, callMax: number) {
   const RunPromise = Promise;
   const RunTypeError = TypeError;
   const { parse, stringify } = JSON;

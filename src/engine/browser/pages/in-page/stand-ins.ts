@@ -7,14 +7,14 @@ import type { StandIn } from "../../globals.js";
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type StandInsOf = ReturnType<typeof standIns>;
+export type StandInsOf = ReturnType<typeof createStandIns>;
 
 /**
  * Returns a function that defines the stand-ins. An operation that a stand-in does not support calls `touched` and
  * throws. The service then repeats the run in the mode that its code needs. The browser evaluates this function's
- * source text (see `harnessCore`).
+ * source text (see `createHarnessCore`).
  */
-export function standIns() {
+export function createStandIns() {
   const { defineProperty, ownKeys } = Reflect;
   const { hasOwn } = Object;
   const { now } = Date;

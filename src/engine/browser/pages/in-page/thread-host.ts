@@ -9,10 +9,10 @@ declare const self: Any;
 
 /**
  * Returns the object whose methods the service calls. The browser evaluates this function's source text (see
- * `harnessCore`).
+ * `createHarnessCore`).
  * @param withOrigin true if the worker has the page's origin, as it needs for requests
  */
-export function threadHost(withOrigin: boolean): unknown {
+export function createThreadHost(withOrigin: boolean): unknown {
   const { Worker } = self;
   // The worker posts a message when it has evaluated its script, because some of its globals are missing until then.
   const first = "postMessage(null)";

@@ -3,14 +3,14 @@
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type ValueFormatter = ReturnType<typeof valueFormatter>;
+export type ValueFormatter = ReturnType<typeof createValueFormatter>;
 
 /**
- * Returns functions that convert values to text. The browser evaluates this function's source text (see `harnessCore`).
+ * Returns functions that convert values to text. The browser evaluates this function's source text (see `createHarnessCore`).
  * It stores the globals that it uses, because the action may replace them.
- * @param max maximum length of a text in characters
+ * @param maxCharacters maximum length of a text in characters
  */
-export function valueFormatter(max: number) {
+export function createValueFormatter(maxCharacters: number) {
   const scope = globalThis as Any;
   const { apply, getPrototypeOf } = Reflect;
   const { keys, is } = Object;
@@ -26,7 +26,8 @@ export function valueFormatter(max: number) {
   const ObjectPrototype = Object.prototype;
   const toText = String;
 
-  const truncate = (text: string): string => (text.length <= max ? text : apply(slice, text, [0, max]));
+  const truncate = (text: string): string =>
+    text.length <= maxCharacters ? text : apply(slice, text, [0, maxCharacters]);
 
   function read(value: Any, key: string): string {
     try {
@@ -44,7 +45,7 @@ export function valueFormatter(max: number) {
 
     function list(open: string, close: string, length: number, entry: (at: number) => void): void {
       text += open;
-      for (let at = 0; at < length && text.length <= max; at += 1) {
+      for (let at = 0; at < length && text.length <= maxCharacters; at += 1) {
         if (at > 0) text += ",";
         entry(at);
       }
@@ -145,7 +146,7 @@ export function valueFormatter(max: number) {
   function fillSpecifiers(values: Any, used: { count: number }): string {
     const pattern = values[0] as string;
     let text = "";
-    for (let at = 0; at < pattern.length && text.length <= max; at += 1) {
+    for (let at = 0; at < pattern.length && text.length <= maxCharacters; at += 1) {
       const letter = pattern[at] === "%" ? pattern[at + 1] : undefined;
       const isFilled = letter !== undefined && letter !== "%" && used.count < values.length;
       const filled = letter === "%" ? "%" : isFilled ? formatSpecifier(letter, values[used.count]) : null;
@@ -169,7 +170,7 @@ export function valueFormatter(max: number) {
       const used = { count: 1 };
       const isFormat = formats && values.length > 1 && typeof values[0] === "string";
       let text = values.length === 0 ? "" : isFormat ? fillSpecifiers(values, used) : formatWithStack(values[0]);
-      for (; used.count < values.length && text.length < max; used.count += 1)
+      for (; used.count < values.length && text.length < maxCharacters; used.count += 1)
         text += ` ${formatWithStack(values[used.count])}`;
       return truncate(text);
     },

@@ -6,9 +6,9 @@ declare const self: Any;
 
 /**
  * Defines the properties that report the window as visible. The browser evaluates this function's source text (see
- * `harnessCore`).
+ * `createHarnessCore`).
  */
-export function visibleAlways(): void {
+export function makeAlwaysVisible(): void {
   const scope = self;
   const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
   const { prototype } = scope.Document;
