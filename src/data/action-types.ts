@@ -37,7 +37,10 @@ export type SignatureScheme =
   | "sendgrid"
   | "hmac";
 
-/** How an `http` trigger authorizes requests. `setting` names a private or protected setting of the app. */
+/**
+ * Ways in which an `http` trigger authorizes requests. `setting` is the name of a private or protected setting with the
+ * secret or key.
+ */
 export type HttpAuth =
   | { type: "none" }
   | { type: "secret" }
@@ -55,7 +58,7 @@ export type HttpAuth =
       algorithm?: "sha1" | "sha256" | "sha512";
       /** Encoding of the signature in the header. */
       encoding?: "hex" | "base64";
-      /** Text before the signature in the header, such as `sha256=`. */
+      /** Text that precedes the signature in the header, such as `sha256=`. */
       prefix?: string;
       /** Header with the time of signing. If set, the signature covers this time and the body. */
       timestampHeader?: string;
@@ -65,7 +68,7 @@ export type HttpAuth =
 export interface HttpWhere {
   /** HTTP method that the trigger accepts. If absent, it accepts all methods. */
   method?: HttpMethod;
-  /** Path of one to eight segments. A segment `:name` matches any text. */
+  /** Path of one to eight segments. A segment such as `:name` matches any segment of a request's path. */
   path: string;
   auth: HttpAuth;
   /** CORS: origins whose pages may read the response. */
@@ -76,7 +79,7 @@ export interface HttpWhere {
   idempotencyHeader?: string;
 }
 
-/** One way to start an action. The specification has no `http` triggers. */
+/** Trigger: one way to start an action. The specification has no `http` triggers. */
 export type Trigger =
   | { trigger: "manual" | "schedule" }
   | { trigger: "log"; where: LogWhere }
@@ -90,7 +93,7 @@ export interface ActionSource {
   language: SourceLanguage;
   /** Contents of the source files, by relative path. */
   files: Record<string, string>;
-  /** Source map of the built code, JSON. Callers never see it. */
+  /** Source map of the built code as JSON text. Callers never see it. */
   map?: string;
 }
 
@@ -119,8 +122,8 @@ export interface Concurrency {
   policy: ConcurrencyPolicy;
   limit: number;
   /**
-   * Path of a property of the payload, such as `order.id`: runs are counted separately for each value of the property.
-   * null: all runs of the action are counted together.
+   * Path of a property of the payload, such as `order.id`. Runs are then limited separately for each value of the
+   * property. null: one limit for all runs of the action.
    */
   key: string | null;
 }
@@ -129,7 +132,7 @@ export interface Concurrency {
 export interface Debounce {
   /** Milliseconds without another start after which the run starts. */
   delayMs: number;
-  /** Longest wait in milliseconds, however many starts follow. */
+  /** Longest wait in milliseconds. After it the run starts even if further starts follow. */
   maxWaitMs: number;
   /** True if the debounce also applies to runs on demand, separately for each caller. */
   manual: boolean;
@@ -174,8 +177,8 @@ export interface Asset {
   /** Name of the global variable that the script of an npm package defines. */
   global?: string;
   /**
-   * True if the script works only where it may evaluate text as code, as `eval` does. Pages that run client actions
-   * forbid that. Otherwise absent.
+   * True if the script needs `eval` or a similar function. Pages that run client actions forbid these functions.
+   * Otherwise absent.
    */
   usesEval?: boolean;
   /** True if the URL returned other content at the last save. Runs still use the script that was stored before. */

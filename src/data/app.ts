@@ -63,7 +63,7 @@ export class AppRow {
   @Column({ type: "text", array: true, select: false, update: false, insert: false })
   origins: string[];
 
-  /** Time since when the app's schedules are paused; null if they are not. */
+  /** Time since when the app's schedules are paused; null if the schedules are not paused. */
   @Column({ type: "timestamptz", name: "schedules_paused_at", nullable: true, update: false })
   schedulesPausedAt: Date | null;
 

@@ -1,4 +1,4 @@
-/** Counts matching rows: exactly if there are few, otherwise by the planner's estimate. */
+/** Counts the rows of a query: exactly if there are few, otherwise by the estimate of PostgreSQL's planner. */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { COUNT_EXACT_MAX } from "../limits.js";

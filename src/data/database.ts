@@ -91,7 +91,10 @@ export function createDatabase(
 /** Executor of SQL: the pool or one transaction. */
 export type Executor = Pick<EntityManager, "query">;
 
-/** Returns the rows of one statement. TypeORM returns [rows, count] for UPDATE and DELETE; this function always returns rows. */
+/**
+ * Executes one statement, and returns its rows. TypeORM returns [rows, count] for UPDATE and DELETE; this function
+ * always returns the rows.
+ */
 export async function rows<T>(executor: Executor, sql: string, parameters: unknown[] = []): Promise<T[]> {
   const answer: T[] | [T[], number] = await executor.query(sql, parameters);
   return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
@@ -99,7 +102,7 @@ export async function rows<T>(executor: Executor, sql: string, parameters: unkno
 
 const generalPoolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
-/** Returns the numbers of busy and idle connections, and of callers that wait for a connection. */
+/** Returns the numbers of busy and idle connections in both pools, and of callers that wait for a connection. */
 export function countConnections(db: DataSource): { busy: number; idle: number; waiting: number } {
   const pools = db instanceof Database ? [generalPoolOf(db), db.statements] : [generalPoolOf(db)];
   const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
@@ -108,8 +111,8 @@ export function countConnections(db: DataSource): { busy: number; idle: number; 
 }
 
 /**
- * Executes a prepared statement: each connection plans it once and caches the plan under `name`. Use it for statements
- * that every run or event executes. In a transaction, the statement is not prepared.
+ * Executes a prepared statement: each connection plans the statement once and caches the plan under `name`. Use it for
+ * statements that every run or event executes. In a transaction, the statement is not prepared.
  */
 export async function preparedRows<T>(executor: Executor, name: string, text: string, values: unknown[]): Promise<T[]> {
   if (!(executor instanceof Database)) return rows(executor, text, values);
@@ -130,20 +133,20 @@ const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
 const LOST_CONNECTION_ERRORS = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
 
 /**
- * True if the database was not available, or cancelled the statement because of its time limit. The statement may still
+ * True if the database was not available, or cancelled the statement because of a time limit. The statement may still
  * have been executed.
  */
 export function isDatabaseAway(error: unknown): boolean {
   return LOST_CONNECTION_ERRORS.some((kind) => error instanceof kind) || isConnectionFault(driverErrorOf(error));
 }
 
-/** True if the database rejected a duplicate. If `constraint` is passed, true only for the unique index of this name. */
+/** True if the database rejected a row as a duplicate. If `constraint` is passed, true only for the unique index of this name. */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
   const { code, constraint: violated } = driverErrorOf(error);
   return code === "23505" && (constraint === undefined || violated === constraint);
 }
 
-/** Returns the name of the unique index that has rejected a duplicate; null for other errors. */
+/** Returns the name of the unique index because of which the database rejected a duplicate; null for other errors. */
 export function duplicatedIndex(error: unknown): string | null {
   const { code, constraint } = driverErrorOf(error);
   return code === "23505" ? (constraint ?? "") : null;
@@ -154,24 +157,24 @@ export function isMissingReference(error: unknown): boolean {
   return driverErrorOf(error).code === "23503";
 }
 
-/** True if the transaction was ended because of a deadlock. */
+/** True if PostgreSQL ended the transaction because of a deadlock. */
 export function isDeadlock(error: unknown): boolean {
   return driverErrorOf(error).code === "40P01";
 }
 
-/** True if the database refused the values themselves (SQLSTATE classes 22 and 54), so that a retry is useless. */
+/** True if the database rejected the values of the statement (SQLSTATE classes 22 and 54), so that a retry is useless. */
 export function isRefusedData(error: unknown): boolean {
   const { code = "" } = driverErrorOf(error);
   return /^(22|54)/.test(code);
 }
 
-/** True if PostgreSQL rejected a text, for example one that contains the character U+0000. */
+/** True if PostgreSQL cannot store a text, for example because it contains the character U+0000. */
 export function isUnstorableText(error: unknown): boolean {
   const { code = "" } = driverErrorOf(error);
   return code === "22021" || code === "22P05";
 }
 
-/** True if PostgreSQL rejected a new connection because its maximum number of connections is open. */
+/** True if PostgreSQL rejected a new connection because it already has its maximum number of connections. */
 export function isConnectionLimitReached(error: unknown): boolean {
   return driverErrorOf(error).code === "53300";
 }
@@ -187,7 +190,7 @@ export function isStatementTimeout(error: unknown): boolean {
 }
 
 /**
- * Opens a pool of `poolSize` connections to a database whose schema is current.
+ * Opens a pool of `poolSize` connections. Does not migrate the schema.
  * @param sessionUrl URL of the database itself if `url` is that of a pooler; used for statements that need a session
  */
 export async function openDatabase(url: string, poolSize = POOL_CONNECTIONS, sessionUrl = url): Promise<DataSource> {

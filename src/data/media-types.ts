@@ -1,6 +1,6 @@
 /** Types of an app's folders and files in responses. The server and the client library share them, so this file has no code. */
 
-/** Folder of an app's files. */
+/** Folder in which an app stores files. */
 export interface MediaFolder {
   id: number;
   name: string;

@@ -79,7 +79,7 @@ export const RUN_TRANSITIONS = {
 
 export type TransitionName = keyof typeof RUN_TRANSITIONS;
 
-/** State in which a run ends. */
+/** State in which a run ends. A run that never started can also be `skipped`. */
 export type EndState = "completed" | "failed" | "cancelled";
 
 /** Names of the errors with which the service ends failed and cancelled runs. */
@@ -88,10 +88,10 @@ export type RunErrorName =
   | keyof (typeof RUN_TRANSITIONS)["cancel"]["when"]
   | keyof (typeof RUN_TRANSITIONS)["failQueued"]["when"];
 
-/** Returns the SQL condition for the state in which the transition starts. */
+/** Returns an SQL condition: the run is in the state in which the transition `name` starts. */
 export const startStateSql = (name: TransitionName): string => `state = '${RUN_TRANSITIONS[name].from}'`;
 
-/** Returns the SQL assignment of the state to which the transition leads. */
+/** Returns an SQL assignment of the state to which the transition `name` leads. */
 export const toState = (name: TransitionName): string => `state = '${RUN_TRANSITIONS[name].to}'`;
 
 /** SQL expression for the state of a new run: `skipped` if the column `reason` is set, otherwise `queued`. */

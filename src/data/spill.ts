@@ -4,7 +4,7 @@
  */
 
 /**
- * Statements of one transaction. The second statement sorts some megabytes. `work_mem` is too small for them, so
+ * SQL statements for one transaction. The second statement sorts some megabytes. `work_mem` is too small for them, so
  * PostgreSQL sorts in temporary files.
  */
 export const SPILL_SETTINGS = [

@@ -14,7 +14,7 @@ import { HEADER_BYTES, SEAL_MAGIC, type Secret, sealStream, unsealStream } from 
 import { readTape, type TapePart, writeTape } from "./archive/tape.js";
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
-/** Compression level of gzip. It takes half the time of the default; files are a few percent larger. */
+/** Compression level of gzip. This level takes half the time of the default level; files are a few percent larger. */
 const COMPRESSION_LEVEL = 4;
 const READ_CHUNK_BYTES = 256 * 1024;
 
@@ -79,7 +79,7 @@ async function readPackedBytes(path: string, secret: Secret | null): Promise<Asy
   return from(0);
 }
 
-/** Replaces errors of zlib by an ArchiveError whose message operators understand. */
+/** Replaces errors of zlib by an ArchiveError with a message for operators. */
 async function* unpackBytes(bytes: Transform): AsyncGenerator<Buffer> {
   try {
     yield* bytes;
@@ -90,7 +90,7 @@ async function* unpackBytes(bytes: Transform): AsyncGenerator<Buffer> {
 }
 
 /**
- * Yields the parts of the file in order. Use them only after the last part has been yielded, because only then the
+ * Yields the parts of the file in order. Do not use a part before the last part has been yielded, because only then the
  * digest of the file has been verified.
  * @throws ArchiveError if the file is damaged, or the secret is wrong
  */

@@ -1,6 +1,6 @@
 /**
  * Processes items in batches, for work that takes nearly as long for one item as for many, such as a transaction. Items
- * that are added during a call form the next batch. If no call is running, an item does not wait.
+ * that are added while a batch is processed form the next batch. If no batch is processed, an item does not wait.
  */
 import { runInBackground } from "../background.js";
 
@@ -18,7 +18,6 @@ interface WaitingItem<Item, Result> {
 export function createBatches<Item, Result>(options: {
   /** Processes all items or none. Resolves with the results in the order of the items. */
   processBatch: (items: readonly Item[]) => Promise<readonly Result[]>;
-  /** Maximum number of items in a batch. */
   maxItems: number;
   /** Maximum number of concurrent calls of `processBatch`. */
   maxConcurrentCalls: number;
@@ -60,7 +59,7 @@ export function createBatches<Item, Result>(options: {
     add(item) {
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject });
-        // Deferred, so that the batch includes items that are added in the same turn of the event loop.
+        // The call is deferred, so that the batch includes items that are added in the same turn of the event loop.
         if (isStartScheduled || activeCalls >= maxConcurrentCalls) return;
         isStartScheduled = true;
         setImmediate(startBatch);

@@ -6,8 +6,8 @@ import type { BlobStore, Bucket } from "./blob-store/blob.js";
 import { createFolderStore } from "./blob-store/folder.js";
 
 /**
- * Opens the store in `bucket` or, if that is null, in `folder` (absolute path). `space` is the name of a subfolder, so
- * that several databases can share a folder or bucket.
+ * Opens the store in `bucket` or, if `bucket` is null, in `folder` (absolute path). `space` is the name of a subfolder,
+ * so that several databases can share a folder or bucket.
  */
 export async function openBlobStore(options: {
   folder: string;
@@ -16,7 +16,7 @@ export async function openBlobStore(options: {
 }): Promise<BlobStore> {
   const { folder, bucket, space } = options;
   if (bucket === null) return createFolderStore(folder, space);
-  // Loaded only if needed, because the S3 client takes as long to load as the rest of the service.
+  // The S3 client is loaded only if needed, because loading it takes as long as loading the rest of the service.
   const { createBucketStore } = await import("./blob-store/bucket.js");
   return createBucketStore(bucket, space);
 }

@@ -1,6 +1,6 @@
 /**
- * Bundles untrusted npm packages to a browser script. Each build has a process in the strictest sandbox that the machine
- * supports (bundler/sandbox.ts), with limits for time, memory and result. Code of packages is not executed.
+ * Bundles untrusted npm packages to a browser script. Each build has its own process in the strictest sandbox that the
+ * machine supports (bundler/sandbox.ts), with limits for its time, memory and result. Code of packages is not executed.
  */
 
 import type { ChildProcess } from "node:child_process";
@@ -38,7 +38,10 @@ const BUILD_BOUNDS: Bounds = { ms: 30_000, bytes: 512 * 2 ** 20 };
 const SLOWED_DOWN_SHARE = 1 / 2;
 const USAGE_CHECK_MS = 100;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
-/** Maximum size of the response as JSON: twice the script, because characters may be escaped, and 2 MB for other fields. */
+/**
+ * Maximum size of the response as JSON in bytes: twice the script, because characters may be escaped, and 2 MB for
+ * other fields.
+ */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
 /** Job for testing a sandbox: every build process that starts can answer it. */
 const EMPTY_JOB: BundleJob = {
@@ -47,11 +50,14 @@ const EMPTY_JOB: BundleJob = {
   subpath: "",
 };
 
-/** Job of a build process. On its standard input, the archives of the packages follow in the same order. */
+/** Job of a build process, which is sent to its standard input. The archives of the packages follow in the same order. */
 export interface BundleJob {
-  /** Set to build the source files of an action instead of packages. */
+  /** Source files of an action. If set, the process builds them instead of packages. */
   source?: SourceJob;
-  /** Set to read the project in a Git repository instead of packages. The repository's pack follows. */
+  /**
+   * Part of a Git repository. If set, the process reads its project instead of packages. The pack of the repository
+   * follows the job.
+   */
   repository?: RepositoryJob;
   packages: (PackageInTree & { bytes: number })[];
   maxBytes: number;
@@ -115,7 +121,7 @@ export function createBundler(options: {
 
   function killProcess(child: ChildProcess): void {
     try {
-      // Ends the whole process group, including the bundler that the process has started.
+      // The process group includes the bundler that the process has started.
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
     } catch {
       // The group has already ended.
@@ -171,7 +177,7 @@ export function createBundler(options: {
     max: Bounds,
   ): Promise<BundlerAnswer> {
     let refusal: Error = createLimitFault(`${formatSeconds(max.ms)} or ${formatMegabytes(max.bytes)}`);
-    // An error means that the process could not start. It then has ended without a response.
+    // An error means that the process could not start, which counts as ended without a response.
     const closed = once(child, "close").catch(() => undefined);
     const unwatch = watchChildLimits(child, max, (reason) => {
       refusal = reason;
@@ -180,7 +186,8 @@ export function createBundler(options: {
       const header = Buffer.from(JSON.stringify(job));
       const length = Buffer.alloc(4);
       length.writeUInt32BE(header.length);
-      // Writing fails if the process ends before it has read everything. Its response then contains the reason.
+      // Writing fails if the process ends before it has read everything. The response of the process then contains the
+      // reason.
       const sent = pipeline(Readable.from([length, header, ...archives]), child.stdin!).catch(() => undefined);
       const text = await readAll(child.stdio[3] as Readable).catch(() => "");
       await sent;
@@ -275,7 +282,6 @@ export function createBundler(options: {
       throw new PackageFault("fault" in answer ? answer.fault : "the repository cannot be read");
     },
 
-    /** Ends all build processes. */
     stop(): void {
       for (const child of running) killProcess(child);
     },

@@ -16,7 +16,7 @@ export class NotConnectedError extends Error {
   constructor(
     message: string,
     readonly forbidden: boolean,
-    /** Code of the system error. */
+    /** Error code of the operating system. */
     readonly code?: string,
   ) {
     super(message);
@@ -33,11 +33,11 @@ export interface WebRequest {
 export interface WebAnswer {
   status: number;
   headers: IncomingMessage["headers"];
-  /** First 64 KB of the body. */
+  /** First 64 KB of the response's body. */
   body: string;
 }
 
-/** A complete download. `headers` are sent only to the first host; redirects to any host are followed. */
+/** Request for a complete download. `headers` are sent only to the first host. Redirects to any host are followed. */
 export interface DownloadRequest {
   headers?: Record<string, string>;
   maxBytes: number;
@@ -53,10 +53,8 @@ export interface Download {
   body: Buffer;
 }
 
-/** Error if the response exceeds its size limit. */
 export class TooLargeError extends Error {}
 
-/** Error if there were more redirects than allowed. */
 export class RedirectsError extends Error {}
 
 export interface CheckedConnections {
@@ -79,11 +77,11 @@ export interface CheckedOptions {
   mayReach: (address: string) => boolean;
   /** Hosts, as `host:port`, that are allowed even if their address is private. */
   trusted?: ReadonlySet<string>;
-  /** Local address of each connection; null leaves the choice to the system. */
+  /** Local address of each connection; null lets the system choose. */
   localAddress?: string | null;
   /** True if the port is allowed; default: all ports. */
   mayUsePort?: (port: number) => boolean;
-  /** Returns all addresses of a name; trusted hosts are resolved by the machine. */
+  /** Returns all addresses of a host name. Trusted hosts are resolved by the machine instead. */
   resolve: (hostname: string) => Promise<LookupAddress[]>;
   connectTimeoutMs?: number;
   responseTimeoutMs?: number;
@@ -129,7 +127,7 @@ function waitForConnection(socket: Socket, event: "connect" | "secureConnect", l
     socket.once(event, () => {
       clearTimeout(timer);
       socket.off("close", closed).off("error", fail);
-      // The user of the socket adds its own listeners.
+      // Prevents an unhandled error. The user of the socket adds its own listeners.
       socket.on("error", () => undefined);
       resolve(socket);
     });
@@ -137,8 +135,8 @@ function waitForConnection(socket: Socket, event: "connect" | "secureConnect", l
 }
 
 /**
- * Handles a response that switches protocols although the request did not ask for it. It has no body, and Node emits no
- * other event for it.
+ * Handles a response that switches protocols although the request did not ask for it. Such a response has no body, and
+ * Node emits no other event for it.
  */
 function handleProtocolSwitch(
   request: ReturnType<typeof httpRequest>,
@@ -243,7 +241,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
     connect: connectSocket,
     async download(firstUrl, { headers = {}, maxBytes, timeoutMs, signal, checkUrl }) {
       const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
-      // A DNS lookup cannot be aborted, so its result is ignored.
+      // A DNS lookup cannot be aborted, so the download stops waiting for it.
       const over = new Promise<never>((_resolve, reject) =>
         limit.addEventListener("abort", () => reject(limit.reason), { once: true }),
       );

@@ -4,16 +4,16 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 
 export interface ChromiumPaths {
-  /** Folders with programs, in order of preference. */
+  /** Folders that may contain Chromium, in order of preference. */
   programs: string[];
-  /** Puppeteer's caches: `<cache>/<browser>/<platform>-<version>/<folder>/<browser>`. */
+  /** Folders of Puppeteer's caches. Their layout is `<cache>/<browser>/<platform>-<version>/<folder>/<browser>`. */
   caches: string[];
 }
 
 /** Puppeteer's cache for all accounts, because the browser runs unprivileged and cannot open root's home. */
 export const PUBLIC_BROWSER_CACHE = "/var/cache/svc-app-actions/puppeteer";
 
-/** Names of the programs in order of preference. The headless shell starts four times as fast as the complete browser. */
+/** Names of Chromium's programs in order of preference. The headless shell starts four times as fast as the complete browser. */
 const CHROMIUM_PROGRAMS = ["chromium-headless-shell", "chromium", "google-chrome", "google-chrome-stable"];
 const CACHED_PROGRAMS = ["chrome-headless-shell", "chrome"];
 const MAC_PROGRAMS = ["/Applications/Google Chrome.app/Contents/MacOS", "/Applications/Chromium.app/Contents/MacOS"];

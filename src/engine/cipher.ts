@@ -1,4 +1,4 @@
-/** AES-256-GCM for stored values: encrypts values with a data key, and data keys with a master key. */
+/** Encryption of stored values with AES-256-GCM: values with a data key, and data keys with a master key. */
 import {
   createCipheriv,
   createDecipheriv,
@@ -29,7 +29,7 @@ function decryptBytes(key: Buffer | KeyObject, sealed: Buffer, associatedData: s
 
 export const newMasterKey = (): Buffer => randomBytes(32);
 
-/** Returns a new data key as a key object, because to convert a Buffer for each value would cost more than the decryption. */
+/** Returns a new data key as a key object, because converting a Buffer for each value would cost more than the decryption. */
 export const newDataKey = (): KeyObject => createSecretKey(randomBytes(32));
 
 /** Returns a text that identifies a master key without revealing it. */

@@ -23,7 +23,7 @@ function textOf(head: Buffer): string | null {
   }
 }
 
-/** Markup that may precede the root element, by its first characters and its end. */
+/** Markup that may precede the root element of a document, such as a comment. */
 interface Preamble {
   open: string;
   close: string;
@@ -82,10 +82,10 @@ function typeByStart(head: Buffer): string | undefined {
   return FURTHER_TYPE_STARTS.find(([known]) => start.startsWith(known))?.[1];
 }
 
-/** Returns a media type in lower case without parameters; `application/octet-stream` if it is unknown. */
+/** Returns the media type of a file in lower case without parameters; `application/octet-stream` if it is unknown. */
 export async function contentTypeOf(head: Buffer): Promise<string> {
   const text = textOf(head);
-  // A file that the library cannot read is of an unknown type.
+  // If the library cannot read the file, its type is unknown.
   const fileType = await fileTypeFromBuffer(head).catch(() => undefined);
   // Text that looks like markup counts as markup, even if it also matches another type.
   if (text !== null && (fileType === undefined || /xml|html/.test(fileType.mime))) return typeOfText(text);

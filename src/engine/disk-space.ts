@@ -12,12 +12,12 @@ export type DiskSpaceLevel = "enough" | "low" | "spent";
 export interface DiskSpace {
   /** Level at the last measurement. */
   level(): DiskSpaceLevel;
-  /** Measures once, and periodically from then on. */
+  /** Measures the free space once, and periodically from then on. */
   start(): Promise<void>;
   stop(): void;
 }
 
-/** Free space of a database without a configured limit. */
+/** Level for a database without a configured limit: there is always enough space. */
 export const UNLIMITED_SPACE: DiskSpace = {
   level: () => "enough",
   start: async () => undefined,
@@ -27,7 +27,7 @@ export const UNLIMITED_SPACE: DiskSpace = {
 export function createDiskSpace(options: {
   /** Name of the disk in log messages. */
   diskName: string;
-  /** Returns the free bytes. */
+  /** Returns the number of free bytes of the disk. */
   readFreeBytes: () => Promise<number>;
   /** Number of free bytes below which the level is `low`. Below half of this number, it is `spent`. */
   minimumBytes: number;

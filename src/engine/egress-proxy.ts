@@ -25,7 +25,7 @@ export interface EgressOptions {
    * for each connection, because the service learns its own port late.
    */
   endpoints?: () => ReadonlyMap<string, string>;
-  /** Local address of each outgoing connection; null leaves the choice to the system. */
+  /** Local address of each outgoing connection; null lets the system choose. */
   localAddress?: string | null;
   ports?: readonly number[];
   /** IP address on which proxy ports listen; default 127.0.0.1. */
@@ -37,9 +37,9 @@ export interface EgressOptions {
    * cannot be determined are served too.
    */
   servesUid?: (uid: number) => boolean;
-  /** Time limit for a host to accept a connection; default 10 s. */
+  /** Time limit for a host to accept a connection, in milliseconds; default 10 s. */
   connectTimeoutMs?: number;
-  /** Returns all addresses of a name; default: the machine's resolver. */
+  /** Returns all addresses of a host name; default: the machine's resolver. */
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
 }
 
@@ -56,7 +56,7 @@ export interface EgressClient {
 }
 
 export interface EgressPort {
-  /** `http://host:port` of this proxy port. */
+  /** URL of this proxy port: `http://host:port`. */
   readonly proxyServer: string;
   /** Opens the proxy port for a client. Until then, the port is closed. */
   startRun(client: EgressClient): void;
@@ -150,7 +150,7 @@ class ProxyPort implements EgressPort {
     const { host = LOOPBACK_ADDRESS, serves } = options;
     const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepareRequest(request);
     this.server = new Server({ host, port: 0, prepareRequestFunction });
-    // This listener runs before that of the proxy, so that no byte of an unauthorized client is read.
+    // This listener runs before the listener of the proxy library, so that no byte of an unauthorized client is read.
     this.server.server.prependListener("connection", (socket: Socket) => {
       const peer = socket.remoteAddress ?? "";
       if (serves?.(ipaddr.isValid(peer) ? ipaddr.process(peer).toString() : peer) === false) socket.destroy();
@@ -166,7 +166,7 @@ class ProxyPort implements EgressPort {
     return `http://${isIP(host) === 6 ? `[${host}]` : host}:${this.server.port}`;
   }
 
-  /** Checks a new connection, once. @throws RequestError if the process is not one of the service's browsers */
+  /** Checks a new connection, only once. @throws RequestError if the client's process is not one of the service's browsers */
   private async checkClient(socket: Socket): Promise<void> {
     const { servesUid } = this.options;
     if (!servesUid || this.known.has(socket)) return;
@@ -197,7 +197,7 @@ class ProxyPort implements EgressPort {
     }
   }
 
-  /** Opens a connection that the run is allowed to have. @throws RequestError */
+  /** Opens a connection to a host if the run is allowed to. @throws RequestError */
   private async openAllowedConnection(client: EgressClient, host: string, port: number): Promise<Socket> {
     const name = `${host}:${port}`;
     if ((await client.mayConnect?.(name)) === false)

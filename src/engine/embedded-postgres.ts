@@ -23,17 +23,20 @@ export interface EmbeddedPostgres {
   url: string;
   /** URL through the server's Unix socket. The same as `url` if the path of the socket is too long. */
   socketUrl: string;
-  /** Resolves if the server ends unexpectedly. The service then has to be restarted. */
+  /** Resolves if the server ends unexpectedly. The service must then restart. */
   failed: Promise<void>;
   /** Rolls back open transactions and waits until all processes have ended. Can be called twice. */
   stop(): Promise<void>;
 }
 
 export interface EmbeddedPostgresOptions {
-  /** Absolute path; created if it is missing. The cluster is in its folder `postgres`. */
+  /**
+   * Absolute path of the service's data folder, which is created if it is missing. The cluster is in its subfolder
+   * `postgres`.
+   */
   dataDir: string;
   log: Logger;
-  /** Additional server settings for tests. With `fsync: "off"`, the first start is faster too. */
+  /** Additional server settings for tests. `fsync: "off"` also makes the first start faster. */
   settings?: Record<string, string>;
 }
 
@@ -96,9 +99,10 @@ async function ensureDatabase(url: string): Promise<void> {
 }
 
 /**
- * Starts PostgreSQL in `dataDir/postgres`, with a Unix socket and a free port of 127.0.0.1. A server that a killed service left is stopped
- * first.
- * @throws EmbeddedPostgresError in one line: another process uses the folder, the platform has no PostgreSQL, or the server's reason
+ * Starts PostgreSQL in `dataDir/postgres`, with a Unix socket and a free port of 127.0.0.1. First stops a server that a
+ * killed service left running.
+ * @throws EmbeddedPostgresError with one line: another process uses the folder, the platform has no PostgreSQL, or the
+ * server's reason
  */
 export async function startEmbeddedPostgres({
   dataDir,
@@ -128,7 +132,10 @@ export async function startEmbeddedPostgres({
   }
 }
 
-/** Returns the URL of the server that a running service has started in `dataDir`; null if there is none or it is not ready. */
+/**
+ * Returns the URL of the server that a running service has started in `dataDir`; null if there is no such server, or it
+ * is not ready.
+ */
 export async function attachEmbeddedPostgres(dataDir: string): Promise<string | null> {
   if (findLockHolder(lockFile(dataDir)) === null) return null;
   const url = readSavedUrl(dataDir);

@@ -17,9 +17,9 @@ export class FairSemaphore {
   private taken = 0;
 
   /**
-   * @param slots slots in total
-   * @param slotsOfKey slots that one key may hold
-   * @param shares "halved": a key also holds at most half of the slots that others leave
+   * @param slots total number of slots
+   * @param slotsOfKey maximum number of slots that one key may hold
+   * @param shares "halved": a key also holds at most half of the slots that other keys leave free
    */
   constructor(
     private readonly slots: number,

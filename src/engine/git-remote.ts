@@ -8,7 +8,7 @@ const PROTOCOL_HEADERS = { "git-protocol": "version=2" };
 const FLUSH_PACKET = "0000";
 const DELIMITER_PACKET = "0001";
 const LENGTH_DIGITS = 4;
-/** Filter that makes servers leave out files above this size, if they support it. */
+/** Filter with which servers leave out files above this size, if they support filters. */
 const BLOB_FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
 /** Maximum bytes of a response that lists capabilities or refs. */
@@ -16,7 +16,7 @@ const LIST_MAX_BYTES = 256 * 1024;
 /** Maximum number of packets. A pack of 5 MB in the smallest packets that servers send, of about 1 KB, has 5,000. */
 const PACKETS_MAX = 20_000;
 const REASON_MAX_CHARACTERS = 300;
-/** Channels in the packfile section of a response. */
+/** Numbers of the channels in the packfile section of a response. */
 const [PACK_CHANNEL, ERROR_CHANNEL] = [1, 3];
 
 /** Error if the service cannot read the repository. The message is for editors of the app. */
@@ -44,9 +44,9 @@ export type SendGit = (request: GitRequest) => Promise<GitResponse>;
 /** A branch or tag of the repository. */
 export interface GitRef {
   name: string;
-  /** Hash of the commit; for a tag with a message, of the commit that it names. */
+  /** Hash of the commit. For a tag with a message, the hash of the commit to which the tag points. */
   commit: string;
-  /** Hash to which the ref points: a commit, or a tag with a message. */
+  /** Hash to which the ref points directly: of a commit, or of a tag with a message. */
   target: string;
 }
 
@@ -112,7 +112,7 @@ function checkListSize({ body }: GitResponse): void {
     );
 }
 
-/** Returns the capabilities of the server by name. */
+/** Requests the capabilities of the Git server. Returns their values by name. */
 async function requestCapabilities(send: SendGit): Promise<Map<string, string>> {
   const path = "/info/refs?service=git-upload-pack";
   const response = await send({ method: "GET", path, headers: PROTOCOL_HEADERS, body: null });
@@ -159,7 +159,7 @@ function parseRef(line: string): GitRef | null {
   return { name, target, commit: peeled ?? target };
 }
 
-/** Returns the bytes of the packfile section. @throws GitRemoteFault */
+/** Returns the bytes of the packfile section of a response. @throws GitRemoteFault */
 function packIn(packets: readonly Packet[]): Buffer {
   const start = packets.findIndex((received) => toLine(received) === "packfile");
   if (start < 0) throw new GitRemoteFault("the Git server sent no files");

@@ -1,4 +1,4 @@
-/** Compiles source in a new isolate with limits for memory and time, without running it. */
+/** Compiles source code in a new isolate with limits for memory and time, without running the code. */
 import ivm from "isolated-vm";
 import { ActionError } from "../errors.js";
 import { CODE_CHECK_MEMORY_MB, CODE_CHECK_TIMEOUT_MS } from "../limits.js";
@@ -19,7 +19,7 @@ export interface IsolateLimits {
   timeoutMs: number;
 }
 
-/** Matches the position at the end of V8's message. */
+/** Matches the position (line and column) at the end of V8's message. */
 const CODE_POSITION = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
 
@@ -89,7 +89,7 @@ function compileErrorOf(error: unknown): ActionError {
   const message = error instanceof Error ? error.message : String(error);
   const [, line, column] = CODE_POSITION.exec(message) ?? [];
   const reason = message.replace(CODE_POSITION, "").slice(0, MESSAGE_MAX_CHARACTERS).toWellFormed();
-  // V8 reports line 0 if its own stack overflowed.
+  // V8 reports line 0 if V8's own stack overflowed during the compilation.
   if (line === undefined || line === "0") return createCodeError(`code does not compile: ${reason}`);
   return createCodeError(`code, line ${line}, column ${column}: ${reason}`);
 }

@@ -50,7 +50,10 @@ function syncFolder(path: string): void {
   closeSync(folder);
 }
 
-/** Writes the keys to a temporary file beside `path` and flushes it, because data that is encrypted with a key must not survive the key. */
+/**
+ * Writes the keys to a temporary file beside `path`, and flushes it to disk. Otherwise a crash could leave data that is
+ * encrypted with a lost key.
+ */
 function writeDraft(path: string, keys: readonly Buffer[]): string {
   mkdirSync(dirname(path), { recursive: true });
   const draft = `${path}.${randomBytes(4).toString("hex")}`;

@@ -1,7 +1,7 @@
 /** Checks if an IP address belongs to this machine. */
 import { createServer } from "node:net";
 
-/** True if a socket can be bound to the address. */
+/** True if the address belongs to this machine: a socket can then be bound to it. */
 export function isLocalAddress(address: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const server = createServer();

@@ -1,10 +1,10 @@
-/** Creates the log of the process. Lines about errors contain no values that errors may carry, such as parameters, rows and bodies. */
+/** Creates the log of the process. Lines about errors contain no values from errors, such as parameters, rows and bodies. */
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from "pino";
 
 /** Fields of a database error that are logged. */
 const LOGGED_FIELDS = ["code", "constraint", "table", "column", "routine", "syscall"] as const;
 
-/** Replaces the message of a JSON.parse error, because it quotes the text. */
+/** Replaces the message of a JSON.parse error, because the message quotes the parsed text. */
 const withoutParsedText = (error: Error): string =>
   error instanceof SyntaxError ? "a text did not parse" : error.message;
 

@@ -30,7 +30,10 @@ export interface Notifications {
    * whenever notifications may have been missed: when listening starts, and after a lost connection.
    */
   follow(channel: string, listener: NotificationHandler, onGap: () => void): () => void;
-  /** Calls `listener` after a lost connection, because notifications may have been missed. */
+  /**
+   * Calls `listener` after each lost connection, because notifications may have been missed. Returns a function that
+   * unsubscribes.
+   */
   onGap(listener: () => void): () => void;
   /** False while the connection is lost, so that notifications may be missed. */
   healthy(): boolean;
@@ -123,7 +126,7 @@ export function createNotifications(options: {
     if (client !== lost) return;
     client = null;
     clearTimeout(timer);
-    // The connection is already lost.
+    // Ignores the error, because the connection is already lost.
     lost.end().catch(() => undefined);
     if (stopped) return;
     log.warn({ reason: error.message }, "lost the connection for database notifications");

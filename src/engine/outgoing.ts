@@ -22,19 +22,19 @@ export { type OutgoingCode, OutgoingError } from "./outgoing/failure.js";
 export type HeaderMap = Readonly<Record<string, string>>;
 
 export interface OutgoingRequest {
-  /** http or https URL with its host in normal form, without credentials and fragment. */
+  /** URL with the scheme http or https, with its host in normal form, without credentials and fragment. */
   url: URL;
   method: string;
   headers: HeaderMap;
   body: Uint8Array | null;
-  /** Limit of the whole call, including redirects and retries; waiting for a slot does not count. */
+  /** Time limit of the whole call in milliseconds, including redirects and retries. Waiting for a slot does not count. */
   timeoutMs: number;
   /**
    * Receives each decoded part of a response with a status from 200 to 299. The service reads the next part when the
    * returned promise resolves.
    */
   onPart?: ((chunk: Buffer) => Promise<void>) | undefined;
-  /** Statuses on which the request is repeated, up to `attempts` requests in total. */
+  /** HTTP statuses after which the request is repeated, up to `attempts` requests in total. */
   retry?: { attempts: number; on: readonly number[] } | undefined;
 }
 
@@ -60,7 +60,7 @@ export interface ExchangeFacts {
 }
 
 export interface OutgoingScope {
-  /** Key of the connection pool. Only requests with the same key share connections. */
+  /** Key of the connection pool. Requests share connections only if they have the same key. */
   pool: string;
   budget: RunBudget;
   /** True if requests may go to `origin`, which is in normal form. */
@@ -75,13 +75,13 @@ export interface OutgoingScope {
   hasCredential: boolean;
   /** Signal that aborts the request. */
   signal: AbortSignal;
-  /** Called when a hop begins; the function that it returns is called when the hop has ended. */
+  /** Called when a hop begins. Returns a function, which is called when the hop has ended. */
   onHop?(origin: string, method: string): (facts: ExchangeFacts) => void;
 }
 
 export interface OutgoingResponse {
   status: number;
-  /** Names in lower case, repeated headers joined by ", "; without Set-Cookie. */
+  /** Response headers by name in lower case. Repeated headers are joined by ", ". Without Set-Cookie. */
   headers: Record<string, string>;
   /** Decoded body. */
   body: Buffer;
@@ -106,14 +106,17 @@ function headersOf(received: Record<string, string | string[] | undefined>): Rec
   return Object.fromEntries(passedOn.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
 }
 
-/** Returns the milliseconds before the next attempt: the server's Retry-After, otherwise twice the last delay. */
+/** Returns the delay in milliseconds before the next attempt: the server's Retry-After, otherwise twice the last delay. */
 function retryDelayOf({ headers }: OutgoingResponse, attempt: number): number {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
   const requested = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_MIN_MS * 2 ** (attempt - 1);
   return Math.min(requested, RETRY_MAX_MS);
 }
 
-/** Converts errors of undici and sockets. Their messages are not repeated, because they may quote the request. */
+/**
+ * Converts errors of undici and sockets to an OutgoingError. Does not repeat their messages, because these may quote
+ * the request.
+ */
 function toOutgoingError(error: unknown, origin: string): OutgoingError {
   if (error instanceof OutgoingError) return error;
   const { forbidden, cause } = error as { forbidden?: boolean; cause?: { forbidden?: boolean } };
@@ -130,8 +133,8 @@ function toOutgoingError(error: unknown, origin: string): OutgoingError {
 }
 
 /**
- * Resolves with the promise, or rejects when the signal aborts. Used because undici does not abort a connection
- * attempt, and a receiver may be slow.
+ * Resolves with the promise, or rejects when the signal aborts. Needed because undici does not abort a connection
+ * attempt, and `onPart` may be slow.
  */
 async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
@@ -177,7 +180,10 @@ export class OutgoingSender {
     this.pools = new ConnectionPools(open);
   }
 
-  /** Sends a request, and its redirects and retries. @throws OutgoingError; the reason of `scope.signal` once it is aborted */
+  /**
+   * Sends a request, and follows its redirects and retries.
+   * @throws OutgoingError; the reason of `scope.signal` once it is aborted
+   */
   async send(request: OutgoingRequest, scope: OutgoingScope): Promise<OutgoingResponse> {
     const { timeoutMs, retry } = request;
     const free = await scope.budget.enter(scope.signal);
@@ -221,7 +227,7 @@ export class OutgoingSender {
     }
   }
 
-  /** Returns the origin of a URL. @throws OutgoingError POLICY if requests may not go there */
+  /** Returns the origin of a URL. @throws OutgoingError POLICY if requests to this origin are not allowed */
   private requireAllowedOrigin(url: URL, { mayUse, originOf }: OutgoingScope): string {
     const origin = originOf(url);
     if (origin === null || url.username !== "" || url.password !== "") {
@@ -244,7 +250,7 @@ export class OutgoingSender {
     const origin = next && scope.originOf(next);
     if (!next || !origin || next.username !== "" || next.password !== "") throw refuse("its target is not a valid URL");
     if (origin !== first && scope.hasCredential) throw refuse("a request with a credential stays on its origin");
-    // The message does not name the target, because the server chose it: it may contain a secret.
+    // The message does not name the target of the redirect, because the server chose it: it may contain a secret.
     if (!scope.mayUse(origin)) throw refuse("the origin of its target is not in the action's integrationOrigins");
     next.hash = "";
     await scope.checkRedirect?.(next);

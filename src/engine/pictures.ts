@@ -1,6 +1,6 @@
 /**
- * Decodes untrusted pictures, each in its own process, so that a fault in a decoder ends only that process. The process
- * has limits for time, memory, pixels and bytes, and no access to the service.
+ * Decodes untrusted pictures. Each picture has its own process, so that a fault in a decoder ends only that process.
+ * The process has limits for time, memory, pixels and bytes, and no access to the service.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -21,9 +21,12 @@ const HEADER_MAX_BYTES = 4_096;
 const LIMIT_REASON = "the picture needs more time, memory or pixels than are allowed";
 /** Niceness of the process, so that runs of actions have priority. */
 const CHILD_NICENESS = 10;
-/** Unprivileged user ID of the process if the service is root. Browsers have other user IDs. */
+/** Unprivileged user ID of a picture process if the service is root. Browsers have other user IDs. */
 const UNPRIVILEGED_UID = 64_050;
-/** Shell command that sets limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
+/**
+ * Shell command that sets limits for the process, because Node cannot: no core dump, no written file, limited CPU time,
+ * memory and file descriptors.
+ */
 const LIMITED_COMMAND = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 const NODE_FLAGS = ["--max-old-space-size=64", "--no-warnings"];
 
@@ -50,7 +53,7 @@ export interface Job {
 /** Header of each part of the response. The bytes of the part follow the header. */
 export interface FrameHeader {
   bytes?: number;
-  /** Size of a decoded picture in its displayed orientation. */
+  /** Width and height of the decoded picture in pixels, in its displayed orientation. */
   size?: [width: number, height: number];
   /** Reason why the picture could not be decoded. */
   fault?: string;
@@ -62,7 +65,7 @@ export class PictureFault extends Error {
 }
 
 export interface Inspection {
-  /** Size in the displayed orientation; null if the picture cannot be decoded within the limits. */
+  /** Width and height in pixels in the displayed orientation; null if the picture cannot be decoded within the limits. */
   size: [width: number, height: number] | null;
   /** Thumbnail as WebP; null if `size` is null. */
   thumbnail: Buffer | null;
@@ -133,7 +136,7 @@ export function createPictures({ log }: { log: Logger }) {
     return child;
   }
 
-  /** Sends the picture to the process and passes the frames of the response to `readFrames`. @throws PictureFault */
+  /** Sends the picture to a new process, and passes the response of the process to `readFrames`. @throws PictureFault */
   async function runJob<T>(source: Readable, job: Job, readFrames: (frames: FrameReader) => Promise<T>): Promise<T> {
     const child = startChild(job);
     const kill = () => child.kill("SIGKILL");
@@ -175,9 +178,9 @@ export function createPictures({ log }: { log: Logger }) {
 
   return {
     /**
-     * Measures the picture and creates its thumbnail. `keep` receives the file without private metadata and must read
+     * Measures the picture and creates its thumbnail. `keep` receives the file without private metadata, and must read
      * all of it.
-     * @throws PictureFault if the file is not a `contentType`
+     * @throws PictureFault if the file is not of the type `contentType`
      */
     async inspect<T>(
       source: Readable,
@@ -199,7 +202,10 @@ export function createPictures({ log }: { log: Logger }) {
       });
     },
 
-    /** Returns the picture in another width, format or quality; never wider than the original. @throws PictureFault */
+    /**
+     * Returns the picture with another width, format or quality. The result is never wider than the original.
+     * @throws PictureFault
+     */
     async resize(source: Readable, contentType: string, resizing: Resizing, maxBytes: number): Promise<Buffer> {
       await prepareSandbox();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing };
@@ -210,7 +216,6 @@ export function createPictures({ log }: { log: Logger }) {
       });
     },
 
-    /** Ends all picture processes. */
     stop(): void {
       for (const child of running) child.kill("SIGKILL");
     },

@@ -58,7 +58,11 @@ function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean
 
 export type Reception = ReturnType<typeof createReception>;
 
-/** Creates the receiver of files. @param folder absolute path; created if it is missing @param turns slots for reading sources */
+/**
+ * Creates the function that receives files.
+ * @param folder absolute path of the folder for uploads
+ * @param turns queue for reading slots
+ */
 export function createReception(folder: string, turns: UploadTurns) {
   let freeAt = 0;
   let uncollected = 0;
@@ -79,7 +83,7 @@ export function createReception(folder: string, turns: UploadTurns) {
     collectYoungGarbage();
   }
 
-  /** Waits until these bytes may be read without exceeding the maximum speed. */
+  /** Waits until `bytes` bytes may be read without exceeding the maximum speed. */
   async function waitForTurn(bytes: number): Promise<void> {
     const now = performance.now();
     freeAt = Math.max(now, freeAt) + bytes / BYTES_PER_MS;
@@ -88,7 +92,7 @@ export function createReception(folder: string, turns: UploadTurns) {
     if (wait >= 2) await delay(wait);
   }
 
-  /** Reads the source while it has a slot. A slow source frees its slot until more data arrives. */
+  /** Reads the source while the source has a slot. A slow source frees its slot until more data arrives. */
   async function* readInTurns(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
     const chunks = source[Symbol.asyncIterator]();
     let freeSlot = await turns.enter(key);
@@ -145,7 +149,6 @@ export function createReception(folder: string, turns: UploadTurns) {
   }
 
   return {
-    /** Creates the folder. */
     start: () => mkdir(folder, { recursive: true, mode: 0o700 }),
 
     /**

@@ -25,7 +25,10 @@ export interface Scan {
   findInUrl(url: string): Promise<string | null>;
   mask(texts: readonly ScannedText[]): Promise<string[]>;
   maskJson(json: string): Promise<string>;
-  /** Masks a text that is still being received, up to the first place where a secret may have begun. */
+  /**
+   * Masks a text that is still being received, up to the first place where a secret may have begun. The rest waits for
+   * more text.
+   */
   maskBeginning(part: TextBeginning): Promise<MaskedBeginning>;
   /** Returns the name of a secret in JSON text, or null. @param json text, or its UTF-8 bytes */
   findInJson(json: string | Uint8Array): Promise<string | null>;

@@ -16,7 +16,7 @@ const ALLOWED_HEADERS = [
 ];
 /** HTTP statuses of redirects that a browser would follow. */
 const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
-/** Matches header values that HTTP and `fetch` allow: without line breaks. */
+/** Matches header values that HTTP and `fetch` allow, which have no line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PART_CHARACTERS = 256 * 1024;
 /** Content type of responses whose lines are passed on one by one. */
@@ -84,10 +84,10 @@ export function createServiceRequests(apiUrl: string) {
   let path = pathname;
   while (path.endsWith("/")) path = path.slice(0, -1);
   const base = `${apiOrigin}${path}/`;
-  // Idle connections do not keep the process alive: the API closes them when it stops.
+  // Idle connections do not keep the process running. The API closes them when it stops.
   const agent = new Agent({ keepAlive: true });
 
-  /** Repeats the request, as browsers do, if an idle connection was closed meanwhile. */
+  /** Sends the request. Repeats it, as browsers do, if the server closed an idle connection meanwhile. */
   function respond(sent: SentRequest, options: RequestOptions): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = send(sent.url, options);

@@ -3,7 +3,7 @@
  * these calls, so that no caller gets a state older than its call.
  */
 
-/** Returns a version of `read` whose results are shared. Callers must not change a result. */
+/** Returns a function like `read` whose results are shared by concurrent callers. Callers must not change a result. */
 export function shareReads<Key, Result>(read: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
   const requested = new Map<Key, Promise<Result>>();
 

@@ -14,7 +14,7 @@ export type { Delivery, RefusedRecipient } from "./smtp/outcome.js";
 export interface SmtpServer {
   host: string;
   port: number;
-  /** True for TLS from the first byte; false for STARTTLS if the server offers it. */
+  /** True for TLS from the first byte. False for STARTTLS if the server offers it. */
   secure: boolean;
   user: string | null;
   password: string | null;
@@ -28,15 +28,17 @@ export interface MailHandover {
   from: string;
   to: readonly string[];
   content: Buffer;
-  /** Called when the server has accepted the envelope, before the first byte of the content. If it returns false, nothing is sent. */
+  /**
+   * Called when the server has accepted the envelope, before the first byte of the content is sent. If it resolves with
+   * false, nothing is sent.
+   */
   mayBegin: () => Promise<boolean>;
-  /** Aborts the attempt. */
   signal: AbortSignal;
 }
 
 export interface SmtpTimes {
   greetingMs: number;
-  /** Maximum milliseconds that the server may take to respond. */
+  /** Maximum time in milliseconds that the server may take for each response. */
   responseMs: number;
   /** Time limit of an attempt in milliseconds. */
   attemptMs: number;
@@ -84,7 +86,7 @@ async function openConnection(server: SmtpServer, times: SmtpTimes): Promise<SMT
     maxResponseSize: 64 * 1024,
     logger: false,
   });
-  // Each wait below handles the end of the connection.
+  // Ignores errors here, because each wait below handles the end of the connection.
   connection.on("error", () => undefined);
   try {
     await waitForCallback(connection, (done) => connection.connect(done));
@@ -97,7 +99,7 @@ async function openConnection(server: SmtpServer, times: SmtpTimes): Promise<SMT
   }
 }
 
-/** Calls `start`, and resolves with the result that its callback gets; rejects when the connection ends. */
+/** Calls `start`, and resolves with the result that `start` passes to its callback. Rejects when the connection ends. */
 function waitForCallback<T>(
   connection: SMTPConnection,
   start: (done: (error?: Error | null, value?: T) => void) => void,
@@ -131,7 +133,7 @@ export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): 
     return outcomeOfSuccess(info);
   }
 
-  /** Closes the connection if the attempt is aborted, so that nothing is sent afterwards. */
+  /** Waits for `work`. If the attempt is aborted, closes the connection, so that nothing is sent afterwards. */
   async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
     const onTimeout = () => reject(new Error("the server did not answer in time"));

@@ -3,11 +3,11 @@
 import { Worker } from "node:worker_threads";
 import { runInBackground } from "../background.js";
 
-/** Result of the function, or the limit that it has exceeded. */
+/** Result of the function, or the limit that the call has exceeded. */
 export type ThreadOutcome<T> = { ok: true; value: T } | { ok: false; limit: "time" | "memory" };
 
 export interface ThreadsOptions {
-  /** URL of a module with a function of one argument. Argument and result are copied as structured clones. */
+  /** URL of a module that exports a function with one argument. Argument and result are copied as structured clones. */
   module: URL;
   name: string;
   memoryMb: number;

@@ -11,13 +11,13 @@ const RETRY_MS = 500;
 const STALE_MS = 10_000;
 
 export interface Ticker {
-  /** Resolves after the first call of the work. */
+  /** Resolves when the first call of `work` has ended. */
   start(): Promise<void>;
   /** Calls the work now, because some of it may be due earlier than expected. */
   wake(): void;
-  /** True if the work has succeeded recently. */
+  /** True if a call of `work` has succeeded within STALE_MS. */
   healthy(): boolean;
-  /** Stops the ticker. Resolves when the current call has ended. */
+  /** Stops the ticker. Resolves when the current call of `work` has ended. */
   stop(): Promise<void>;
 }
 

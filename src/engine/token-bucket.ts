@@ -1,7 +1,7 @@
 /** Rate limits by key (token buckets), in the memory of this process. */
 
 const KEYS_MAX = 50_000;
-/** Key of the bucket that new keys share while KEYS_MAX buckets exist. */
+/** Key of the one bucket that all new keys share while KEYS_MAX buckets exist. */
 const SHARED_KEY = Symbol("others");
 
 export interface TokenBucket {

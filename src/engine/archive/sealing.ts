@@ -17,7 +17,7 @@ import { ArchiveError, damagedArchive } from "./failure.js";
 /** Secret with which a backup file is encrypted: a passphrase, or a key of 32 random bytes. */
 export type Secret = { kind: "passphrase"; text: string } | { kind: "key"; bytes: Buffer };
 
-/** First bytes of every encrypted file. The digit is the version of the format. */
+/** First bytes of every encrypted file. The digit at their end is the version of the format. */
 export const SEAL_MAGIC = Buffer.from("svc-backup-seal1");
 const SALT_BYTES = 32;
 const HEADER_CHECKSUM_BYTES = 16;
@@ -31,8 +31,8 @@ const TAG_BYTES = 16;
 const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
 
 /**
- * Parameters of scrypt. Each guess of a passphrase takes 128 MB and a third of a second. They are not read from the file,
- * because a malicious file could ask for far more.
+ * Parameters of scrypt, with which each guess of a passphrase takes 128 MB and a third of a second. They are not read
+ * from the file, because a malicious file could ask for far more.
  */
 const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 

@@ -12,7 +12,7 @@ export interface TapePart {
   content: Buffer;
 }
 
-/** Maximum size of a part, because readers hold a part in memory. */
+/** Maximum size of a part in bytes. It is limited, because readers hold a whole part in memory. */
 export const PART_MAX_BYTES = 8 * 2 ** 20;
 const BLOCK_BYTES = 512;
 const END_PART_NAME = "end.json";
@@ -45,7 +45,6 @@ function* blocksOf({ name, content }: TapePart): Generator<Buffer> {
   yield Buffer.alloc((BLOCK_BYTES - (content.length % BLOCK_BYTES)) % BLOCK_BYTES);
 }
 
-/** Yields the parts as a tar file. */
 export async function* writeTape(parts: AsyncIterable<TapePart>): AsyncGenerator<Buffer> {
   const hash = createHash("sha256");
   let count = 0;
@@ -115,9 +114,9 @@ function isEndOfTape({ name, content }: TapePart, count: number, sha256: string)
 }
 
 /**
- * Yields the parts of a tar file. Use them only after the last part has been yielded, because the digest is verified at
- * the end.
- * @throws ArchiveError
+ * Yields the parts of a tar file. Do not use a part before the last one has been yielded, because the digest of all
+ * parts is verified at the end.
+ * @throws ArchiveError if the file is damaged
  */
 export async function* readTape(stream: AsyncIterable<Buffer>): AsyncGenerator<TapePart> {
   const bytes = new ByteReader(stream);

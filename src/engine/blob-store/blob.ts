@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 
 export interface BlobEntry {
   key: string;
-  /** Unix time in milliseconds. */
+  /** Time of the last change in Unix milliseconds. */
   modifiedAt: number;
 }
 
@@ -33,9 +33,9 @@ export interface BlobStore {
 /** An S3 bucket and a folder in it. Credentials come from the standard environment variables of AWS. */
 export interface Bucket {
   bucket: string;
-  /** Prefix of keys without slashes at both ends; "" for none. */
+  /** Folder in the bucket: prefix of all keys, without slashes at both ends; "" for none. */
   prefix: string;
-  /** URL of the server; null for Amazon's endpoint of the region. */
+  /** URL of the S3 server; null for Amazon's endpoint of the region. */
   endpoint: string | null;
   region: string;
 }
@@ -44,20 +44,19 @@ export interface Bucket {
 export const bucketIdentity = ({ bucket, prefix, endpoint, region }: Bucket): string =>
   `s3:${endpoint ?? region}/${bucket}/${prefix}`;
 
-/** Returns a random key for a new blob. */
 export const newBlobKey = (): string => randomBytes(16).toString("hex");
 
 const KEY_PATTERN = /^[0-9a-f]{32}$/;
 
 export const isBlobKey = (name: string): boolean => KEY_PATTERN.test(name);
 
-/** Returns the key if it is valid. Throws otherwise, because keys become parts of file paths. */
+/** Returns the key if it is valid. Throws otherwise, because stores use keys in file paths. */
 export function checkBlobKey(key: string): string {
   if (isBlobKey(key)) return key;
   throw new Error("a blob's key must be 32 hexadecimal digits");
 }
 
-/** Error for a blob that the database refers to, but that is not in the store. */
+/** Error for a blob whose key the database contains, but that the store does not have. */
 export class BlobMissing extends Error {
   override readonly name = "BlobMissing";
 }

@@ -23,7 +23,7 @@ import {
 } from "./blob.js";
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Time without any data after which a connection counts as lost. */
+/** A connection counts as lost if no data arrives for this time. */
 const IDLE_TIMEOUT_MS = 30_000;
 
 function isNotFound(error: unknown): boolean {

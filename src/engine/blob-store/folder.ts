@@ -1,4 +1,4 @@
-/** Stores blobs as files in a folder. Each file is complete or does not exist. */
+/** Stores blobs as files in a folder. The file of a blob is either complete or does not exist. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -17,7 +17,7 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Returns the path of the file that contains the store's identity. */
+/** Returns the path of the file that contains the ID of the store. */
 export const identityFile = (root: string, space: string): string => join(root, space, "store-id");
 
 /** Opens the store in the subfolder `space` of `root`. @param root absolute path */
@@ -49,7 +49,7 @@ export function createFolderStore(root: string, space: string): BlobStore {
       for (const name of await readdir(home).catch(() => [])) {
         if (!/^[0-9a-f]{2}$/.test(name)) continue;
         for (const key of await readdir(join(home, name))) {
-          // The file may have been removed since the folder was read.
+          // Another process may have removed the file since the folder was read.
           const stats = isBlobKey(key) ? await stat(join(home, name, key)).catch(() => null) : null;
           if (stats) yield { key, modifiedAt: stats.mtimeMs };
         }

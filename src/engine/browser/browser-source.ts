@@ -1,7 +1,7 @@
 /** Interfaces of a browser and of its source (a local process or a remote endpoint). Also opens the DevTools connection. */
 import { type Connection, type ConnectionTransport, connect } from "puppeteer";
 
-/** Time limit for the start of a browser, and also for a run that waits for a browser. */
+/** Time limit for the start of a browser. A run also waits at most this time for a browser. */
 export const BROWSER_START_TIMEOUT_MS = 20_000;
 
 /** Browser in use: a local process, or a connection to a remote one. */
@@ -11,11 +11,11 @@ export interface Chromium {
   readonly pid: number | null;
   /** Resolves when the process has ended and its folder is removed; for a remote browser, when the connection has closed. */
   readonly ended: Promise<void>;
-  /** False as soon as the connection has closed or `stop` was called, before `ended` resolves. */
+  /** False as soon as the connection has closed or `stop` was called, which is before `ended` resolves. */
   isAlive(): boolean;
   /** Time at which V8 last reported that its heap is full, in Unix milliseconds; 0 if it never did. */
   heapFullAt(): number;
-  /** Ends the process group or closes the connection. Resolves together with `ended`. */
+  /** Ends the browser's process group, or closes the connection. Resolves together with `ended`. */
   stop(): Promise<void>;
 }
 
@@ -24,7 +24,11 @@ export interface BrowserSource {
   readonly name: string;
   /** Starts a browser, or connects to a remote one. @param stopped signal that aborts the attempt */
   open(stopped?: AbortSignal): Promise<Chromium>;
-  /** Checks the sandbox of a browser after it has opened pages. @returns fields for the log @throws StartError if it is not safe */
+  /**
+   * Checks the sandbox of a browser after the browser has opened pages.
+   * @returns fields for the log
+   * @throws StartError if the sandbox is not safe
+   */
   checkSandbox(chromium: Chromium): Promise<object>;
   /** Converts an error of `open` to an error whose message contains no secrets. */
   describeFailure(error: Error): Error;

@@ -49,7 +49,7 @@ function chooseSupervisor(supervisors: readonly Supervisor[], tried: ReadonlySet
   return ranked[0]?.supervisor ?? null;
 }
 
-/** Waits until a browser is running. @returns false after BROWSER_START_TIMEOUT_MS */
+/** Waits until a browser is running. Resolves with false after BROWSER_START_TIMEOUT_MS. */
 async function waitForBrowser(supervisors: readonly Supervisor[]): Promise<boolean> {
   const deadline = Date.now() + BROWSER_START_TIMEOUT_MS;
   while (Date.now() < deadline && supervisors.some(({ stopped }) => !stopped)) {
@@ -105,7 +105,10 @@ const DOCUMENT_NEXT_AFTER: readonly FailureCause[] = ["retry", "browser", "memor
 
 const cancelledOutcome = () => failedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
-/** Runs the request in one mode. @returns null if no code of the run was evaluated, so that another attempt is safe */
+/**
+ * Runs the request with one supervisor in one mode. Resolves with null if no code of the run was evaluated, so that
+ * another attempt is safe.
+ */
 async function runWithSupervisor(
   supervisor: Supervisor,
   generation: BrowserGeneration,
@@ -170,7 +173,6 @@ export class Browsers {
     this.supervisors = options.sources.map((source) => new Supervisor(source, options));
   }
 
-  /** Returns the first running browser. */
   private get first(): Chromium | null {
     return this.supervisors.find(({ current }) => current !== null)?.current?.chromium ?? null;
   }
@@ -200,7 +202,7 @@ export class Browsers {
     if (!DOCUMENT_NEXT_AFTER.includes(outcome.cause) && !hasOverflowed(outcome)) return outcome;
     codeThatNeedsDocument.add(placed);
     if (outcome.cause !== "retry") return outcome;
-    // The isolate ended before the run had made a request or printed a line, so it can be repeated.
+    // The isolate ended before the run had made a request or printed a line, so the run can be repeated.
     const timeoutMs = Math.max(1, placed.timeoutMs - (performance.now() - startedAt));
     return this.runInDocument({ ...placed, timeoutMs });
   };
@@ -210,7 +212,6 @@ export class Browsers {
     return this.first !== null;
   }
 
-  /** Returns the number of active runs. */
   countActiveRuns(): number {
     return this.supervisors.reduce((sum, supervisor) => sum + supervisor.countActiveRuns(), 0);
   }
@@ -253,8 +254,8 @@ export class Browsers {
     for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {
       if (request.signal?.aborted) return cancelledOutcome();
       if (!(await waitForBrowser(supervisors))) break;
-      // No await between choosing the supervisor and counting the run: otherwise concurrent runs would all choose the
-      // same supervisor.
+      // There is no await between choosing the supervisor and counting the run. Otherwise concurrent runs would all
+      // choose the same supervisor.
       const supervisor = chooseSupervisor(supervisors, tried);
       if (!supervisor?.current) continue;
       const outcome = await runWithSupervisor(supervisor, supervisor.current, request, mode);

@@ -12,8 +12,8 @@ const LATE_OPTIMIZATION_FLAGS =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
 
 /**
- * Features that are switched off, because with them a page stays alive or sends requests after the next navigation, or
- * preloads the next page.
+ * Features of Chromium that are switched off. With them, a page stays alive or sends requests after the next
+ * navigation, or preloads the next page.
  */
 const DISABLED_FEATURES = [
   "BackForwardCache",
@@ -32,8 +32,8 @@ const DISABLED_FEATURES = [
 ];
 
 /**
- * Features that are switched on. `AudioServiceSandbox` puts the audio process into a sandbox.
- * `HstsTopLevelNavigationsOnly` prevents that HSTS of one run changes the requests of the next one.
+ * Features of Chromium that are switched on. `AudioServiceSandbox` puts the audio process into a sandbox.
+ * `HstsTopLevelNavigationsOnly` prevents HSTS entries of one run from changing the requests of the next one.
  */
 const ENABLED_FEATURES = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 
@@ -43,7 +43,7 @@ const ENABLED_FEATURES = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
  */
 const DISABLED_BLINK_FEATURES = ["StorageBuckets", "WebGPU"];
 
-/** Enables ShadowRealm, which gives each run new globals at a fifth of the cost of all other ways. */
+/** Flag that enables ShadowRealm, which gives each run new globals at a fifth of the cost of all other ways. */
 const REALM_FLAG = "--harmony-shadow-realm";
 /**
  * Flags that make ShadowRealm safe. Chromium aborts if an incremental garbage collection ends while a realm's code runs,
@@ -53,8 +53,9 @@ const REALM_FLAG = "--harmony-shadow-realm";
 const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 
 /**
- * Features that are switched off because they are slow. `RenderDocument` creates a new frame host at each navigation,
- * which takes a third of the navigation's time. The document and its global object are new without it too.
+ * Features of Chromium that are switched off because they are slow. `RenderDocument` creates a new frame host at each
+ * navigation, which takes a third of the navigation's time. Without it, each navigation still creates a new document
+ * and global object.
  */
 const DISABLED_SLOW_FEATURES = ["RenderDocument"];
 
@@ -112,7 +113,7 @@ const CONVENIENCE_FLAGS = [
   "--disable-backgrounding-occluded-windows",
   "--disable-renderer-backgrounding",
   "--mute-audio",
-  // Sound may play without a user, because no user can interact with the page.
+  // Lets pages play sound without a click, because no user can interact with the page.
   "--autoplay-policy=no-user-gesture-required",
   "--no-default-browser-check",
   "--password-store=basic",
@@ -138,7 +139,10 @@ export function browserFlags(egressHost: string): string[] {
 
 const flagName = (flag: string): string => flag.split("=", 1)[0]!;
 
-/** Parses a command line as Chromium does: the last flag of a name counts. Removes quotes, which only Windows has. */
+/**
+ * Parses a command line as Chromium does: if a flag occurs several times, the last one counts. Removes quotes, which
+ * only Windows has.
+ */
 function readSwitches(commandLine: string): Map<string, string> {
   const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);
   return new Map(parts.map((part) => [flagName(part).trim(), part.trim()]));
@@ -149,7 +153,8 @@ const splitValues = (value: string | undefined) => (value ?? "").replace(/^[^=]*
 function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
   const rules = splitValues(value).map((rule) => rule.trim());
   const otherRules = rules.filter((rule) => rule !== BLOCK_ALL_HOSTS_RULE);
-  // Other runners may have their proxy ports at other addresses. Host names must not be allowed.
+  // Other runners may have their proxy ports at other addresses, so further addresses are allowed. Host names are not
+  // allowed.
   const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
   return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }

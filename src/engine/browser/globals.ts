@@ -42,12 +42,13 @@ export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [
 /** The only global of a network isolate that sends requests. Code that does not use it needs no network. */
 export const REQUESTING_GLOBAL = "fetch";
 
-/** Classes whose constructor has no effect and never throws if it is called without arguments. */
+/** Classes whose constructor has no effect and never throws if code calls it without arguments. */
 const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * Replacement of a global in a trial (in-page/stand-ins.ts). Its kind decides which uses are allowed, for example a clock
- * or the global object (`scope`). Any other use ends the trial. `refused`: reading the global ends the trial.
+ * Stand-in that replaces a global in a trial (in-page/stand-ins.ts). Its kind decides which uses are allowed, for
+ * example a clock or the global object (`scope`). Any other use ends the trial. `refused`: reading the global ends the
+ * trial.
  */
 export type StandIn = readonly [
   name: string,

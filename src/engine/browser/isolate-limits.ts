@@ -5,8 +5,9 @@ import type { AnyNode, Identifier, Literal, Program } from "acorn";
 import { fullAncestor } from "acorn-walk";
 
 /**
- * Classes whose objects take kilobytes of memory outside V8's heap. Many of them cause an incremental garbage collection,
- * which crashes an isolate while its code runs (chromium-flags.ts). 250,000 streams or a million event targets did.
+ * Classes whose objects take kilobytes of memory outside V8's heap. Many such objects cause an incremental garbage
+ * collection, which crashes an isolate while its code runs (chromium-flags.ts). 250,000 streams or a million event
+ * targets caused such a crash.
  */
 const HEAVY_CLASSES = new Set(
   (
@@ -16,8 +17,8 @@ const HEAVY_CLASSES = new Set(
 );
 const STREAM_READER_NAMES = ["getReader", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader"];
 /**
- * Members that a network isolate does not support: URLs of blobs would belong to the worker and not to the run. Also
- * `getReader({ mode: "byob" })`, because the body of a response is not a byte stream.
+ * Members that a network isolate does not support, because URLs of blobs would belong to the worker and not to the run.
+ * UNSUPPORTED_TEXT is for `getReader({ mode: "byob" })`: the body of a response is not a byte stream.
  */
 const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
 const UNSUPPORTED_TEXT = "byob";
@@ -27,7 +28,7 @@ const FUNCTION_NODE_TYPES = ["FunctionDeclaration", "FunctionExpression", "Arrow
 const isIdentifierNamed = (node: AnyNode | null | undefined, name: string): boolean =>
   node?.type === "Identifier" && node.name === name;
 
-/** True if the function is the `execute` of the code, which is called once. */
+/** True if the function is the `execute` function of the action's code, which is called once. */
 function isExecute(node: AnyNode, parent: AnyNode | undefined): boolean {
   if (node.type === "FunctionDeclaration") return isIdentifierNamed(node.id, "execute");
   return parent?.type === "VariableDeclarator" && isIdentifierNamed(parent.id, "execute");
@@ -53,7 +54,6 @@ function isUsedOnce(path: readonly AnyNode[]): boolean {
   return makesOne && !mayRunRepeatedly(path);
 }
 
-/** Returns the names of the members that a node reads. */
 function findReadMembers(node: AnyNode): string[] {
   if (node.type === "MemberExpression") return node.property.type === "Identifier" ? [node.property.name] : [];
   if (node.type !== "ObjectPattern") return [];

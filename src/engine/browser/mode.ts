@@ -1,6 +1,6 @@
 /**
- * Chooses the mode for code: the cheapest mode that has all globals which the code uses (globals.ts). Parses the code,
- * and never evaluates it.
+ * Chooses the sandbox mode for code: the cheapest mode that has all globals which the code uses (globals.ts). Parses
+ * the code, and never evaluates it.
  */
 import {
   type AnyNode,
@@ -25,7 +25,7 @@ import type { Mode } from "./run.js";
 export const ANALYZED_MAX_CHARACTERS = 16_384;
 /** Globals through which code can use other globals without their names. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
-/** Globals of which a mode has only some members, so that code must name the member. */
+/** Names for the members of `performance`. An isolate has only some of its members, so code must name the member that it uses. */
 const PARTIAL_MEMBERS = PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
 const withoutDynamicCodeNames = (names: readonly string[]) =>
@@ -42,7 +42,7 @@ export interface CodeNeeds {
   network: boolean;
 }
 
-/** @param defined globals that packages define */
+/** Returns the needs of a piece of code. @param defined globals that packages define */
 export type NeedsOfCode = (code: string, defined?: readonly string[]) => CodeNeeds;
 
 const DOCUMENT_NEEDS: CodeNeeds = { mode: "document", network: true };
@@ -57,7 +57,7 @@ export function isDocumentGlobal(name: string): boolean {
   return !IDENTIFIER_PATTERN.test(name) || Object.hasOwn(browserGlobals.browser, name) || FURTHER_GLOBALS.test(name);
 }
 
-/** Globals of Chromium that FURTHER_GLOBALS matches. The expression also matches many words that are no globals. */
+/** Globals that Chromium has and that FURTHER_GLOBALS matches. The expression also matches many words that are no globals. */
 const FURTHER_OF_CHROMIUM = new Set(
   (
     "webkitURL webkitRTCPeerConnection webkitMediaStream WebKitMutationObserver WebKitCSSMatrix webkitSpeechRecognitionError " +
@@ -104,7 +104,8 @@ export function createNeedsOfCode(cacheCharacters = CACHE_CHARACTERS): NeedsOfCo
   });
 
   return (code, defined = []) => {
-    // Code with an `execute` function is never a JSON array of strings, so the two kinds of keys differ.
+    // The key with `defined` is a JSON array of strings. Code with an `execute` function never is one, so the two kinds
+    // of keys differ.
     const key = defined.length === 0 ? code : JSON.stringify([...defined, code]);
     const cachedNeeds = cache.get(key);
     if (cachedNeeds !== undefined) return cachedNeeds;
@@ -124,12 +125,15 @@ function needsOfCode(code: string, defined: readonly string[]): CodeNeeds {
     if (!isolate || (isolate.mode === "network-isolate" && exceedsNetworkIsolate(program))) return DOCUMENT_NEEDS;
     return { mode: isolate.mode, network: used.includes(REQUESTING_GLOBAL) };
   } catch {
-    // The code cannot be parsed. In a document it fails with the message of the browser.
+    // Code that cannot be parsed runs in a document, where it fails with the error message of the browser.
     return DOCUMENT_NEEDS;
   }
 }
 
-/** Returns the globals that the code uses. Members of `performance` that an isolate has are separate names. */
+/**
+ * Returns the globals that the code uses. Members of `performance` that an isolate has are returned as
+ * `performance.now`, for example.
+ */
 function findUndeclaredNames(program: Program): string[] {
   const members = new Map<unknown, string>();
   fullAncestor(program, (node) => {

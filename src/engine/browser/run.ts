@@ -1,12 +1,12 @@
 /** Types of the request for a run in a browser, and of its outcome. */
 
 export interface ConsoleLine {
-  /** Method of the console: debug, info, log, warn, error, trace, dir or table. */
+  /** Name of the console's method: debug, info, log, warn, error, trace, dir or table. */
   level: string;
-  /** Unix time in milliseconds. */
+  /** Time of the call in Unix milliseconds. */
   at: number;
   text: string;
-  /** True if the text was truncated. */
+  /** True if `text` was truncated. */
   cut?: boolean;
 }
 
@@ -55,7 +55,7 @@ export interface ServiceRequest extends PageRequest {
 }
 
 /**
- * Response to a ServiceRequest. `headers` are those that a page may read. `text` yields parts of 64 Ki to 320 Ki
+ * Response to a ServiceRequest. `headers` are only those that a page may read. `text` yields parts of 64 Ki to 320 Ki
  * characters, which are read on demand. The last part may be shorter.
  */
 export interface ServiceAnswer {
@@ -80,12 +80,12 @@ export type SendOutgoing = (options: string, signal: AbortSignal) => Promise<Out
 
 /** Global with the functions that send requests to the service. The client library removes it before the action's code runs. */
 export const SERVICE_GLOBAL = "__svcService";
-/** Used instead of the service's URL if a run can send requests only to other services. No URL starts with this text. */
+/** Text that replaces the service's URL if a run can send requests only to other services. No URL starts with it. */
 export const NO_SERVICE = "-";
 
 /** Sends requests to the service without the browser's network. */
 export interface ServiceClient {
-  /** URL with which all URLs of the service start: origin and path, with a slash at the end. */
+  /** Common start of all URLs of the service: origin and path, with a slash at the end. */
   readonly base: string;
   /** Sends a request as `fetch` in a page would. @throws Error if `signal` is aborted, or if a page may not read the response */
   send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceAnswer>;
@@ -108,7 +108,7 @@ export interface PageRun {
   isolationKey: string;
   /** Origin of the page, with https. No server has this origin: the service itself answers the request for the document. */
   origin: string;
-  /** Source of the action, which defines `execute`. */
+  /** Source code of the action, which defines the function `execute`. */
   source: string;
   /** Name of the source in stack traces; by default {@link DEFAULT_SOURCE_NAME}. */
   sourceName?: string;
@@ -118,7 +118,7 @@ export interface PageRun {
   payload: string;
   /** JSON text of `context.settings`. */
   settings: string;
-  /** Time limit of the run. Waiting for a page does not count. */
+  /** Time limit of the run in milliseconds. The time in which the run waits for a page does not count. */
   timeoutMs: number;
   /** Cancels the run, even while it waits for a page. */
   signal?: AbortSignal;
@@ -131,18 +131,20 @@ export interface PageRun {
   /** Called once for each host that the run contacts, with its port. */
   onHost?(host: string): void;
   /**
-   * Checks the URL and the referrer of every request of the page, its frames and its workers. The result false blocks the
-   * request. The check takes some milliseconds of a run with network, so pass it only if the app has secrets.
+   * Checks the URL and the referrer of every request of the page, its frames and its workers: called once for each of
+   * the two. If the result is false, the request is blocked. The check takes some milliseconds of a run with network,
+   * so pass it only if the app has secrets.
    */
   mayRequest?(url: string): boolean | Promise<boolean>;
   /**
-   * Called for each request that `mayRequest` accepts. Returns additional headers and `endTrace`, which is called at the
-   * end with the status (null without a response). Returns null if the request is not traced.
+   * Called for each request that `mayRequest` accepts. Returns additional headers and the function `endTrace`, which is
+   * called at the end of the request with its status (null without a response). Returns null if the request is not
+   * traced.
    */
   onRequest?(request: PageRequest): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
   /**
-   * Client for requests to the service. Scripts in a network isolate use it through SERVICE_GLOBAL. Its requests are
-   * checked and reported like all other requests.
+   * Client for requests to the service. Scripts in a network isolate use this client through SERVICE_GLOBAL. Its
+   * requests are checked and reported like all other requests.
    */
   service?: ServiceClient;
   /** Sends requests to other services. Scripts in a network isolate or document use it through SERVICE_GLOBAL. */
@@ -160,7 +162,7 @@ export interface RunError {
   name: string;
   message: string;
   stack: string;
-  /** True if one of the texts was truncated. */
+  /** True if `message` or `stack` was truncated. */
   cut?: boolean;
 }
 
@@ -173,7 +175,7 @@ export type PageOutcome =
   | { ok: true; data: string | Buffer | undefined }
   | { ok: false; error: RunError; cause: FailureCause };
 
-/** True if the run exceeded the call stack. In a document it may succeed, because an isolate has only half the stack. */
+/** True if the run exceeded the call stack. The run may succeed in a document, because an isolate has only half the stack. */
 export const hasOverflowed = (outcome: PageOutcome): boolean =>
   !outcome.ok && outcome.error.message.includes("Maximum call stack size exceeded");
 

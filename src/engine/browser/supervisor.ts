@@ -14,19 +14,19 @@ export interface SupervisorOptions {
   openProxyPort: (() => Promise<ProxyPort>) | null;
   /** Queue for opening contexts and documents, shared by all browsers; by default no queue. */
   openings?: PageOpenings;
-  /** Number of contexts that are opened in advance; default 2. */
+  /** Number of browser contexts that are opened in advance; default 2. */
   spares?: number;
   /** Maximum number of idle pages in total, which need 20 to 45 MB each; default 48. */
   warmPages?: number;
   /** Number of runs after which a browser is replaced; default {@link RUNS_PER_BROWSER}. Active runs end first. */
   runsPerBrowser?: number;
-  /** Called with the reason for each page that a run has lost, and with `browser` for each browser that has ended. */
+  /** Called when a run has lost its page, with the reason, and with `browser` when a browser has ended. */
   onLoss?: (kind: string) => void;
-  /** Waits before a restart. Tests replace this function. */
+  /** Waits for `ms` milliseconds before a restart. Tests replace this function. */
   pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
-/** A browser with its pages. After its replacement has started, it exists until the last of its runs has ended. */
+/** A browser with its pages. After another browser has replaced it, it exists until the last of its runs has ended. */
 export interface BrowserGeneration {
   chromium: Chromium;
   pool: Pool;
@@ -37,9 +37,10 @@ export interface BrowserGeneration {
 }
 
 /**
- * Number of runs after which a browser is replaced, because the memory of its own processes grows: by 2 MB in 30,000 runs
- * in an isolate, by 15 MB in 12,000 runs with a document, by 12 MB with 1,000 contexts. watch/memory.ts detects faster
- * growth. The number is high, because each app then needs a new context, which takes up to half a second.
+ * Number of runs after which a browser is replaced, because the memory of the browser's own processes grows: by 2 MB in
+ * 30,000 runs in an isolate, by 15 MB in 12,000 runs with a document, by 12 MB with 1,000 contexts. watch/memory.ts
+ * detects faster growth. The number is high, because after a replacement each app needs a new context, which takes up
+ * to half a second.
  */
 const RUNS_PER_BROWSER = 50_000;
 /**
@@ -122,7 +123,7 @@ export class Supervisor {
 
   /**
    * Starts a browser that replaces the current one for new runs. Concurrent calls share one start.
-   * @throws Error described by the source if the start fails
+   * @throws the error of the start, with a message from the source
    */
   replace(): Promise<BrowserGeneration> {
     this.starting ??= this.launch()
@@ -159,7 +160,10 @@ export class Supervisor {
     runInBackground(this.restart());
   }
 
-  /** Starts a browser, and retries until it is running. The delay is reset only when a browser has served a run. */
+  /**
+   * Starts a browser, and retries until a browser is running. The delay between attempts is reset only when a browser
+   * has served a run.
+   */
   async restart(): Promise<void> {
     const { pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
     while (!this.stopped) {
@@ -186,17 +190,20 @@ export class Supervisor {
     return [...this.generations].reduce((sum, { activeRuns }) => sum + activeRuns, 0);
   }
 
-  /** Returns the numbers of contexts of each browser, including browsers that are being replaced. */
+  /** Returns the numbers of browser contexts of each browser, including browsers that are being replaced. */
   countContexts(): { serving: number; warm: number; spare: number }[] {
     return [...this.generations].map(({ activeRuns, pool }) => ({ serving: activeRuns, ...pool.countIdlePages() }));
   }
 
-  /** Reports that a run lost its page. */
+  /** Reports that a run lost its page. `kind` is the reason. */
   reportLoss(kind: string): void {
     this.options.onLoss?.(kind);
   }
 
-  /** Counts a run that starts. Replaces the browser in the background if it has had too many runs or uses too much memory. */
+  /**
+   * Counts a run that starts. Replaces the browser in the background if the browser has had too many runs or uses too
+   * much memory.
+   */
   countRun(generation: BrowserGeneration): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runCount += 1;
@@ -209,7 +216,8 @@ export class Supervisor {
 
   async stop(): Promise<void> {
     this.stopping.abort();
-    // Stops browsers first, even one that is starting, because the start would otherwise wait for its responses.
+    // Stops all browsers first, even one that is starting, because the start would otherwise wait for responses of the
+    // browser.
     await Promise.all([...this.generations].map(({ chromium }) => chromium.stop()));
     await this.starting?.catch(() => undefined);
   }

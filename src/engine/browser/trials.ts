@@ -1,7 +1,8 @@
 /**
- * Trials make runs with libraries faster, because libraries contain names of many globals that most runs never use. If a
- * run's own code needs only the language, it is first tried in an isolate. Stand-ins for other globals detect if they are
- * used (in-page/stand-ins.ts). A trial has no effect outside, so the run can be repeated in another mode.
+ * Trials make runs with libraries faster, because libraries contain names of many globals that most runs never use. If
+ * a run's own code needs only the language, the run is first tried in an isolate. Stand-ins replace other globals, and
+ * detect if code uses them (in-page/stand-ins.ts). A trial has no effect outside of the isolate, so the run can be
+ * repeated in another mode.
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -28,7 +29,7 @@ const TRIAL_LINES_MAX = 500;
 
 export type TrialOf = NonNullable<PageRun["trialOf"]>;
 
-/** Returns a key for the code and the packages of a run. */
+/** Returns a key that is equal for runs with the same code and packages. */
 function keyOf({ packages, source }: PageRun): string {
   const contents = packages.map((script) => ("content" in script && script.content) || script.name);
   return hash("sha256", [...contents, source].join("\n"));
@@ -79,7 +80,7 @@ export class Trials {
   }
 
   /**
-   * Returns `mode` if the run should be tried in `isolate` first, otherwise null.
+   * Returns `mode` if the run should first be tried in `isolate`; otherwise null.
    * @param modeOfSource mode that the action's own code needs
    */
   modeToTry(request: PageRun, mode: Mode, modeOfSource = mode): TrialOf | null {
@@ -89,9 +90,9 @@ export class Trials {
   }
 
   /**
-   * Runs a trial. Prints its console lines only if the trial succeeds.
+   * Runs a trial. Prints the console lines of the run only if the trial succeeds.
    * @param run runs a request in `isolate`
-   * @returns the outcome; null if the caller must repeat the run in its own mode
+   * @returns the outcome; null if the caller must repeat the run in the mode that its code needs
    */
   async run(
     request: PageRun,

@@ -3,7 +3,7 @@ import { gunzipSync } from "node:zlib";
 import { Parser, type ReadEntry } from "tar";
 import { PackageFault } from "./fault.js";
 
-/** Limits of the unpacked content of one archive. */
+/** Limits of the unpacked content of one archive: total size in bytes, and number of files (FILES_MAX). */
 export const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
 export const FILES_MAX = 20_000;
 const PATH_MAX_CHARACTERS = 512;
@@ -33,7 +33,7 @@ function unzipArchive(archive: Buffer): Buffer {
   }
 }
 
-/** Returns the path of a file in the package. In archives, all files are in one folder, which can have any name. */
+/** Returns the path of a file in the package. In an archive, all files are in one folder, which can have any name. */
 function pathInPackage({ path }: ReadEntry): string {
   // `.` is the folder itself: some packers write `package/./index.js`.
   const segments = path.split("/").filter((segment) => segment !== ".");

@@ -14,7 +14,7 @@ import { makeScript } from "./make-script.js";
 import { readRepository } from "./project/git-project.js";
 import { makeSourceScript } from "./source-script.js";
 
-/** Maximum size of all TypeScript declarations. Further declaration files are left out. */
+/** Maximum total size of a package's TypeScript declarations in bytes. Declaration files beyond this size are left out. */
 const DECLARATIONS_MAX_BYTES = 16 * 1024 * 1024;
 
 async function readStandardInput(): Promise<Buffer> {

@@ -1,6 +1,6 @@
 /**
- * Collects the TypeScript declarations of a package and of everything that they import. The result is a list of files that
- * import each other by their number in the list.
+ * Collects the TypeScript declarations of a package and of everything that these declarations import. The result is a
+ * list of files that import each other by their number in the list.
  */
 import { dirname, join } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
@@ -15,7 +15,7 @@ const IMPORTS_MAX = 3_000;
 
 const PACKAGE_NAME = /^(?:@[^/]+\/)?[^/]+/;
 const DECLARATION_FILE = /\.d\.[cm]?ts$/;
-/** Extensions of modules, with the extension of the declaration file in the same folder. */
+/** Extensions of JavaScript modules, each with the extension of the declaration file in the same folder. */
 const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
   [/\.mjs$/, ".d.mts"],
   [/\.cjs$/, ".d.cts"],
@@ -26,13 +26,16 @@ const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
 const MODULE_KEYWORD = /\b(?:from|import|require|module)\b/g;
 /** Matches the quoted module name after MODULE_KEYWORD or PATH_REFERENCE. */
 const QUOTED_NAME = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
-/** Matches the start of `<reference path="…">`, with which a declaration file refers to another. */
+/** Matches the start of `<reference path="…">`, with which a declaration file refers to another one. */
 const PATH_REFERENCE = /<reference\s+path\s*=/g;
 const SPECIFIER_MAX_CHARACTERS = 300;
 
 const isShortSpecifier = (specifier: string): boolean => specifier.length <= SPECIFIER_MAX_CHARACTERS;
 
-/** Replaces each module name after a match of `before`. Two expressions are used, because a single one could take quadratic time. */
+/**
+ * Replaces each module name that follows a match of `before`. Two expressions are used, because a single one could take
+ * quadratic time.
+ */
 function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: string) => string): string {
   let written = "";
   let from = 0;
@@ -70,7 +73,7 @@ function createFinder(tree: FileTree) {
       resolver.resolve({}, folder, specifier, {}, (_error, path) => resolve(typeof path === "string" ? path : null));
     });
 
-  /** Returns the file that declares the module; null if there is none. */
+  /** Returns the declaration file of a module if it can be read; otherwise null. */
   function readableDeclaration(found: string | null): string | null {
     if (found === null) return null;
     const beside = DECLARATION_EXTENSIONS.map(([ending, instead]) => found.replace(ending, instead));
@@ -103,13 +106,13 @@ function createFinder(tree: FileTree) {
   };
 }
 
-/** Returns the text of the first file, which declares the type of the package's global. */
+/** Returns the text of the first file of the list, which declares the type of the package's global. */
 function createGlobalTypeText(namespace: boolean): string {
   const value = namespace ? "All" : "All extends { default: infer Default } ? Default : All";
   return `type All = typeof import("./1");\nexport type Value = ${value};\n`;
 }
 
-/** Declaration files in the order in which they were found. Their texts import other files by number. */
+/** List of declaration files in the order in which they were found. The text of each file imports other files by their number. */
 class DeclarationFiles {
   readonly texts: string[] = [];
   private readonly paths: string[] = [];

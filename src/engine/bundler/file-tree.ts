@@ -50,7 +50,7 @@ export class FileTree {
     }
   }
 
-  /** Returns the functions of a file system that the resolver calls. */
+  /** Returns file system functions for the module resolver. */
   asFileSystem(): FileSystem {
     const stat = (path: string, answer: NodeCallback<ReturnType<typeof createStats>>) => {
       if (this.files.has(path)) answer(null, createStats(true));

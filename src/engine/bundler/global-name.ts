@@ -3,7 +3,7 @@ import { type AnyNode, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 import globals from "globals";
 
-/** Global name of a package, and how the value of the global is set. */
+/** Name of the global variable of a package, and how the value of the global is set. */
 export interface GlobalName {
   name: string;
   /** True if the global contains all exports although the module has a default export. */
@@ -47,7 +47,7 @@ const isModuleReference = (node: AnyNode): boolean =>
 const isFilledValue = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
-/** Returns the properties that the build sets on objects that may be the global object, in order. */
+/** Returns the properties that the build sets on objects that may be the global object, in the order of the code. */
 function findAssignedGlobals(wrapper: AnyNode): GlobalName[] {
   const names: GlobalName[] = [];
   simple(wrapper, {
@@ -74,7 +74,7 @@ function findWrappers({ body }: Program): AnyNode[] {
 
 const equalsIgnoringCase = (left: string, right: string): boolean => left.toLowerCase() === right.toLowerCase();
 
-/** Returns the global name that a script for a `<script>` element sets. */
+/** Returns the global name that a script sets if a `<script>` element loads it; null if there is none. */
 export function findNameInBuild(source: string, packageName: string): GlobalName | null {
   if (source.length > WRAPPER_MAX_CHARACTERS) return null;
   try {
@@ -115,7 +115,7 @@ export function findNameInReadme(readme: string, packageName: string): GlobalNam
   });
   const [first] = names.sort((a, b) => a.at - b.at);
   if (first) return { name: first.name, namespace: first.namespace };
-  // If the examples destructure exports, the global contains all exports.
+  // If the examples destructure exports from the global, the global contains all exports.
   const parts = [
     new RegExp(`\\bimport\\s*\\{[^{}]*\\}\\s*from\\s*["']${named}["']`),
     new RegExp(`\\{[^{}]*\\}\\s*=\\s*require\\(\\s*["']${named}["']`),
@@ -125,7 +125,7 @@ export function findNameInReadme(readme: string, packageName: string): GlobalNam
   return name === null ? null : { name, namespace };
 }
 
-/** Returns the package name in the case in which the README uses it in calls, such as `Handlebars.compile(…)`. */
+/** Returns the package name in the upper and lower case in which the README uses it in calls, such as `Handlebars.compile(…)`. */
 function findSpelling(text: string, packageName: string): string | null {
   const camel = toCamelCaseName(packageName);
   const spelled = text.matchAll(

@@ -36,7 +36,7 @@ export interface Script {
   declarations: string[] | null;
 }
 
-/** JavaScript version of the output. All current browsers support it. */
+/** JavaScript version of the script. All current browsers support it. */
 const LANGUAGE_TARGET = "es2022";
 const PACKAGE_NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
@@ -60,8 +60,8 @@ const LOADER_BY_EXTENSION: Readonly<Record<string, Loader>> = {
 };
 
 /**
- * Returns the licence in a package.json. Newer ones have a string; older ones have an object, or a list of objects of
- * which users can choose one.
+ * Returns the licence in a package.json. Newer files have a string; older ones have an object, or a list of objects
+ * from which users can choose.
  */
 function licenceOf(manifest: Record<string, unknown>): string | null {
   const typeOf = (licence: unknown) =>
@@ -127,7 +127,7 @@ function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
   };
 }
 
-/** Returns the first message of esbuild with its file, but without the quoted source line. */
+/** Returns esbuild's first error message with its file, but without the quoted source line. */
 function reasonOf(errors: readonly Message[] | undefined, fallback: unknown): string {
   const [first] = errors ?? [];
   if (!first)
@@ -153,7 +153,7 @@ const SHARED_BUILD_OPTIONS = {
 
 /**
  * Determines if the package's module is an ES module, and if it has a default export. Both are false for a module that
- * cannot be read; the build of the script then reports the reason.
+ * cannot be read; the later build of the script then reports the reason.
  */
 async function detectModuleShape(
   tree: FileTree,

@@ -1,29 +1,33 @@
 /**
- * Starts processes that open packages from npm in a sandbox: without environment, network and writable files, and with
- * limits for processor time, memory and descriptors. If the service is root, they run under an unprivileged account.
+ * Starts processes that open packages from npm, in a sandbox: without environment, network and writable files, and with
+ * limits for CPU time, memory and file descriptors. If the service is root, the processes run under an unprivileged
+ * account.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { setPriority } from "node:os";
 
 const CPU_LIMIT_SECONDS = 30;
-/** Address space that the kernel allows each process. Node reserves more than it uses. */
+/** Maximum size of the data segment of each process, enforced by the kernel. Node reserves more than it uses. */
 const DATA_LIMIT_KB = 1024 * 1024;
-/** Niceness of the process, so that runs have priority. */
+/** Niceness of the build processes, so that runs of actions have priority. */
 const SANDBOX_NICENESS = 10;
 /** Unprivileged account of the build processes if the service is root. Browsers and image processing have other accounts. */
 const UNPRIVILEGED_ACCOUNT = { uid: 64_051, gid: 64_051 };
-/** Shell command that sets limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
+/**
+ * Shell command that sets limits for the process, because Node cannot: no core dump, no written file, limited CPU time,
+ * memory and file descriptors.
+ */
 const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 /**
- * Command that gives the process its own namespaces. There it has only an empty network, and cannot read the memory or environment of the
- * service's process.
+ * Command that gives the process its own namespaces. In them, the process has only an empty network, and cannot read
+ * the memory or environment of the service's process.
  */
 export const UNSHARE_COMMAND: readonly string[] = ["unshare", "--user", "--net", "--"];
 /**
- * Perl script that seals the process with Landlock: it loses all rights to write, create and delete files, including
- * those of the service, which may have the same account. Node cannot call Landlock; Debian's Perl can:
- * landlock_create_ruleset (444) with the rights of its first version, and to truncate from the third version on, and
- * landlock_restrict_self (446).
+ * Perl script that seals the process with Landlock: the process loses all rights to write, create and delete files,
+ * including files of the service, which may have the same account. Node cannot call Landlock; Debian's Perl can. System
+ * calls: landlock_create_ruleset (444) with the rights of its first version, and to truncate from the third version on,
+ * and landlock_restrict_self (446).
  */
 const SEAL_SCRIPT = `
 my $version = syscall 444, 0, 0, 1;
@@ -38,16 +42,16 @@ const SEAL_COMMAND = ["--no-new-privs", "perl", "-e", SEAL_SCRIPT];
  */
 const WITHOUT_CAPABILITIES = ["--bounding-set=-all", "--inh-caps=-all"];
 const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
-/** Environment of the process. Its variables make Go and V8 collect garbage before the memory limit ends the process. */
+/** Environment of the build process. Its variables make Go and V8 collect garbage before the memory limit ends the process. */
 const SANDBOX_ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
 /** Way to start a build process, and the protections that it provides. */
 export interface BundlerSandbox {
-  /** Commands before the actual command, each of which removes rights. */
+  /** Commands that precede the actual command. Each of them removes rights. */
   commands: readonly string[];
   isApart: boolean;
   isSealed: boolean;
-  /** Account of the process; null for that of the service. */
+  /** Account of the process; null for the account of the service. */
   account: typeof UNPRIVILEGED_ACCOUNT | null;
 }
 
@@ -95,7 +99,8 @@ export function startInSandbox({ commands, account }: BundlerSandbox, script: st
   try {
     if (child.pid !== undefined) setPriority(child.pid, SANDBOX_NICENESS);
   } catch {
-    // The process has ended, or this process has no right to change its priority: it then runs at the normal priority.
+    // The process has ended, or the service has no right to change its priority. In the second case the process runs at
+    // the normal priority.
   }
   return child;
 }

@@ -4,7 +4,10 @@ import { PackageFault } from "./fault.js";
 
 const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", ".mts", ".mjs", ".json"];
 const INDEX_FILES = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
-/** Source extensions by the extension in an import, because TypeScript lets authors import a module by the name of its compiled file. */
+/**
+ * Extensions of source files, by the extension in an import. TypeScript lets authors import a module by the name of its
+ * compiled file.
+ */
 const SOURCE_EXTENSIONS: Record<string, readonly string[]> = {
   ".js": [".ts", ".tsx"],
   ".jsx": [".tsx"],
@@ -32,7 +35,7 @@ function endOfComment(text: string, start: number): number {
 /** Removes comments and trailing commas from a tsconfig.json, so that JSON.parse accepts it. Reads each character once. */
 function toPlainJson(text: string): string {
   const pieces: string[] = [];
-  /** Index of the last comma if only white space has followed it; otherwise -1. */
+  /** Index of the last comma if only white space has followed the comma; otherwise -1. */
   let comma = -1;
   for (let at = 0; at < text.length; ) {
     const afterComment = endOfComment(text, at);
@@ -67,7 +70,7 @@ export function parseTsconfig(text: string | undefined): { baseUrl: string; path
     pattern,
     (Array.isArray(targets) ? targets : []).filter((target) => typeof target === "string"),
   ]);
-  // The longest prefix wins, as in TypeScript.
+  // The longest matching prefix wins, as in TypeScript.
   lists.sort(([a], [b]) => b.split("*")[0]!.length - a.split("*")[0]!.length);
   return { baseUrl: typeof baseUrl === "string" ? baseUrl : "", paths: lists };
 }
@@ -75,7 +78,7 @@ export function parseTsconfig(text: string | undefined): { baseUrl: string; path
 /** True if there is a file at the path. */
 export type HasFile = (path: string) => boolean;
 
-/** Returns the file that a path without extension names; null if there is none. */
+/** Returns the file for a path without extension, as an import contains it; null if there is none. */
 export function findFile(has: HasFile, path: string): string | null {
   for (const suffix of [...EXTENSIONS, ...INDEX_FILES]) if (has(path + suffix)) return path + suffix;
   const extension = extname(path);

@@ -1,6 +1,6 @@
 /**
- * Builds one script from the files of an action, in memory: modules are bundled into one function. Executes nothing,
- * and does not read the disk.
+ * Builds one script from the files of an action, in memory: bundles all modules into one function. Executes no code of
+ * the action, and does not read the disk.
  */
 import { dirname, extname, join } from "node:path/posix";
 import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin } from "esbuild";
@@ -12,14 +12,14 @@ import { TEST_MODULE } from "./test-module.js";
 export interface SourceJob {
   entry: string;
   files: Record<string, string>;
-  /** Expressions by package name, such as `globalThis.dayjs`. */
+  /** JavaScript expressions that yield the exports of packages, by package name, such as `globalThis.dayjs`. */
   packages: Record<string, string>;
   maxBytes: number;
 }
 
 export interface SourceScript {
   code: string;
-  /** Source map of `code`, JSON, without contents. */
+  /** Source map of `code` as JSON text, without the contents of the files. */
   map: string;
 }
 
@@ -46,7 +46,7 @@ const PROVIDED_MODULES: Record<string, string> = {
   "svc/test": TEST_MODULE,
 };
 
-/** esbuild plugin that resolves all imports in memory, so that esbuild does not read the disk. */
+/** Returns an esbuild plugin that resolves all imports in memory, so that esbuild does not read the disk. */
 function createFilesPlugin({ entry, files, packages }: SourceJob, exporting: ReadonlySet<string>): Plugin {
   const fault = (text: string) => ({ errors: [{ text }] });
   const has = (path: string) => Object.hasOwn(files, path);
@@ -108,13 +108,16 @@ const ENTRY_FILE = /(?:^|\/)action\.[jt]sx?$/;
 
 const isExportedTwice = ({ text }: Message): boolean => text.includes('Multiple exports with the same name "execute"');
 
-/** Start and end of esbuild's messages about an import of `execute` from a file that does not export it; the file is in between. */
+/**
+ * Start and end of esbuild's messages about an import of `execute` from a file that does not export it. The name of the
+ * file is between them.
+ */
 const UNEXPORTED_FORMS = [
   [`No matching export in "${NAMESPACE}:`, '" for import "execute"'],
   [`Import "execute" will always be undefined because the file "${NAMESPACE}:`, '" has no exports'],
 ] as const;
 
-/** Returns the file that does not export `execute`, which another file imports; null for any other fault. */
+/** Returns the file that does not export `execute` although another file imports it; null for any other fault. */
 function fileWithoutExport({ text }: Message): string | null {
   const form = UNEXPORTED_FORMS.find(([start, end]) => text.startsWith(start) && text.endsWith(end));
   return form ? text.slice(form[0].length, -form[1].length) : null;
@@ -156,8 +159,8 @@ function buildSource(job: SourceJob, exporting: ReadonlySet<string>): Promise<Bu
 const errorsOf = (error: unknown): Message[] => (error as { errors?: Message[] }).errors ?? [];
 
 /**
- * Builds the script. Any action's entry file may declare `execute` without exporting it, also one that a test imports: then the export is
- * appended.
+ * Builds the script. The entry file of any action may declare `execute` without exporting it, even if it is imported by
+ * a test. In that case, the export is appended.
  */
 async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: false }>> {
   const exporting = new Set([job.entry]);
@@ -166,7 +169,7 @@ async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: fa
       return await buildSource(job, exporting);
     } catch (error) {
       const errors = errorsOf(error);
-      // The file already exports the function.
+      // The file already exports the function, so the appended export is removed again.
       if (errors.some(isExportedTwice) && exporting.delete(job.entry)) continue;
       const isNew = (file: string | null): file is string =>
         file !== null && file !== job.entry && ENTRY_FILE.test(file) && !exporting.has(file);

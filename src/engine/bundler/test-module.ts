@@ -89,7 +89,8 @@ const requested = async (answer, { url, method = "GET", headers, query = {}, bod
   const { status, ok: isOk } = response;
   return { status, headers: Object.fromEntries(response.headers), body: content, ok: isOk, json: () => JSON.parse(text) };
 };
-// Data sources, media and messages of the test's app are real. The client library sends the run's token with their requests.
+// Requests to data sources, media and messages of the test's app are not mocked. The client library sends the run's
+// token with these requests.
 const isOfService = ({ headers }) => headers.has("auth-token");
 export const mock = {
   fetch(answer) {
@@ -118,7 +119,7 @@ export async function runAll() {
     try { await run(); results.push({ name, passed: true }); }
     catch (error) {
       const text = String(error?.stack ?? error).slice(0, 4000);
-      // The service replaces places in the console by those of the author's files.
+      // The service replaces the code positions in the console by positions in the author's files.
       console.error("svc/test " + at + "\\n" + text);
       results.push({ name, passed: false, error: text });
     }

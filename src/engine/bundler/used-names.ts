@@ -8,7 +8,7 @@ import globals from "globals";
 const IMPORT_CALL_NAME = "import()";
 const EVAL_CALL_NAME = "eval()";
 const CODE_CREATING_GLOBALS = ["eval", "Function"];
-/** Global of which each used member is recorded, because most scripts only use it to recognize the browser. */
+/** For this global, each used member is recorded, because most scripts only use it to recognize the browser. */
 const NAVIGATOR = "navigator";
 
 /**
@@ -40,7 +40,7 @@ export function findUsedNames(program: Program): string[] {
   ].sort();
 }
 
-/** True if the script creates code from text without handling an error, and not only to get the global object. */
+/** True if the script creates code from text, except inside `try` and except to get the global object. */
 function buildsCode(program: Program, ofSurroundings: ReadonlySet<unknown>): boolean {
   let isFound = false;
   fullAncestor(program, (node, _state, ancestors) => {
@@ -64,7 +64,7 @@ function isInsideTry(ancestors: readonly AnyNode[]): boolean {
   );
 }
 
-/** Returns the global's name if a node reads it from the global object. */
+/** Returns the name of a global if a node reads it as a member of the global object. */
 function globalObjectMember(node: AnyNode): string | null {
   if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return null;
   const { object, property } = node;
@@ -72,11 +72,11 @@ function globalObjectMember(node: AnyNode): string | null {
   return isGlobal && Object.hasOwn(globals.browser, property.name) ? property.name : null;
 }
 
-/** Name of esbuild's function for modules that are not in the bundle. */
+/** Name of the function with which esbuild loads modules that are not in the bundle. */
 const ESBUILD_REQUIRE = "__require";
 const ESBUILD_WRAPPERS = new Set(["__commonJS", "__esm", "__commonJSMin", "__esmMin"]);
 
-/** True if the code at the end of these nodes runs when the script loads, on any platform. */
+/** True if the code at the end of `ancestors` always runs when the script loads. */
 function isUnconditional(ancestors: readonly AnyNode[]): boolean {
   for (let at = ancestors.length - 2; at >= 0; at -= 1) {
     const node = ancestors[at]!;
@@ -112,7 +112,7 @@ function isWrapper(ancestors: readonly AnyNode[], index: number): boolean {
   return call?.type === "CallExpression" && call.callee.type === "Identifier" && ESBUILD_WRAPPERS.has(call.callee.name);
 }
 
-/** Returns the Node modules that are loaded with the script. */
+/** Returns the Node modules without which the script cannot load. */
 export function findNeededModules(program: Program): string[] {
   const names = new Set<string>();
   fullAncestor(program, (node, _state, path) => {

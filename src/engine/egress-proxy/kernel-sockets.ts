@@ -1,11 +1,10 @@
 /**
- * Asks Linux for the owner of one TCP connection by its two ends, as `ss` does (sock_diag(7)). This takes microseconds.
+ * Asks the Linux kernel for the owner of one TCP connection, as `ss` does (sock_diag(7)). This takes microseconds.
  * Reading /proc/net/tcp takes milliseconds, because the kernel walks its table of connections.
  */
 import { endianness } from "node:os";
 import ipaddr from "ipaddr.js";
 
-/** One end of a connection. */
 export interface SocketEnd {
   address: string;
   port: number;

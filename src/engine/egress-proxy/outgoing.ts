@@ -7,7 +7,7 @@ import { RequestError } from "proxy-chain";
 export interface Destination {
   hostname: string;
   port: number;
-  /** Checked addresses; only these are used. */
+  /** Checked addresses of the host. No other address is used. */
   addresses: LookupAddress[];
   localAddress: string | null;
 }
@@ -59,7 +59,7 @@ export function connectWithin(destination: Destination, timeoutMs: number, signa
     socket.once("connect", () => {
       clearTimeout(timer);
       socket.removeAllListeners("error").removeAllListeners("close");
-      // The user of the socket adds its own listeners.
+      // Prevents an unhandled error. The user of the socket adds its own listeners.
       socket.on("error", () => {});
       resolve(socket);
     });

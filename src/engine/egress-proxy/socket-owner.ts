@@ -1,4 +1,4 @@
-/** Finds the user of the local process at the other end of a loopback connection. Only Linux reports it. */
+/** Finds the user of the local process at the other end of a loopback connection. Only Linux reports the user. */
 import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import ipaddr from "ipaddr.js";
@@ -28,7 +28,10 @@ export async function readUidFromTable(localEnd: SocketEnd, remoteEnd: SocketEnd
 
 let kernelSocketsOpening: Promise<AskKernel | null> | null = null;
 
-/** Returns the user ID of the client's process; NO_OWNER if it has closed its end; null if the system does not report it. */
+/**
+ * Returns the user ID of the client's process; NO_OWNER if the client has closed its end; null if the system does not
+ * report the ID.
+ */
 export async function findPeerUid(
   socket: Pick<Socket, "remoteAddress" | "remotePort" | "localAddress" | "localPort">,
 ): Promise<number | null> {

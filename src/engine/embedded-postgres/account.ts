@@ -23,7 +23,10 @@ function readPasswd(): PasswdRow[] {
   });
 }
 
-/** Chooses the owner of an existing cluster if possible. PostgreSQL requires an account with an entry in passwd. */
+/**
+ * Chooses the owner of an existing cluster if possible, otherwise a preferred account. PostgreSQL requires an account
+ * with an entry in passwd.
+ */
 function chooseAccount(rows: PasswdRow[], ownerUid: number | null): PasswdRow | undefined {
   const owner = rows.find((row) => row.uid === ownerUid && row.uid !== 0);
   return owner ?? PREFERRED_ACCOUNTS.flatMap((name) => rows.filter((row) => row.name === name))[0];

@@ -1,4 +1,4 @@
-/** Finds the PostgreSQL programs, creates their missing links and makes them accessible for the account. */
+/** Finds the PostgreSQL programs, creates their missing links, and makes them accessible for the account that runs them. */
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -74,7 +74,7 @@ function makeReadableForAll(folder: string): void {
   }
 }
 
-/** Rejects folders that root does not own, because their programs could be anything. */
+/** Rejects folders that root does not own, because another account could have replaced the programs in them. */
 function assertOwnedByRoot(folder: string): void {
   const { uid, mode } = statSync(folder);
   if (uid === 0 && (mode & 0o022) === 0) return;

@@ -1,4 +1,7 @@
-/** Creates the files of a PostgreSQL cluster, and resets the password of its owner. Starts no server that listens. */
+/**
+ * Creates the files of a PostgreSQL cluster, and resets the password of its superuser. Starts no server that accepts
+ * connections.
+ */
 import { type SpawnOptions, spawn } from "node:child_process";
 import { chownSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,17 +12,18 @@ import { EmbeddedPostgresError } from "./failure.js";
 
 export const SUPERUSER = "svc";
 
-/** Common options of the programs of a cluster. */
+/** Options that all programs of a cluster need. */
 export interface ClusterContext {
   binaries: Binaries;
   account: SystemAccount | null;
-  /** Real path of the cluster's folder. */
+  /** Path of the cluster's folder without symbolic links. */
   clusterDir: string;
 }
 
 /**
- * Returns the data folder argument of a program. The account may not be allowed to open the parent folders (a checkout under /root),
- * but the program starts inside the folder, and this link of the kernel leads there directly.
+ * Returns the argument of a program for the data folder. The account may not be allowed to open the parent folders,
+ * such as a checkout under /root. But the program starts inside the data folder, and the returned link of the kernel
+ * leads there directly.
  */
 export function dataFolderArgument(folder: string): string {
   return process.platform === "linux" ? "/proc/self/cwd" : folder;

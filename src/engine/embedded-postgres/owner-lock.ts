@@ -37,7 +37,7 @@ function runningOwner(text: string | null): Owner | null {
   return same ? owner : null;
 }
 
-/** Creates the lock file with its content atomically by link(): readers never see a partial file. */
+/** Creates the lock file together with its content by link(), so that readers never see a partial file. */
 function tryCreateLock(path: string, text: string): boolean {
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, text, { mode: 0o600 });
@@ -68,7 +68,7 @@ function removeStaleLock(path: string, staleText: string | null): void {
   rmSync(aside, { force: true });
 }
 
-/** Returns the PID of the running process that holds the lock, or null. */
+/** Returns the PID of the running process that holds the lock; null if there is none. */
 export function findLockHolder(path: string): number | null {
   return runningOwner(readText(path))?.pid ?? null;
 }

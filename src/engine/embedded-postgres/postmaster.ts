@@ -44,8 +44,8 @@ export function readPidFile(clusterDir: string): { pid: number; port: number; re
 }
 
 /**
- * Stops the server. SIGINT rolls back transactions and writes a checkpoint; SIGQUIT leaves recovery to the next start.
- * No commit is lost.
+ * Stops the server. SIGINT rolls back transactions and writes a checkpoint. If that takes too long, SIGQUIT leaves
+ * recovery to the next start. No commit is lost.
  */
 async function stopServer(pid: number): Promise<void> {
   for (const [signal, limit] of [
@@ -83,7 +83,7 @@ async function findFreePort(): Promise<number> {
 
 const SOCKET_FILE_PREFIX = ".s.PGSQL.";
 
-/** Removes the socket files of killed servers, because each start uses another port. */
+/** Removes the socket files of killed servers. A new server would not overwrite them, because each start uses another port. */
 function removeSockets(clusterDir: string): void {
   for (const name of readdirSync(clusterDir)) {
     if (name.startsWith(SOCKET_FILE_PREFIX)) rmSync(join(clusterDir, name), { force: true });

@@ -1,7 +1,7 @@
 /** Converts PostgreSQL's log lines into lines of the service's log, without lines that may quote statements or values. */
 import type { Logger } from "pino";
 
-/** Server settings on which the conversion relies: a prefix that can be parsed, and no statements, parameters or details. */
+/** PostgreSQL settings on which the conversion relies: a prefix that can be parsed, and no statements, parameters or details. */
 export const LOG_SETTINGS: Readonly<Record<string, string>> = {
   log_destination: "stderr",
   logging_collector: "off",
@@ -22,7 +22,7 @@ const SERVER_FAULT_SQLSTATE = /^(00|01|08|28|53|55|57|58|F0|XX)/;
 export interface ServerLog {
   /** Converts one line of the server's standard error. */
   writeLine(text: string): void;
-  /** Returns the last line with a reason why the server did not start, or null. */
+  /** Returns the last line with a reason why the server did not start; null if there is none. */
   lastFault(): string | null;
 }
 
@@ -30,7 +30,7 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
   let fault: string | null = null;
 
   function handleLine(text: string): void {
-    // A tab continues the previous line, which may have been suppressed.
+    // A line that starts with a tab continues the previous line, which may have been left out.
     if (text === "" || text.startsWith("\t")) return;
     const [, backend, sqlState = "", severity = "", logText = ""] = LOG_LINE.exec(text) ?? [];
     if (severity === "") {

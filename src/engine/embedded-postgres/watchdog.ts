@@ -14,7 +14,7 @@ const WATCHDOG_SCRIPT = `
   kill -QUIT "$1"`;
 
 export interface Watchdog {
-  /** Ends the watchdog. Call it when the server has ended, because its PID may soon be reused. */
+  /** Ends the watchdog. Call this when the server has ended, because another process may soon get its PID. */
   stop(): Promise<void>;
 }
 

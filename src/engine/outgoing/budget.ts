@@ -22,7 +22,7 @@ export class RunBudget {
       if (isFreed) return;
       isFreed = true;
       const [next] = this.waiting;
-      // Passes the slot directly to the next request, so that no new request can take it in between.
+      // Passes the slot directly to the next waiting request, so that no new request can take the slot first.
       if (next) next();
       else this.inProgress -= 1;
     };

@@ -1,4 +1,4 @@
-/** Decodes the body of a response (gzip, deflate, br, zstd). Its size is limited at every step. */
+/** Decodes the body of a response (gzip, deflate, br, zstd). The size of the body is limited at every step. */
 import { type Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import {
@@ -13,9 +13,12 @@ import { OutgoingError, transportReason } from "./failure.js";
 
 export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
 
-/** Maximum number of nested encodings. A second one is legal but rare, and a long chain would only keep the process busy. */
+/** Maximum number of nested encodings. A second encoding is legal but rare, and a long chain would only keep the process busy. */
 const ENCODINGS_MAX = 2;
-/** Maximum window of zstd (8 MB, RFC 8878 for HTTP). The library's default would allow 128 MB of memory for each response. */
+/**
+ * Maximum window of zstd as a power of two: 8 MB, as RFC 8878 requires for HTTP. The library's default would allow 128
+ * MB of memory for each response.
+ */
 const ZSTD_WINDOW_LOG = 23;
 const ZLIB_METHOD_DEFLATE = 8;
 
@@ -91,7 +94,7 @@ async function readPlain(
   return parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes);
 }
 
-/** Returns the first part that is not empty; null if there is none. */
+/** Returns the first part that is not empty; null if all parts are empty. */
 async function readFirstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
   for (;;) {
     const { value, done } = await parts.next();
@@ -101,7 +104,8 @@ async function readFirstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | nul
 }
 
 /**
- * Reads a whole body and decodes it. An empty body is not decoded, because responses to HEAD name an encoding too.
+ * Reads a whole body and decodes it. Does not decode an empty body, because responses to HEAD requests also name an
+ * encoding.
  * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT if the body is incomplete or cannot be decoded; the signal's
  * reason once it is aborted
  */

@@ -29,13 +29,13 @@ function* boxesIn(file: Buffer, from: number, to: number): Generator<Box> {
   }
 }
 
-/** Reads a number of `bytes` bytes. Returns it with the position after it. */
+/** Reads a number of `bytes` bytes. Returns the number, and the offset after it. */
 function numberAt(file: Buffer, offset: number, bytes: number): number {
   if (bytes === 0) return 0;
   return bytes === 8 ? Number(file.readBigUInt64BE(offset)) : file.readUIntBE(offset, bytes);
 }
 
-/** Returns the IDs of items that contain Exif or XMP. */
+/** Returns the IDs of the items that contain Exif or XMP data. */
 function findPrivateItems(file: Buffer, { start, end }: Box): Map<number, string> {
   const items = new Map<number, string>();
   const version = file[start]!;
@@ -122,7 +122,7 @@ function clearMetadataBoxes(file: Buffer, from: number, to: number, depth: numbe
   }
 }
 
-/** Removes private items. Changes and returns `file` itself. @throws RangeError if a box points beyond the file */
+/** Removes private items. Changes `file` in place and returns it. @throws RangeError if a box points beyond the file */
 export function removePrivateItems(file: Buffer): Buffer {
   clearMetadataBoxes(file, 0, file.length, 0);
   return file;

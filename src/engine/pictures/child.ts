@@ -67,7 +67,7 @@ async function resizePicture(file: Buffer, { maxPixels, resize }: Job): Promise<
   return { size: [info.width, info.height], bytes: data };
 }
 
-/** Yields a JSON header, preceded by its length, then the bytes that it describes. */
+/** Yields a JSON header, preceded by the length of the header, and then the bytes that the header describes. */
 function* frameParts(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffer> {
   const text = Buffer.from(JSON.stringify({ ...header, bytes: parts.reduce((sum, { length }) => sum + length, 0) }));
   const length = Buffer.alloc(4);

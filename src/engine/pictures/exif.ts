@@ -3,7 +3,10 @@
 const ORIENTATION_TAG = 0x0112;
 const SHORT_TYPE = 3;
 
-/** Returns the orientation, 1 to 8 as in Exif; 1 (upright) if the data has none. @param tiff bytes from the byte order mark on */
+/**
+ * Returns the orientation, 1 to 8 as in Exif; 1 (upright) if the data contains none.
+ * @param tiff Exif data from its byte order mark on
+ */
 export function readOrientation(tiff: Buffer): number {
   const order = tiff.toString("latin1", 0, 2);
   if ((order !== "II" && order !== "MM") || tiff.length < 14) return 1;
@@ -20,7 +23,7 @@ export function readOrientation(tiff: Buffer): number {
   return 1;
 }
 
-/** Returns an Exif block, starting with its byte order mark, that contains only the orientation. */
+/** Returns an Exif block that contains only the orientation. The block starts with its byte order mark. */
 export function createOrientationExif(orientation: number): Buffer {
   const tiff = Buffer.alloc(26);
   tiff.write("MM\0*", 0, "latin1");

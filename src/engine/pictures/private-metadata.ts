@@ -42,7 +42,10 @@ const createOrientationSegment = (orientation: number): Buffer => {
   return Buffer.concat([Buffer.from([0xff, 0xe1, 0, content.length + 2]), content]);
 };
 
-/** Returns a JPEG without private segments. Data after its end is removed too, because cameras append videos and further pictures. */
+/**
+ * Returns a JPEG without private segments. Also removes data after the end of the picture, because cameras append
+ * videos and further pictures there.
+ */
 function cleanJpeg(file: Buffer): Buffer[] {
   const retained: Buffer[] = [file.subarray(0, 2)];
   let orientation = 1;
@@ -139,7 +142,10 @@ function cleanWebp(file: Buffer): Buffer[] {
   return [header, ...retained];
 }
 
-/** Returns a GIF without comments and XMP. Other extensions stay, because they contain loops and times. */
+/**
+ * Returns a GIF without comments and XMP data. Other extension blocks stay, because they contain loops and times of an
+ * animation.
+ */
 function cleanGif(file: Buffer): Buffer[] {
   const tableBytes = (flags: number) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
   const blocksEnd = (from: number): number => {
@@ -180,7 +186,7 @@ const CLEANER_BY_TYPE: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {
   "image/heif-sequence": (file) => [removePrivateItems(file)],
 };
 
-/** Picture types whose metadata this file can remove. */
+/** Media types of pictures whose metadata this file can remove. */
 export const CLEANABLE_FORMATS: readonly string[] = Object.keys(CLEANER_BY_TYPE);
 
 /** Returns the parts of a file without private metadata, to be written in order. @throws DamagedPicture */

@@ -1,4 +1,7 @@
-/** Removes private tags from the directories of a TIFF in place, and overwrites their values. All other bytes keep their positions. */
+/**
+ * Removes private tags from the directories of a TIFF file in place, and overwrites the values of these tags. All other
+ * bytes keep their positions.
+ */
 
 /** Numbers of private tags: XMP, IPTC, Photoshop, Exif, GPS, and texts about maker, device, time and place. */
 const PRIVATE_TAGS = new Set([700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341]);
@@ -78,7 +81,7 @@ class Tiff {
   }
 }
 
-/** Removes private tags. Changes and returns `file` itself. @throws RangeError if an offset points beyond the file */
+/** Removes private tags. Changes `file` in place and returns it. @throws RangeError if an offset points beyond the file */
 export function removePrivateTags(file: Buffer): Buffer {
   const tiff = new Tiff(file);
   // A BigTIFF has other offsets, so the file is not accepted as a picture.

@@ -1,6 +1,6 @@
 /**
- * Finds any of many byte strings in one linear pass (Aho and Corasick, 1975). Nodes of the trie have the numbers in
- * which the sorted patterns add them, so that the first child of `n` is `n + 1`.
+ * Finds any of many byte strings (patterns) in one linear pass (Aho and Corasick, 1975). The nodes of the trie are
+ * numbered in the order in which the sorted patterns add them, so that the first child of node `n` is `n + 1`.
  */
 import { Beginnings, PATTERN_MIN_BYTES } from "./beginnings.js";
 import { type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
@@ -28,7 +28,7 @@ const HASH_FACTOR = 0x9e3779b1;
 interface SortedPattern {
   pattern: Uint8Array;
   index: number;
-  /** Number of first bytes that the pattern has in common with the previous one. */
+  /** Number of bytes at the start that the pattern has in common with the previous pattern. */
   sharedBytes: number;
 }
 
@@ -53,7 +53,7 @@ export class Automaton {
   /** For each node, the node of the longest pattern that ends there; 0 for none. */
   private readonly patternNode: Int32Array;
   private readonly patternAt = new Map<number, number>();
-  /** Children other than the first, by `node * 256 + label`, with open addressing. */
+  /** Table of all children other than the first: an open-addressing hash table with the key `node * 256 + label`. */
   private readonly others: Int32Array;
   private readonly otherNodes: Int32Array;
   private readonly branches: Uint8Array;
@@ -61,7 +61,7 @@ export class Automaton {
   private readonly beginnings: Beginnings;
   /** Length of the longest pattern in bytes. */
   readonly longest: number;
-  /** Number of steps of all passes, by which tests check that passes are linear. */
+  /** Number of steps of all passes. Tests check with it that passes are linear. */
   steps = 0;
 
   /** @param patterns each of at least PATTERN_MIN_BYTES; if several are equal, the first one counts */
@@ -86,7 +86,7 @@ export class Automaton {
     this.longest = patterns.reduce((longest, { length }) => Math.max(longest, length), 0);
   }
 
-  /** Approximate memory in bytes. */
+  /** Approximate memory of the automaton in bytes. */
   get bytes(): number {
     return this.firstChildLabel.length * 15 + this.beginnings.bytes;
   }
@@ -139,7 +139,10 @@ export class Automaton {
     }
   }
 
-  /** Skips links to nodes with the same only child: a byte that fails at one node fails at the other too (Knuth and others, 1977). */
+  /**
+   * Shortens failure links: skips a node whose only child has the same label, because a byte that fails at one of them
+   * fails at the other too (Knuth and others, 1977).
+   */
   private shorten(order: Int32Array): void {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (const node of order) {
@@ -164,7 +167,7 @@ export class Automaton {
     return order;
   }
 
-  /** Returns the next node for `byte`: the longest suffix of the read bytes that is a prefix of a pattern. */
+  /** Returns the node after `byte`: the longest suffix of the bytes read so far that is a prefix of a pattern. */
   private next(from: number, byte: number): number {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (let node = from; node !== 0; node = fail[node]!) {
@@ -191,7 +194,7 @@ export class Automaton {
       else {
         const before = node;
         node = this.next(node, byte);
-        // The node is not a child of the previous one: the matched prefix became shorter.
+        // The node is not a child of the previous one, so the matched prefix became shorter.
         if (depth[node]! <= SHORT_MATCH_BYTES && depth[node]! <= depth[before]!) break;
       }
       const patterns = report[node]!;

@@ -23,10 +23,10 @@ const wordAt = (bytes: Uint8Array, index: number): number =>
   bytes[index]! | (bytes[index + 1]! << 8) | (bytes[index + 2]! << 16) | (bytes[index + 3]! << 24);
 
 export class Beginnings {
-  /** Bits by the hash of a word: bit `n` is set if a pattern has such a word `n` bytes after its start. */
+  /** Table by the hash of a word: bit `n` is set if a pattern has a word with this hash `n` bytes after its start. */
   private readonly words: Uint8Array;
   private readonly wordShift: number;
-  /** Bits by the hash of eight bytes: set for the first eight bytes of each pattern. */
+  /** Bit table by the hash of eight bytes: set for the first eight bytes of each pattern. */
   private readonly eights: Int32Array;
   private readonly eightShift: number;
 
@@ -47,7 +47,7 @@ export class Beginnings {
     }
   }
 
-  /** Memory in bytes. */
+  /** Memory of the tables in bytes. */
   get bytes(): number {
     return this.words.length + this.eights.byteLength;
   }

@@ -29,7 +29,7 @@ function digitsOf(layer: Layer): Digits {
   return { layer, even: viewAsPairs(bytes), odd: viewAsPairs(bytes.subarray(1)) };
 }
 
-/** Adds the runs of at least `min` such digits between the two indexes, as [from, to, from, to …]. */
+/** Adds to `runs` all runs of at least the minimum number of digits between two indexes, as [from, to, from, to …]. */
 function addRuns(
   runs: number[],
   { layer: { bytes }, even }: Digits,
@@ -39,7 +39,8 @@ function addRuns(
 ): void {
   const { values, minDigits: shortest, bit } = kind;
   for (let from = fromIndex; from + shortest <= toIndex; ) {
-    // A run that begins here consists of digits up to the shortest length: the last other byte says where the next run may begin.
+    // A run has at least `shortest` digits. If one of these bytes is not a digit, the next run can begin only after the
+    // last such byte.
     let at = from + shortest - 1;
     while (at >= from && values[bytes[at]!]! >= 0) at -= 1;
     if (at >= from) {
@@ -94,7 +95,7 @@ function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
     moved.set(words);
     return;
   }
-  // Bytes are in little-endian order: each consists of the rest of one byte and the beginning of the next.
+  // Bytes are in little-endian order: each shifted byte consists of the rest of one byte and the beginning of the next.
   const skipped = bits & ~7;
   const within = bits & 7;
   const low = 0x01010101 * ((1 << within) - 1);
@@ -110,7 +111,7 @@ function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
 
 /** Runs of digits of one numeral system. */
 class DigitRuns {
-  /** Each run decoded from its first digit; the unused bits of its last byte are 0. */
+  /** Runs decoded from their first digit. The unused bits of the last byte of a run are 0. */
   private readonly words: Int32Array;
   /** Memory for the result of a shift, reused because allocating memory for each shift would cost more than the shift. */
   private readonly shifted: Int32Array<ArrayBuffer>;
@@ -154,7 +155,7 @@ class DigitRuns {
       if (places !== null) this.recordPositions(from, to, places.subarray(started, next));
       started = next;
     }
-    // One separator at the end, so that a truncated text ends near it.
+    // Only one separator at the end belongs to the bytes, so that a truncated text ends near the end.
     return { bytes: bytes.subarray(0, end + 1), at: places?.subarray(0, end + 1) ?? null };
   }
 
@@ -213,7 +214,7 @@ export function* decodedLayers(layer: Layer, spans: Spans, longest: number): Gen
   const digits = digitsOf(layer);
   const base64: number[] = [];
   addRuns(base64, digits, BASE64_NUMERALS, 0, layer.bytes.length);
-  // Hex digits are also base64 digits.
+  // Hex digits are also base64 digits, so hex runs are searched only within base64 runs.
   const hex: number[] = [];
   for (let run = 0; run < base64.length; run += 2) addRuns(hex, digits, HEX_NUMERALS, base64[run]!, base64[run + 1]!);
   yield* decodedRuns(digits, base64, BASE64_NUMERALS, spans, longest);

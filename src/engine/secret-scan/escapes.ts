@@ -16,7 +16,7 @@ const DECODED_BYTES_MAX = 4;
 /** Index that is larger than the length of every text. */
 const BEYOND_EVERY_TEXT = 2 ** 30;
 
-/** Byte that a backslash followed by this character stands for; 0 for none. */
+/** Table by character: the byte that a backslash followed by this character stands for; 0 for none. */
 const ESCAPED_BYTES = new Uint8Array(256);
 for (const [name, value] of Object.entries({ b: 8, t: 9, n: 10, f: 12, r: 13, '"': 34, "\\": 92, "/": 47 })) {
   ESCAPED_BYTES[name.charCodeAt(0)] = value;
@@ -37,7 +37,10 @@ function parseHexAt(bytes: Uint8Array, from: number, count: number): number {
 const LENGTH_SHIFT = 16;
 const PERCENT_LENGTH = 3;
 
-/** Returns the escape at an index: its length, shifted by LENGTH_SHIFT, and the byte or code unit that it stands for; 0 for none. */
+/**
+ * Returns the escape at an index as one number: the length of the escape, shifted left by LENGTH_SHIFT, plus the byte
+ * or code unit that it stands for; 0 for none.
+ */
 function decodeEscapeAt(bytes: Uint8Array, index: number): number {
   const mark = bytes[index];
   if (mark === BACKSLASH && index + 1 < bytes.length) {
@@ -95,7 +98,10 @@ class Escapes {
     this.words = viewAsWords(bytes);
   }
 
-  /** Returns the start of the first escape at or after `from`; the length of the text for none. `from` must not decrease. */
+  /**
+   * Returns the start of the first escape at or after `from`; the length of the text if there is none. `from` must not
+   * decrease from call to call.
+   */
   nextEscape(from: number): number {
     const { bytes, spans } = this;
     for (; this.span < spans.length; this.span += 2) {
@@ -138,7 +144,7 @@ class Escapes {
   }
 }
 
-/** Converts spans of the input to spans of the output. */
+/** Converts spans of the input to the corresponding spans of the output. */
 class MovedSpans {
   readonly spans: number[] = [];
   /** Next start or end of a span; BEYOND_EVERY_TEXT after the last span. */

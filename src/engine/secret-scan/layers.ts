@@ -34,14 +34,14 @@ export class Writer {
   }
 }
 
-/** Returns the lone high surrogate at the end of the writer, in its UTF-8 form; 0 for none. */
+/** Returns the lone high surrogate that was written last, as a UTF-16 code unit; 0 if there is none. */
 function lastHighSurrogate({ bytes, length }: Writer): number {
   const secondByte = bytes[length - 2] ?? 0;
   if (bytes[length - 3] !== 0xed || secondByte < 0xa0 || secondByte >= 0xb0) return 0;
   return 0xd000 | ((secondByte & 63) << 6) | (bytes[length - 1]! & 63);
 }
 
-/** Joins a low surrogate with the high one at the end of the writer. */
+/** Joins a low surrogate with the high surrogate that was written last. */
 function joinSurrogates(writer: Writer, high: number, low: number, from: number): void {
   const point = 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff);
   writer.length -= 3;

@@ -27,7 +27,7 @@ export interface MaskedBeginning {
   neededFrom: number;
 }
 
-/** Returns the index of the first character at or after `from` that is no white space. */
+/** Returns the index of the first character at or after `from` that is not white space. */
 function indexAfterSpace(text: string, from: number): number {
   let at = from;
   while (at < text.length && text[at]!.trim() === "") at += 1;
@@ -56,7 +56,7 @@ function addQuoted(intervals: Interval[], text: string, replacements: ReadonlyMa
   return undecided;
 }
 
-/** Returns the largest index up to `undecided` that is not inside a secret. */
+/** Returns the largest index up to `undecidedStart` that is not inside a secret. */
 function endBeforeSecrets(undecidedStart: number, intervals: readonly Interval[]): number {
   let to = undecidedStart;
   // Starts with the last interval, because each one may reach into the next.

@@ -55,7 +55,10 @@ function writtenVariants(value: string): string[] {
 /** Removes line breaks from a pattern, because layers contain none. */
 const removeLineBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
 
-/** Returns the bytes to which reversed hex digits decode: reversed, with the digits of each byte exchanged. */
+/**
+ * Returns the bytes that decoding reversed hex digits yields: the bytes in reverse order, with the two digits of each
+ * byte exchanged.
+ */
 const bytesOfReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reversedUnits(bytes.toString("hex")), "hex");
 
 /**
@@ -64,7 +67,7 @@ const bytesOfReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reversedUn
  */
 const REVERSED_MIN_BYTES = 11;
 
-/** Yields the decoded bytes of reversed base64. Digits with bits of the surrounding text are left out. */
+/** Yields the bytes that decoding reversed base64 yields. Leaves out digits with bits of the surrounding text. */
 function* reversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
   const decoded = (digits: string): Uint8Array => Buffer.from(reversedUnits(digits), "base64");
   // A shorter value would have too few digits left, so all its digits are used.
@@ -72,7 +75,7 @@ function* reversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
   for (const shift of [0, 1, 2]) yield decoded(innerDigits(bytes, shift, "base64"));
 }
 
-/** Returns the patterns of the value's reversed hex and base64, as layers decode them. */
+/** Returns the patterns for the value in reversed hex and base64, as layers decode them. */
 function reversedDigits(value: string): Uint8Array[] {
   const bytes = Buffer.from(value);
   return [bytesOfReversedHex(bytes), ...reversedBase64Patterns(bytes)]
@@ -88,7 +91,7 @@ function removeAmbiguousEnds(text: string): string {
   return NEVER_ESCAPED.test(text) ? text : text.replace(ESCAPE_REST_AT_START, "").replace(ESCAPE_START_AT_END, "");
 }
 
-/** Returns the patterns of a value. @param value at least PATTERN_MIN_BYTES without line breaks */
+/** Returns the patterns of a value. @param value at least PATTERN_MIN_BYTES bytes without line breaks */
 export function patternsOf(value: string): Uint8Array[] {
   // Such a value is a key or an ID. It gets few patterns, because there may be thousands of such values.
   if (NEVER_ESCAPED.test(value)) {

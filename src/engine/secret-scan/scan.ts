@@ -153,7 +153,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     );
   }
 
-  /** Finds a secret in JSON text, except in short names of keys. */
+  /** Returns the name of a secret in JSON text, or null. Ignores short names of keys. */
   function findSecretBesideKeys(json: string): string | null {
     const keys = findShortKeys(json, KEY_MIN_CHARACTERS);
     let secretName: string | null = null;

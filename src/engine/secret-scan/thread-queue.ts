@@ -17,7 +17,7 @@ interface WaitingTask {
   reject(error: Error): void;
 }
 
-/** Milliseconds without work after which the thread is ended, which frees its memory. */
+/** Milliseconds without work after which the thread is ended to free its memory. */
 const IDLE_MS = 30_000;
 const THREAD_MODULE = new URL("./thread.js", import.meta.url);
 

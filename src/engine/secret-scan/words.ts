@@ -3,7 +3,7 @@
 const LOW_BIT_OF_EACH_BYTE = 0x01010101;
 const HIGH_BIT_OF_EACH_BYTE = 0x80808080;
 
-/** Returns the bytes if they are aligned, otherwise an aligned copy. */
+/** Returns the bytes if their start in memory is a multiple of `size`, otherwise a copy that is aligned. */
 function alignedBytes(bytes: Uint8Array, size: number): Uint8Array {
   return bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
 }

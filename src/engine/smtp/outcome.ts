@@ -16,7 +16,7 @@ export interface RefusedRecipient {
 export type Delivery =
   /** The server has accepted the message for the recipients in `accepted`. */
   | { kind: "taken"; accepted: string[]; refused: RefusedRecipient[]; detail: string }
-  /** The server certainly has not accepted the message. `code` is that of its reply; null without a reply. */
+  /** The server has certainly not accepted the message. `code` is the SMTP code of the server's reply; null without a reply. */
   | {
       kind: "refused";
       /** True if a retry is useless. */
@@ -60,7 +60,7 @@ export function outcomeOfSuccess(info: SMTPConnection.SentMessageInfo): Delivery
   };
 }
 
-/** Nodemailer's codes for faults of the message itself, which was then not sent. */
+/** Codes of nodemailer for faults of the message itself. Such a message was not sent. */
 const OWN_FAULTS = ["EENVELOPE", "EMESSAGE"];
 
 /** Returns the outcome of a failed attempt. @param started true if the content was being sent */

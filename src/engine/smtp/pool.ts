@@ -116,7 +116,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
       place.waiting.shift()?.();
     },
 
-    /** Closes idle connections now, and the others when they are returned. */
+    /** Closes idle connections now, and other connections when they are returned. */
     stop(): void {
       stopped = true;
       for (const { idle } of places.values()) for (const pooled of [...idle]) closeSession(pooled);

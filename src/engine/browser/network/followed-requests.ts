@@ -19,13 +19,12 @@ export class FollowedRequests {
   private onRequest: OnRequest;
   private open = new Map<string, OpenRequest>();
 
-  /** Reports the requests of the next run to `onRequest`; reports none if it is undefined. */
+  /** Sets the function to which the requests of the next run are reported; undefined to report none. */
   follow(onRequest: OnRequest): void {
     this.onRequest = onRequest;
     this.open = new Map();
   }
 
-  /** Listens to the browser's events about the end of requests. */
   listen(session: CDPSession): void {
     session.on("Network.responseReceived", ({ requestId, response }) => {
       const request = this.open.get(requestId);
@@ -38,7 +37,7 @@ export class FollowedRequests {
   /** Reports a request before it is sent. @returns the headers to send instead of the request's own; {} for no change */
   reportRequest({ networkId, request }: Protocol.Fetch.RequestPausedEvent): { headers?: Protocol.Fetch.HeaderEntry[] } {
     const { onRequest, open } = this;
-    // A redirected request has been reported already, and gets no additional headers.
+    // A redirected request has already been reported, and gets no additional headers.
     if (!onRequest || networkId === undefined || open.has(networkId) || open.size >= OPEN_REQUESTS_MAX) return {};
     const { method, url } = request;
     const following = onRequest({ method, url });

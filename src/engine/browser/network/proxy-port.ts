@@ -8,21 +8,23 @@ export interface ProxyCallbacks {
   onRejected(host: string, reason: string): void;
   /** Called for a host when the proxy has connected to it. */
   onReached(host: string): void;
-  /** Called before each connection, and before each plain HTTP request. Resolves with false to reject it. */
+  /**
+   * Called before each connection, and before each plain HTTP request. If it resolves with false, the proxy rejects the
+   * connection or request.
+   */
   mayConnect(host: string): Promise<boolean>;
 }
 
 /** A proxy port that only one browser context uses. It is closed except while a run is active. */
 export interface ProxyPort {
-  /** `http://host:port` */
+  /** URL of the proxy port: `http://host:port`. */
   readonly proxyServer: string;
-  /** Opens the port for a run. */
   startRun(run: ProxyCallbacks): void;
   /** Closes the port. When this function returns, every connection has ended, and the port rejects new ones. */
   endRun(): void;
   /** True if pages have sent anything since `startRun`. */
   wasUsed(): boolean;
-  /** True if anything was sent after `endRun`. */
+  /** True if pages have sent anything after `endRun`. */
   wasUsedLate(): boolean;
   close(): void;
 }

@@ -47,7 +47,7 @@ export class RequestFaults {
 
   constructor(private readonly origin: string) {}
 
-  /** Listens to a session whose Network domain is enabled. */
+  /** Listens to the events of a session whose Network domain is enabled. */
   watch(session: CDPSession): void {
     session.on("Network.requestWillBeSent", ({ requestId, request, type, redirectResponse }) => {
       if (type === "Fetch" && redirectResponse === undefined) this.fetches += 1;
@@ -105,7 +105,7 @@ export class RequestFaults {
     });
   }
 
-  /** True if a request has not ended, or the outcome is a failed request without a recorded reason. */
+  /** True if a request has not ended, or if the outcome is a failed request for which no reason is recorded yet. */
   isPending(outcome: PageOutcome): boolean {
     if (outcome.ok) return this.pending.size > 0;
     return outcome.cause === "script" && (this.pending.size > 0 || outcome.error.message === DEFAULT_MESSAGE);
@@ -119,7 +119,10 @@ export class RequestFaults {
     return { ...outcome, error: { ...outcome.error, message, stack } };
   }
 
-  /** Adds a reason with its origin. Leaves out the origin of a blocked request, because the host name may contain a secret. */
+  /**
+   * Records a reason together with the origin of the request. Leaves out the origin of a blocked request, because the
+   * host name may contain a secret.
+   */
   private addFault(url: URL, reason: string): void {
     const fault = `${reason === BLOCKED_REQUEST_TEXT ? "an address" : url.origin}: ${reason}`;
     if (this.faults.has(fault) || this.faults.size >= FAULTS_MAX) return;

@@ -10,7 +10,10 @@ import { FollowedRequests } from "./followed-requests.js";
 type UrlCheck = NonNullable<PageRun["mayRequest"]>;
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
-/** Maximum time to wait for all events about requests before a connection. After this time, the connection is rejected. */
+/**
+ * Maximum time that a connection waits until all events about requests have arrived. After this time, the connection is
+ * rejected.
+ */
 const ANSWER_TIMEOUT_MS = 5_000;
 /** Options of Network.enable with which the browser does not buffer bodies for the protocol, to save memory. */
 export const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
@@ -40,7 +43,8 @@ export class RequestGuard {
   ) {}
 
   /**
-   * Sets the functions that check and report the requests of the next run. The first call with a check enables the guard.
+   * Sets the functions that check and report the requests of the next run. The first call with a check function enables
+   * the guard.
    * @returns true if this call enabled the guard
    */
   async beginRun(mayRequest: UrlCheck | undefined, onRequest?: PageRun["onRequest"]): Promise<boolean> {
@@ -103,7 +107,8 @@ export class RequestGuard {
     }
     await this.pendingWebSocketChecks;
     if (this.acceptedHosts.has(host)) return !this.refused.has(host);
-    // A preconnect has no URL, but only a host. The check is called, so that it can report the host.
+    // A preconnect has only a host and no URL. Calls the check with a URL of this host, so that the check can report
+    // the host.
     await Promise.resolve(this.checkUrl?.(`https://${host}/`)).catch(() => false);
     return false;
   }

@@ -40,7 +40,10 @@ export class RunRequests {
     this.faults = new RequestFaults(options.origin);
   }
 
-  /** Opens the proxy port for a run. @returns true if this call enabled the guard, which earlier code in the page had not */
+  /**
+   * Opens the proxy port for a run.
+   * @returns true if this call enabled the guard, which was not enabled while earlier code ran in the page
+   */
   beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRun): Promise<boolean> {
     this.runs += 1;
     const hosts = new Set<string>();
@@ -59,7 +62,7 @@ export class RunRequests {
     return this.guard.beginRun(mayRequest, onRequest);
   }
 
-  /** Listens to the events about requests in a session. */
+  /** Listens to the events about requests in a DevTools session. */
   readonly watch = (session: CDPSession): Promise<unknown> => {
     this.faults.watch(session);
     if (session !== this.options.session) this.guard.listenToChild(session);

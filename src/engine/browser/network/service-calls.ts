@@ -9,14 +9,14 @@ import type { AdmittedRequest, RunRequests } from "./run-requests.js";
 
 /** Maximum number of concurrent requests to this service. It is the number of connections that a browser opens to a host. */
 export const SERVICE_REQUESTS_MAX = 6;
-/** Maximum length of a request's body. The library sends larger requests through the browser's network. */
+/** Maximum length of a request's body in this way. The client library sends larger requests through the browser's network. */
 export const BODY_MAX_CHARACTERS = 128 * 1024;
 /** Maximum length of a message from the page: the ID, and the request with its headers and body. */
 export const CALL_MAX_CHARACTERS = 256 * 1024;
 
 /** Maximum number of concurrent requests to other services. The library in the run queues further requests. */
 export const OUTGOING_REQUESTS_MAX = RUN_REQUESTS_AT_ONCE;
-/** Maximum length of the options of a request to another service. A body of 1 MB in base64 fits. */
+/** Maximum length of the JSON options of a request to another service. A body of 1 MB in base64 fits. */
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
 const OUTGOING_PREFIX = "outgoing ";
 const CANCEL_MESSAGE = "cancel";

@@ -14,14 +14,14 @@ export const NEEDS_MORE = "needs-more";
 const ERROR_PREFIX = "error ";
 const DATA_PREFIX = "data ";
 
-/** Source name of the harness. Its frames are removed from stack traces. */
+/** Source name of the harness script, by which its frames are found and removed from stack traces. */
 export const HARNESS_NAME = "svc-harness.js";
 
 /** Matches line and column of a frame, with the closing bracket. */
 const HARNESS_POSITION = /\d+:\d+\)?/y;
 const STACK_FRAME = /^\s+at /;
 
-/** Matches the stack frame of code at the top level that `eval` evaluated. */
+/** Matches the stack frame of top-level code that `eval` evaluated. */
 const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
 const EVALUATING_FRAME = "at eval (<anonymous>)";
 
@@ -81,7 +81,7 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   const name = stringOr(failure.name, "Error");
   const message = stringOr(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
   const wasAnyCut = [failure.name, failure.message, failure.stack].some(wasTruncated);
-  // Adds no position to a truncated text.
+  // Adds no position if the text was truncated.
   const stack = correctFirstLineColumns(
     cleanStack(stringOr(failure.stack, name), wasAnyCut ? "" : stringOr(failure.at, "")),
     sourceName,

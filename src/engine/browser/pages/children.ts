@@ -1,11 +1,11 @@
 /**
- * Attaches to the children of a page: its workers, and its frames in other processes. Each child is prepared before its
- * first line runs.
+ * Attaches to the children of a page: its workers, and its frames in other processes. The service prepares each child
+ * before the first line of its code runs.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 
-/** Prepares a child. `type` is `worker` for a dedicated worker, or `iframe` for a frame in another process. */
+/** Function that prepares a child. `type` is `worker` for a dedicated worker, or `iframe` for a frame in another process. */
 type PrepareChild = (child: CDPSession, type: string) => Promise<unknown>;
 
 const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };

@@ -44,7 +44,7 @@ export class DocumentSandbox implements Sandbox {
   private readonly calls: ServiceCalls;
   private harnessId = "";
   private isRunning = false;
-  /** True if the document has sent a request after its run. */
+  /** True if the document has sent a request after the end of its run. */
   private hasLateRequest = false;
 
   constructor(private readonly options: SandboxOptions) {
@@ -93,11 +93,11 @@ export class DocumentSandbox implements Sandbox {
       loaded,
     ]);
     this.harnessId = harnessId;
-    // The old document may have sent requests during the navigation. They may still be active.
+    // Waits, because the old document may have sent requests during the navigation, which may still be active.
     await requests.waitUntilSettled();
     // This command would fail right after the navigation has been committed, so the other commands are sent first.
     await session.send("Page.resetNavigationHistory");
-    // Checked last, because by now all requests of the old document have been reported.
+    // The late requests are checked last, because by now the browser has reported all requests of the old document.
     return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.hasReportedAny() && !requests.hasLateRequest();
   }
 
@@ -105,7 +105,7 @@ export class DocumentSandbox implements Sandbox {
     this.isRunning = true;
     await this.requests.beginRun(request);
     const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
-    // The list is flat and has no objects, because a package may have changed the properties that objects inherit.
+    // `scripts` is a flat list without objects, because a package may have changed the properties that objects inherit.
     const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
     scripts.push(name, wrapInFunction({ name, source }));
     this.window.onRunStart();
@@ -194,8 +194,8 @@ export class DocumentSandbox implements Sandbox {
    * @returns two flags: if there is stored data, and if earlier documents use too much memory
    */
   private async searchForTraces(): Promise<[boolean, boolean]> {
-    // Cookies are cleared after the navigation, because the old document could set them until then, and before the
-    // search, which would find them.
+    // Cookies are cleared after the navigation, because the old document could set cookies until then. They are cleared
+    // before the search, because the search would find them.
     if (await this.requests.clear()) await this.clearMemoryCache();
     return Promise.all([this.traces.search(this.options.origin), this.usesTooMuchMemory()]);
   }

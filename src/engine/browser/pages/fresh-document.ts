@@ -25,7 +25,7 @@ const DOCUMENT_BASE64 = Buffer.from(
  */
 const NAVIGATION_RETRY_MS = 1_000;
 
-/** Answers the request for a document of the page's origin with an empty document. */
+/** Answers the browser's request for a document of the page's origin with an empty document. */
 export function answerDocument(
   session: CDPSession,
   requestId: string,
@@ -67,7 +67,7 @@ export async function installHarness(session: CDPSession, expression: string): P
   const [harness] = await Promise.all([
     session.send("Runtime.evaluate", { expression }),
     session.send("Runtime.enable"),
-    // Disabled again, because otherwise the browser would send each console call with all its values.
+    // Disables the Runtime domain again. Otherwise the browser would send each console call with all its values.
     session.send("Runtime.disable"),
   ]);
   const { objectId } = harness.result;
@@ -100,10 +100,10 @@ export async function callHarness(
 
 /** Maximum length of a text in one message. Longer messages would delay all other runs, which share one pipe. */
 export const MESSAGE_CHARACTERS = 256 * 1024;
-/** Maximum length of a text that a page reports. The largest result of a run fits. */
+/** Maximum length of a text that a page returns. The largest allowed result of a run fits. */
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
-/** Reads a text of `length` characters in parts. @returns its UTF-8 bytes; undefined if a part is missing or too short */
+/** Reads a text of `length` characters in parts. Resolves with its UTF-8 bytes; undefined if a part is missing or too short. */
 export async function readTextInParts(
   length: number,
   partOf: (from: number, to: number) => Promise<unknown>,
@@ -129,9 +129,9 @@ const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
   const { then } = Promise.prototype;
   const OwnPromise = Promise;
   const settled = this.METHOD(...values);
-  // Without a constructor, then() makes a plain promise, whatever the action has replaced.
+  // Without a constructor, then() creates a plain promise, even if the action has replaced Promise.
   defineProperty(settled, "constructor", { value: undefined });
-  // The promise is not awaited, because the await would appear in the stacks of the action.
+  // Uses then() instead of await, because an await would appear in the stack traces of the action.
   const answer = apply(then, settled, [
     (text) => {
       if (typeof text !== "string" || text.length <= max) return text;

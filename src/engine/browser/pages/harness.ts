@@ -52,7 +52,7 @@ const LOCKS_MAX = 1_000;
 export const ISOLATE_READY_TIMEOUT_MS = 500;
 /**
  * Pause after a run before the next realm is created, so that the service can first store the result and answer the
- * caller. That takes less than this pause, even on two slow cores.
+ * caller. These two steps take less than the pause, even on two slow cores.
  */
 export const REALM_PAUSE_MS = 8;
 
@@ -173,6 +173,6 @@ function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): 
   };
 }
 
-/** Scripts of a page that runs code in isolates, without and with network. */
+/** Scripts for a page that runs code in isolates without network. NETWORK_ISOLATE_THREAD: with network. */
 export const ISOLATE_THREAD = createIsolateScripts(ISOLATE_GLOBALS, false);
 export const NETWORK_ISOLATE_THREAD = createIsolateScripts(NETWORK_ISOLATE_GLOBALS, true);

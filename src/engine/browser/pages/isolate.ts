@@ -31,19 +31,20 @@ export interface IsolateKind {
 const NO_NETWORK_KIND: IsolateKind = {
   harnessScripts: ISOLATE_THREAD,
   policy: "worker-src data:",
-  // With a lower limit, a few runs with a large package would replace the thread, and the package is compiled again.
+  // With a lower limit, a few runs with a large package would replace the thread, and each new thread compiles the
+  // package again.
   workerMaxBytes: 48 * 1024 * 1024,
 };
 
 /** Result of the thread's `run` if there is no realm for the run. */
 const NO_REALM_RESULT = "late";
-/** Maximum time to wait for a busy thread. */
+/** Maximum time to wait for the events of a busy thread. */
 const CATCH_UP_TIMEOUT_MS = 200;
 /** Time after a run after which a thread without a new realm counts as stuck. */
 const STUCK_AFTER_MS = REALM_PAUSE_MS + ISOLATE_READY_TIMEOUT_MS + 250;
 /**
- * Number of runs after which a garbage collection of the page is forced. An ended worker uses 40 to 100 KB until then, and
- * the page itself would collect garbage much later.
+ * Number of runs after which the service forces a garbage collection of the page. Until a collection, an ended worker
+ * uses 40 to 100 KB, and the page itself would collect garbage much later.
  */
 const COLLECT_EVERY_RUNS = 50;
 
@@ -133,7 +134,7 @@ export class Isolate implements Sandbox {
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
     const { loaded } = await navigatePage(session, `${origin}/`);
     [this.pageHarnessId] = await Promise.all([installHarness(session, this.kind.harnessScripts.page), loaded]);
-    // Disabled again, because while it is enabled, each worker and each request starts more slowly.
+    // Disables the Fetch domain again, because it makes the start of each worker and each request slower.
     await session.send("Fetch.disable");
     session.off("Fetch.requestPaused", answer);
   }
@@ -160,7 +161,7 @@ export class Isolate implements Sandbox {
     const worker = this.worker!;
     const answer = await new Promise<string | number>((resolve) => {
       this.onAnswer = resolve;
-      // An error means that the worker has ended. That is reported as the loss of its page.
+      // An error means that the worker has ended, which is reported as the loss of its page.
       this.callWorker("run", ...worker.texts.runArguments(request), base).then(
         (reply) => reply === NO_REALM_RESULT && resolve(reply),
         () => {},

@@ -24,8 +24,8 @@ const NETWORK_KIND: IsolateKind = {
 };
 
 /**
- * Returns the URL of the service for the client library: NO_SERVICE if the run can send requests only to other services,
- * "" if it can send none.
+ * Returns the URL of the service for the client library: NO_SERVICE if the run can send requests only to other
+ * services, "" if it can send no requests.
  */
 const serviceBase = ({ service, outgoing }: PageRun): string => service?.base ?? (outgoing ? NO_SERVICE : "");
 
@@ -37,7 +37,7 @@ export class NetworkIsolate extends Isolate {
 
   constructor(options: SandboxOptions) {
     super(options, NETWORK_KIND);
-    // There are no events of WebSockets to wait for, because the policy forbids WebSockets.
+    // There are no events of WebSockets to wait for, because the Content-Security-Policy forbids WebSockets.
     this.requests = new RunRequests({ ...options, catchUp: async () => {} });
     this.calls = new ServiceCalls(this.requests.admitRequest, (...part) => this.callWorker("answer", ...part));
   }
@@ -62,7 +62,7 @@ export class NetworkIsolate extends Isolate {
 
   override async execute(request: PageRun): Promise<unknown> {
     this.fetchCount = null;
-    // The guard was enabled only now, so it may not see requests of the existing thread.
+    // If the guard was enabled only now, it may not see requests of the existing thread, so the thread is replaced.
     if (await this.requests.beginRun(request)) await this.replaceThread();
     this.calls.beginRun(request);
     const answer = await this.evaluate(request, serviceBase(request));
@@ -83,7 +83,7 @@ export class NetworkIsolate extends Isolate {
 
   override async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
     const { faults } = this.requests;
-    // The events of requests may arrive after the answer, because they come from different threads.
+    // The events of requests may arrive after the run's answer, because they come from other threads.
     if (faults.isPending(outcome)) await this.catchUp().catch(() => {});
     return faults.explainFailure(outcome);
   }

@@ -35,7 +35,6 @@ export class PageWindow {
     clearTimeout(this.timer);
   }
 
-  /** Hides the window again if it was shown. */
   reset(): void {
     if (this.windowId !== null && this.isShown) this.hide().catch(() => {});
   }

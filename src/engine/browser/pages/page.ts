@@ -21,7 +21,7 @@ import { MISSING_ISOLATE, type Sandbox, type SandboxOptions } from "./sandbox.js
 const RESET_TIMEOUT_MS = 1_000;
 /** Time limit for opening a page. If the renderer dies meanwhile, the browser never answers the commands. */
 const OPEN_TIMEOUT_MS = 5_000;
-/** Maximum time to wait for the cause of a crash, which arrives through another pipe than the crash itself. */
+/** Maximum time to wait for the cause of a crash. The cause arrives through another pipe than the report of the crash. */
 const CRASH_CAUSE_TIMEOUT_MS = 1_000;
 /** Maximum time to wait, after a command has failed, for the report that the renderer or the browser has ended. */
 const LOSS_REPORT_TIMEOUT_MS = 100;
@@ -100,7 +100,8 @@ export class Page {
   private async create(): Promise<boolean> {
     const { connection, proxyPort } = this;
     const proxy = proxyPort === null ? {} : { proxyServer: proxyPort.proxyServer, proxyBypassList: "<-loopback>" };
-    // Listens before the page is created, because a failed start of its renderer may be reported before its ID is known.
+    // Listens before the page is created, because the browser may report a failed start of the page's renderer before
+    // the ID of the page is known.
     this.listenToConnection();
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
     this.contextId = context.browserContextId;
@@ -129,7 +130,7 @@ export class Page {
     return this.state.kind === "lost" ? this.state.loss : null;
   }
 
-  /** True if the page has a renderer, as far as is known. */
+  /** True if the page has a renderer, as far as the service knows. */
   get hasRenderer(): boolean {
     return this.state.kind !== "crashed" && this.state.kind !== "lost";
   }
@@ -152,7 +153,7 @@ export class Page {
     if (this.targetId === "") this.crashedEarly.add(targetId);
     if (targetId !== this.targetId) return;
     if (this.isUsable) this.state = { kind: "crashed" };
-    // If no code has run, or the renderer did not start, the crash needs no further explanation.
+    // The cause of the crash is not needed if no code has run, or the renderer did not start.
     if (this.mode === null || status === FAILED_TO_LAUNCH) this.lose("crashed");
     else runInBackground(this.findCrashCause().then((loss) => this.lose(loss)));
   }
@@ -305,8 +306,8 @@ export class Page {
   }
 
   /**
-   * Waits until the reason of a failed evaluation is known. If the renderer or the browser has ended, this is reported a
-   * moment later. If nothing is reported, the action has navigated the page.
+   * Waits until the reason of a failed evaluation is known. If the renderer or the browser has ended, the browser
+   * reports this a moment later. If it reports nothing, the action has navigated the page.
    */
   private async waitUntilLossIsKnown(): Promise<void> {
     if (this.isUsable) await delay(LOSS_REPORT_TIMEOUT_MS);

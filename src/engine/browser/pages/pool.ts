@@ -13,8 +13,8 @@ import type { PageLoss } from "./loss.js";
 import { Page } from "./page.js";
 
 /**
- * Maximum number of runs of a page. It is high, because memory does not grow with runs, and a new renderer is slow until
- * V8 has compiled the code again.
+ * Maximum number of runs of a page. It is high, because the memory of a page does not grow with runs, and a new
+ * renderer is slow until V8 has compiled the code again.
  */
 const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS = 3;
@@ -28,7 +28,7 @@ const OPEN_TURN_MAX_MS = 500;
 const NEW_PAGE_DELAY_MS = 1_000;
 /** If at least this many callers wait to open a page, turns are delayed, so that runs with existing pages come first. */
 const DELAY_FROM_WAITING = 4;
-/** Name that is used instead of an origin for contexts that are opened in advance. */
+/** Name for contexts that are opened in advance, used instead of an origin in the queue. */
 const ADVANCE_ORIGIN = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
@@ -43,7 +43,7 @@ export interface PoolOptions {
   crashCause: () => PageLoss | null;
   openProxyPort: (() => Promise<ProxyPort>) | null;
   openings: PageOpenings;
-  /** Number of contexts that are opened in advance. */
+  /** Number of browser contexts that the pool opens in advance. */
   spares: number;
   /**
    * Maximum number of idle pages of all keys, which need 20 to 45 MB each. If there are more, the least recently used
@@ -275,7 +275,7 @@ export class Pool {
   private async openPage({ origin, mode }: PageKey): Promise<Page> {
     for (let attempt = 0; attempt < OPEN_ATTEMPTS && this.options.chromium.isAlive(); attempt += 1) {
       const page = this.spare.shift() ?? (await this.open());
-      // If this fails, the next run tries again.
+      // If opening contexts fails, the next run tries again.
       this.fill().catch(() => {});
       if (page.isUsable && (await page.setUp(origin, mode))) return page;
       this.discard(page);

@@ -1,5 +1,5 @@
 /**
- * Interface of a sandbox: it executes the code of runs in a page, and is reset after each run. Each mode has an
+ * Interface of a sandbox. A sandbox executes the code of runs in a page, and is reset after each run. Each mode has an
  * implementation.
  */
 import type { CDPSession, Connection } from "puppeteer";
@@ -36,7 +36,6 @@ export interface SandboxOptions {
   /** Origin of the page. No server has this origin: the service itself answers the request for the document. */
   origin: string;
   proxyPort: ProxyPort | null;
-  /** Marks the page as lost. */
   markLost(loss: PageLoss): void;
   /** Called if the run sends a request that does not use the proxy port. */
   onServiceRequest(): void;

@@ -37,7 +37,10 @@ export class StoredTexts {
 
   constructor(private readonly maxCharacters = STORED_MAX_CHARACTERS) {}
 
-  /** Returns arguments of the thread's `run`: payload, settings, keys to remove from the cache, scripts, replaced globals. */
+  /**
+   * Returns the arguments of the thread's method `run`: payload, settings, keys to remove from the cache, scripts,
+   * replaced globals.
+   */
   runArguments(request: PageRun): unknown[] {
     const { payload, settings, packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
     const removed: string[] = [];
@@ -52,12 +55,12 @@ export class StoredTexts {
       return [[script.name, text, content, isStored]];
     });
     sent.push([name, wrapInFunction({ name, source }), "", false]);
-    // A later script may have added a text again that an earlier one removed.
+    // Keeps texts that a later script has added again after an earlier one removed them.
     const stillRemoved = removed.filter((content) => !this.lengths.has(content));
     return [payload, settings, stillRemoved, sent, standInsOf(request)];
   }
 
-  /** Records a text. @returns the keys of the texts that must be removed from the cache for it */
+  /** Records that a text is in the cache. @returns the keys of the texts that must be removed to make room for it */
   private add(content: string, length: number): string[] {
     const removed: string[] = [];
     for (const [other, size] of this.lengths) {

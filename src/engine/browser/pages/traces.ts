@@ -15,7 +15,7 @@ const FORBIDDEN_TARGET_TYPES = ["page", "shared_worker", "service_worker"];
  * there is no command to remove them.
  */
 function hasCredentials(address: string): boolean {
-  // A URL that starts with `//` has the scheme of the page.
+  // A URL that starts with `//` has the scheme of the page, so both schemes are tried.
   return ["http://x/", "https://x/"].some((base) => {
     const url = URL.parse(address, base);
     return url !== null && url.username + url.password !== "";
@@ -48,7 +48,7 @@ export class Traces {
     this.watchCredentials(session, add);
   }
 
-  /** True if an event of the browser has reported a trace. */
+  /** True if an event of the browser has reported data that stays after a navigation. */
   hasReportedAny(): boolean {
     return this.wasReported;
   }

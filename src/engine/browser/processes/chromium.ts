@@ -17,11 +17,11 @@ import { createPipeTransport } from "./pipe-transport.js";
 /** Address at which proxy ports listen for browsers on this machine. */
 const PROXY_HOST = "127.0.0.1";
 const STDERR_MAX_CHARACTERS = 8_192;
-/** Matches the output of Chromium if it cannot start its sandbox. */
+/** Matches Chromium's output if it cannot start its sandbox. */
 const NO_SANDBOX = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
 /** Matches the output of a renderer that has reached its heap limit. */
 const OUT_OF_HEAP = /V8 (javascript|process) OOM/;
-/** First of a range of unused user IDs for the browsers of a service that runs as root. */
+/** First user ID of the range for the browsers of a service that runs as root. No account has these IDs. */
 const FIRST_UID = 64_100;
 const UID_RANGE_END = 64_900;
 const FOLDER_PREFIX = "svc-chromium-";
@@ -43,8 +43,8 @@ function createArguments(options: ChromiumOptions, folder: string): string[] {
 }
 
 /**
- * Returns a random user ID that has no name and no files, because Chromium does not run its sandbox as root. Returns null
- * if the service is not root: the browser then runs as the same user.
+ * Returns a random user ID without a name and without files, because Chromium does not run its sandbox as root. Returns
+ * null if the service is not root: the browser then runs as the user of the service.
  */
 function chooseUnusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
@@ -128,7 +128,7 @@ function listenToStderr(child: ChildProcess): { text(): string; heapFullAt(): nu
   let text = "";
   let heapFullAt = 0;
   child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
-    // A line may arrive in two chunks.
+    // A line of the output may arrive in two chunks.
     const newText = text.slice(text.lastIndexOf("\n") + 1) + chunk;
     text = (text + chunk).slice(-STDERR_MAX_CHARACTERS);
     if (OUT_OF_HEAP.test(newText)) heapFullAt = Date.now();

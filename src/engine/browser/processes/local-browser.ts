@@ -31,7 +31,10 @@ export function findZygotes(processes: readonly Pick<ProcessProof, "pid" | "pare
   return processes.filter(({ kind, parent }) => kind === "zygote" && main.has(parent)).map(({ pid }) => pid);
 }
 
-/** Ends a browser whose zygote has ended. Such a browser can start no renderers, and does not report when one ends. */
+/**
+ * Stops a browser whose zygote process has ended. Such a browser can start no renderers, and does not report when a
+ * renderer ends.
+ */
 async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   if (pid === null || process.platform !== "linux") return;
   const zygotes = findZygotes(await readProcesses(pid));

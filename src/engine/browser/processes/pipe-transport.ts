@@ -6,17 +6,14 @@ const NUL = 0;
 /** Size of the buffer for an incomplete message. A larger message gets a larger buffer, which is released afterwards. */
 const BUFFER_BYTES = 1024 * 1024;
 
-/**
- * Creates the transport. A pipe is used instead of a port, so that no other process on the machine can control the
- * browser.
- */
+/** Creates the transport. It uses a pipe instead of a port, so that no other process on the machine can control the browser. */
 export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
   /**
    * Buffer for an incomplete message. It is reused, because a buffer for each message would cause a garbage collection
    * after some large results.
    */
   let memory = Buffer.allocUnsafe(BUFFER_BYTES);
-  /** Number of bytes of the incomplete message in `memory`. */
+  /** Number of bytes of the incomplete message that are in `memory`. */
   let pending = 0;
   let closed = false;
 
@@ -42,7 +39,7 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
     pending += bytes.copy(memory, pending);
   }
 
-  /** Returns the message that ends with these bytes. */
+  /** Returns the message whose last bytes are `last`. */
   function completeMessage(last: Buffer): string {
     if (pending === 0) return last.toString("utf8");
     bufferBytes(last);
@@ -64,7 +61,8 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
 
   fromBrowser.on("data", receiveChunk);
   fromBrowser.on("close", () => transport.close());
-  // A write to a browser that has ended fails with EPIPE. It needs no handling, because the close event follows.
+  // A write to a browser that has ended fails with EPIPE. This error needs no handling, because the close event
+  // follows.
   fromBrowser.on("error", () => {});
   toBrowser.on("error", () => {});
   return transport;

@@ -14,7 +14,7 @@ export interface ProcessProof {
   /** True if the process has another user namespace than the service. */
   ownUserNamespace: boolean;
   uid: number;
-  /** True if the process is sandboxed, or never runs code of actions (TRUSTED_KINDS). */
+  /** True if the process is sandboxed, or if it never runs code of actions (TRUSTED_KINDS). */
   contained: boolean;
 }
 
@@ -43,8 +43,8 @@ async function sharesUserNamespace(pid: number): Promise<boolean> {
 }
 
 /**
- * Returns the kind of a process. A process without a type on its command line is the browser, or the script that started
- * the browser; otherwise its kind is "unknown".
+ * Returns the kind of a process: the type on its command line. Without a type, a process is the browser or the script
+ * that started the browser; any other such process is "unknown".
  */
 function kindOf(commandLine: string, pid: number, parent: number, group: number): string {
   const type = /[\0 ]--type=([^\0 ]*)/.exec(commandLine)?.[1];

@@ -18,9 +18,9 @@ const ANSWER_TIMEOUT_MS = 10_000;
 export interface RemoteOptions {
   /** URL with the scheme `ws:` or `wss:`. Only its host and port are logged, because other parts may be credentials. */
   endpoint: string;
-  /** The IP address at which proxy ports listen. */
+  /** IP address at which the proxy ports of this service listen. */
   egressHost: string;
-  /** False to accept a browser that runs without its sandbox. */
+  /** False to accept a browser that runs without its sandbox. Never use this for untrusted code. */
   sandbox: boolean;
   log: Logger;
 }
@@ -108,7 +108,7 @@ export function createRemoteBrowserSource(options: RemoteOptions): RemoteBrowser
       try {
         const connection = await openConnection(transport);
         await checkRemoteBrowser(connection, transport.peer, options, name);
-        // Set before the first context is created, because its proxy port then calls `isAt`.
+        // `peer` is set before the first context is created, because the proxy port of the context calls `isAt`.
         peer = transport.peer;
         return connectChromium(connection, transport);
       } catch (error) {

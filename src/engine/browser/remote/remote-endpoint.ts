@@ -5,9 +5,9 @@
 import { openSocketTransport, type SocketTransport } from "./socket-transport.js";
 
 const DISCOVERY_TIMEOUT_MS = 2_000;
-/** Path before the browser's ID. The ID changes with each start of the browser. */
+/** Path of the DevTools URL before the browser's ID. The ID changes with each start of the browser. */
 const BROWSER_PATH = "/devtools/browser/";
-/** Minimum length of a part of the URL that is masked in errors. Shorter parts also occur in ordinary words. */
+/** Minimum length of a part of the URL that is masked in error messages. Shorter parts also occur in ordinary words. */
 const SECRET_MIN_CHARACTERS = 4;
 
 /** Returns the URL without path and credentials. */

@@ -5,19 +5,22 @@ import WebSocket from "ws";
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 const CLOSE_TIMEOUT_MS = 500;
 const PING_INTERVAL_MS = 5_000;
-/** Number of unanswered pings after which the connection counts as dead. It is 2, because this process may be late with one. */
+/**
+ * Number of unanswered pings after which the connection counts as dead. The limit is 2, because this process may be
+ * late to read one answer.
+ */
 const PINGS_UNANSWERED_MAX = 2;
 const MESSAGE_MAX_BYTES = 256 * 1024 * 1024;
 
 export interface SocketTransport extends ConnectionTransport {
   /** IP address of the browser. */
   readonly peer: string;
-  /** Resolves after `onclose`. */
+  /** Resolves when the connection has closed, after `onclose` was called. */
   readonly closed: Promise<void>;
 }
 
 interface SocketOptions {
-  /** Interval of pings, which detect a dead connection. */
+  /** Interval of pings in milliseconds. Pings detect a dead connection. */
   pingMs?: number;
   /** Signal that closes the connection. */
   stopped?: AbortSignal | undefined;
@@ -31,7 +34,7 @@ export async function openSocketTransport(url: string, options: SocketOptions = 
     perMessageDeflate: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     maxPayload: MESSAGE_MAX_BYTES,
-    // Redirects are not followed, because credentials in the URL are only for this host.
+    // Does not follow redirects, because credentials in the URL are only for this host.
     followRedirects: false,
   });
   const terminate = () => socket.terminate();
@@ -77,7 +80,7 @@ function createTransport(socket: WebSocket, peer: string, pingMs: number): Socke
   socket.on("pong", () => {
     unanswered = 0;
   });
-  // Errors need no handling, because the close event follows.
+  // Ignores errors, because the close event follows.
   socket.on("error", () => {});
   socket.on("close", () => {
     clearInterval(pinging);

@@ -1,5 +1,6 @@
 /**
- * Watches a browser while runs are active: the memory and the processor time of its processes, and that it responds.
+ * Watches a browser while runs are active: measures the memory and the CPU time of its processes, and checks that it
+ * responds.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,14 +13,14 @@ import { measureProcesses } from "./processes.js";
 /** Interval of the checks that the browser responds. Its processes are measured every MEASURE_INTERVAL_MS. */
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
-/** Interval at which the priorities of renderers are set by their processor time. */
+/** Interval at which the priority of each renderer is set according to its CPU time. */
 const PRIORITY_INTERVAL_MS = 50;
 /** Minimum duration of a run before the browser's processes are measured. A measurement would delay the end of a shorter run. */
 const MEASURED_AFTER_MS = 10;
 /** Time after the service has killed a process during which a crash counts as the effect of the kill. */
 const CAUSED_WITHIN_MS = 5_000;
 
-/** Repeats a check at an interval, never two at once. Ignores errors, because the browser or a process may have ended. */
+/** Repeats a check at an interval, never two checks at once. Ignores errors, because the browser or a process may have ended. */
 function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
@@ -40,13 +41,13 @@ export async function isActiveRepeatedly(isActive: () => boolean): Promise<boole
   return isActive();
 }
 
-/** Watches a browser. Does nothing for a remote browser, whose processes are on another machine, and without /proc. */
+/** Watches a browser. Does nothing for a remote browser, whose processes are on another machine, and on systems without /proc. */
 export class BrowserWatch {
   private readonly floods: FloodWatch | null = null;
   private readonly memory: MemoryLimits | null = null;
   private readonly timers: readonly NodeJS.Timeout[] = [];
 
-  /** @param isActive true while a run is active */
+  /** @param isActive returns true while a run is active */
   constructor(
     private readonly chromium: Chromium,
     isActive: () => boolean,

@@ -1,7 +1,6 @@
 /**
- * Finds the renderer that fills the memory of the browser's own processes, which do not report the page to which their
- * data belongs. Pauses all suspected renderers, and lets one after the other continue for a moment, until the memory
- * grows.
+ * Finds the renderer that fills the memory of the browser's own processes, which do not report to which page their data
+ * belongs. Pauses all suspected renderers, and lets one after the other continue for a moment, until the memory grows.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { readResidentBytes, readUsage, signalProcess } from "./processes.js";
@@ -50,7 +49,8 @@ async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
 }
 
 /**
- * Searches for the renderer that fills the memory. Afterwards all suspects continue.
+ * Searches for the renderer that fills the memory of the browser's own processes. After the search, all suspects
+ * continue.
  * @param suspects renderers, the busiest first
  * @returns process ID of the renderer; null if the memory grows with none of the suspects
  */

@@ -13,29 +13,29 @@ import {
   signalProcess,
 } from "./processes.js";
 
-/** Time without a response after which processor times are first measured. */
+/** Time without a response of the browser after which the CPU times of its processes are first measured. */
 const LATE_MS = 100;
-/** Time after the first measurement after which processor times are measured again and compared. */
+/** Time after the first measurement after which CPU times are measured again and compared. */
 const COMPARED_AFTER_MS = 150;
 /**
  * Minimum share of COMPARED_AFTER_MS that a flooding renderer spends in the kernel. Code that only computes spends almost no time
  * there; code that sends messages spends a fifth or more.
  */
 const FLOOD_KERNEL_SHARE = 0.08;
-/** Minimum share of its own processor time that a flooding renderer spends in the kernel. */
+/** Minimum share of a flooding renderer's own CPU time that it spends in the kernel. */
 const FLOOD_KERNEL_SHARE_OF_OWN = 0.1;
 /**
  * Minimum share of COMPARED_AFTER_MS that the browser's own processes get. With less, they are slow because the machine is busy,
  * and not because of a renderer.
  */
 const SERVING_SHARE = 0.25;
-/** Time after a flood in which a second flood of the same renderer kills it. The first flood only pauses the renderer. */
+/** If a renderer floods the browser again within this time, it is killed. The first flood only pauses the renderer. */
 const FORGIVEN_AFTER_MS = 10_000;
-/** Time without a response after which the browser is replaced. */
+/** Time without a response after which the browser counts as hung and is replaced. */
 const HUNG_MS = 5_000;
 /** Time without a response after which the browser is replaced if it gets no CPU time because the machine is overloaded. */
 const STARVED_MS = 60_000;
-/** Time after the browser's first response after a kill in which a crash counts as the effect of the kill. */
+/** Time after the browser's first response after a kill during which a crash counts as the effect of the kill. */
 const CAUSED_WITHIN_MS = 2_000;
 
 /** Processor times of the browser's processes at one time, by process ID. */
@@ -44,24 +44,24 @@ export interface UsageSample {
   usages: Map<number, MeasuredProcess>;
 }
 
-/** Request to the browser that has no response yet. */
+/** Request to the browser that the browser has not answered yet. */
 interface UnansweredRequest {
   at: number;
-  /** Last measurement since the request. */
+  /** Last measurement of CPU times since the request was sent; null before the first one. */
   sample: UsageSample | null;
   /** The browser's own threads at the first measurement. */
   threads: ServingThreads | null;
 }
 
 /**
- * True if the browser could not respond since `before`, `ms` milliseconds ago, because it got too little processor time. A
- * browser that hangs has no runnable thread, and a flooded browser runs most of the time.
+ * True if the browser could not respond since the measurement `before`, `ms` milliseconds ago, because it got too
+ * little CPU time. A browser that hangs has no runnable thread, and a flooded browser runs most of the time.
  */
 export function isStarved(before: ServingThreads, after: ServingThreads, ms: number): boolean {
   return after.isAnyRunnable && after.cpuMs - before.cpuMs < SERVING_SHARE * ms;
 }
 
-/** Returns the process ID of the renderer that sent most between two samples; null if no renderer floods the browser. */
+/** Returns the process ID of the renderer that sent most messages between two samples; null if no renderer floods the browser. */
 export function findFloodingRenderer(before: UsageSample, after: UsageSample): number | null {
   const window = after.at - before.at;
   let serving = 0;
@@ -96,8 +96,8 @@ export class FloodWatch {
   ) {}
 
   /**
-   * Sends a request if a run is active. If the previous request has no response yet, measures and compares processor times
-   * instead. Call this ten times a second.
+   * Sends a request to the browser if a run is active. If the previous request has no response yet, measures and
+   * compares CPU times instead. Call this function ten times a second.
    */
   async check(isActive: boolean): Promise<void> {
     if (this.unansweredRequest !== null) await this.checkLate(this.unansweredRequest);
@@ -124,7 +124,8 @@ export class FloodWatch {
 
   private onAnswer(): void {
     this.unansweredRequest = null;
-    // The event about the killed renderer may arrive only after the many messages of the flood.
+    // The event about the killed renderer may arrive only after the many messages of the flood, so the time limit
+    // starts now.
     if (this.causedUntil === Number.POSITIVE_INFINITY) this.causedUntil = Date.now() + CAUSED_WITHIN_MS;
     for (const pid of this.paused) signalProcess(pid, "SIGCONT");
     this.paused.clear();

@@ -1,6 +1,6 @@
 /**
- * Control group with low CPU weight for busy renderers. All renderers in it together get a twentieth of the CPU time of
- * any other group. Does nothing if the kernel or the account does not allow control groups.
+ * Linux control group with low CPU weight for busy renderers. All renderers in the group together get a twentieth of
+ * the CPU time of any other group. Does nothing if the kernel or the account does not allow control groups.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ const CGROUP_MOUNT = "/sys/fs/cgroup";
 /** File that lists the control groups of this process. Lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2. */
 const SERVICE_GROUPS_FILE = "/proc/self/cgroup";
 const PREFIX = "svc-idle-";
-/** Weight of the group: a twentieth of the default. With less, a run on a busy machine would get no CPU time. */
+/** CPU weight of the group: a twentieth of the default. With less, a run on a busy machine would get no CPU time. */
 const IDLE_WEIGHT = "5";
 const IDLE_SHARES = "51";
 
@@ -24,7 +24,8 @@ function findServiceGroup(): string | null {
     const relative = path.join(":");
     // A path with ".." is outside of the mounted hierarchy, so the mount has no folder of this group.
     if (relative.includes("..")) continue;
-    // In a container, the mount itself may be the group, although the path is that on the host.
+    // In a container, the mount itself may be the group of this process, although the path in the file is that on the
+    // host.
     const folders = mounts.flatMap((mount) => [join(mount, relative), mount]);
     const group = folders.find((folder) => existsSync(join(folder, "cgroup.procs")));
     if (group !== undefined && (!isVersion2 || hasCpuWeight(group))) return group;
@@ -36,7 +37,7 @@ function hasCpuWeight(group: string): boolean {
   return readFileSync(join(group, "cgroup.controllers"), "utf8").split(/\s/).includes("cpu");
 }
 
-/** Removes the groups of services that were killed. */
+/** Removes the control groups of services that were killed. */
 function removeOldGroups(parent: string): void {
   for (const name of readdirSync(parent)) {
     if (name.startsWith(PREFIX) && !existsSync(`/proc/${name.slice(PREFIX.length)}`)) removeGroup(join(parent, name));
@@ -51,7 +52,10 @@ function removeGroup(group: string): void {
   }
 }
 
-/** Creates the group for busy renderers, and finds the group of the service. Returns null if the system does not allow it. */
+/**
+ * Creates the control group for busy renderers, and finds the group of the service. Returns null if the system does not
+ * allow it.
+ */
 function createGroups(): { idle: string; service: string } | null {
   try {
     const service = findServiceGroup();
@@ -93,7 +97,10 @@ async function moveTo(group: "idle" | "service", pid: number): Promise<boolean> 
   return move;
 }
 
-/** Moves the process to the group with low weight. @returns false if there is no group, or the process has ended */
+/**
+ * Moves the process to the group with low CPU weight. Resolves with false if there is no such group, or the process has
+ * ended.
+ */
 export const moveToIdleGroup = (pid: number): Promise<boolean> => moveTo("idle", pid);
 
 /** Moves the process back to the group of this service. */

@@ -1,6 +1,6 @@
 /**
- * Ends a browser that cannot start renderers, so that it is replaced: its zygote process has died, or the machine allows
- * no new processes. Uses only reports of the browser, so that it also works for a remote browser.
+ * Ends a browser that cannot start renderers, so that another one replaces it. The browser's zygote process has died,
+ * or the machine allows no new processes. Uses only reports of the browser, so that it also works for a remote browser.
  */
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -9,7 +9,10 @@ import { listProcesses } from "./processes.js";
 
 /** Status that Chromium reports for a target whose renderer could not be started. */
 export const FAILED_TO_LAUNCH = "failed to launch";
-/** Number of failed starts of renderers within FAILURES_WITHIN_MS after which the browser is ended. One may happen by chance. */
+/**
+ * Number of failed starts of renderers within FAILURES_WITHIN_MS after which the browser is ended. A single failure may
+ * happen by chance.
+ */
 const FAILURES_MAX = 2;
 const FAILURES_WITHIN_MS = 5_000;
 /**
@@ -22,7 +25,7 @@ const CHECK_INTERVAL_MS = 250;
 
 export class LaunchWatch {
   private failures: number[] = [];
-  /** Number of checks since the last one that found a renderer, or no page that needs one. */
+  /** Number of checks in a row at which a page needed a renderer and the browser had none. */
   private checksWithoutRenderer = 0;
   private isChecking = false;
   private isStopped = false;
@@ -70,7 +73,7 @@ export class LaunchWatch {
       this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
       if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();
     } catch {
-      // The command fails only if the browser ends.
+      // The command fails only if the browser has ended.
     } finally {
       this.isChecking = false;
     }

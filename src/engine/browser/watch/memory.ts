@@ -8,11 +8,17 @@ import { findFiller } from "./filler.js";
 import { moveToServiceGroup } from "./idle-group.js";
 import { type MeasuredProcess, signalProcess } from "./processes.js";
 
-/** Limit for the browser's own processes together. They start with 400 MB, because shared memory counts for each process. */
+/**
+ * Memory limit for all of the browser's own processes together. They start with 400 MB, because shared memory counts
+ * for each process.
+ */
 const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
 /** Memory of the browser's own processes at which the whole browser is ended. */
 const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
-/** Growth after a search before the next search, because the memory that a search freed is returned only later. */
+/**
+ * Growth of the memory after a search before the next search starts, because the memory that a search freed is returned
+ * only later.
+ */
 const SHARED_STEP_BYTES = 128 * 1024 * 1024;
 /**
  * Growth within FAST_GROWTH_MS that starts a search below the limit. Only a run that fills the browser causes such growth, and it
@@ -32,11 +38,11 @@ export class MemoryLimits {
   private searchAt = SHARED_MAX_BYTES;
   /** Memory of the browser's own processes at the checks within the last FAST_GROWTH_MS. */
   private history: { at: number; byPid: Map<number, number> }[] = [];
-  /** Times at which the processes were first seen. */
+  /** Time at which each process was first seen, by process ID. */
   private firstSeenAt = new Map<number, number>();
   /** Processor time of each renderer at the last check. */
   private cpuMsBefore = new Map<number, number>();
-  /** Killed processes that still exist, because a busy machine needs time to free their memory. */
+  /** IDs of killed processes that still exist, because a busy machine needs time to free their memory. */
   private dying = new Set<number>();
 
   /** @param group process group of the browser @param endBrowser called at SHARED_HARD_MAX_BYTES */
@@ -89,7 +95,7 @@ export class MemoryLimits {
     return filling.sort((a, b) => b.spent - a.spent).map(({ pid }) => pid);
   }
 
-  /** Limits the memory that runs use in the browser's own processes, for example by blobs. */
+  /** Limits the memory that runs use in the browser's own processes, for example with blobs. */
   private async checkShared(shared: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
     const { sharedBytes } = this;
     if (sharedBytes > SHARED_HARD_MAX_BYTES) return this.endBrowser();

@@ -1,7 +1,7 @@
 /**
  * Lowers the priority of renderers that use much CPU time, so that other runs, the service and its database come first.
- * Also moves them to a control group with low weight (idle-group.ts). Without root there is no such group, and a lowered
- * priority cannot be raised again.
+ * Also moves such renderers to a control group with low CPU weight (idle-group.ts). Without root there is no such
+ * group, and a lowered priority cannot be raised again.
  */
 
 import { readdir } from "node:fs/promises";
@@ -12,7 +12,10 @@ import type { MeasuredProcess } from "./processes.js";
 
 /** Priority (nice value) of the browser's own processes, and of renderers that use little CPU time. */
 export const BROWSER_PRIORITY = 5;
-/** Priorities by the number of cores that a renderer keeps busy. A thread with 5 gets as much CPU time as twenty with 19. */
+/**
+ * Priorities (nice values) by the number of cores that a renderer keeps busy. A thread with priority 5 gets as much CPU
+ * time as twenty threads with 19.
+ */
 const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: number])[] = [
   [1, 19],
   [0.5, 15],
@@ -21,11 +24,11 @@ const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: numbe
 /** Number of busy cores from which a renderer is moved to the idle group, if other renderers also use CPU time. */
 const IDLE_CORES = 0.5;
 /**
- * Time after which a renderer leaves the idle group if it is less busy, or no other renderer uses CPU time. After a
- * shorter time, a renderer would also leave if it only got no CPU time.
+ * Time after which a renderer leaves the idle group if it is less busy, or if no other renderer uses CPU time. After a
+ * shorter time, even a busy renderer that got no CPU time would leave the group.
  */
 const IDLE_MS = 2_000;
-/** Period over which CPU time is measured. A shorter run cannot delay other runs much. */
+/** Period over which CPU time is measured. A run that is shorter cannot delay other runs much. */
 const WINDOW_MS = 150;
 /**
  * Period over which CPU time is measured for renderers with several busy threads. Ordinary code does not have them, and
@@ -50,7 +53,7 @@ interface Measurement {
   /** Last time at which the renderer had used CPU time. */
   computedAt: number;
   priority: number;
-  /** Time until which the renderer stays in the idle group; 0 if it is not in the group. */
+  /** Time until which the renderer stays in the idle group; 0 if the renderer is not in the group. */
   idleUntil: number;
 }
 
@@ -64,7 +67,7 @@ async function setThreadPriorities(pid: number, priority: number): Promise<void>
   for (const thread of await readdir(`/proc/${pid}/task`)) setPriority(Number(thread), priority);
 }
 
-/** Moves a renderer to the idle group or back. @returns its new `idleUntil` */
+/** Moves a renderer to the idle group or back. @returns the new `idleUntil` of the renderer */
 function moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleUntil: number): number {
   if (isDelayingOthers) {
     if (idleUntil === 0) runInBackground(moveToIdleGroup(pid));
@@ -110,7 +113,8 @@ export class Priorities {
       priority,
       idleUntil: moveRenderer(pid, isInTheWay, now, before.idleUntil),
     });
-    // Fails if the process has ended, or if the account is not allowed to raise the priority again.
+    // Setting the priority fails if the process has ended, or if the account is not allowed to raise the priority
+    // again.
     if (priority !== before.priority) setThreadPriorities(pid, priority).catch(() => {});
   }
 }

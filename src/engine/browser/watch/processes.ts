@@ -7,7 +7,7 @@ const TICK_MS = 10;
 
 export interface BrowserProcess {
   pid: number;
-  /** True for a process that executes pages. All other processes serve all pages. */
+  /** True for a renderer, which executes pages. All other processes serve all pages. */
   renderer: boolean;
 }
 
@@ -29,7 +29,7 @@ export async function listProcesses(connection: Connection, timeoutMs?: number):
 
 /** Returns the fields of a `stat` file in /proc after the process name: state, parent, group, … */
 function readStatFields(path: string): string[] {
-  // Read synchronously, because /proc needs no disk, and an asynchronous read takes ten times as long.
+  // Reads the file synchronously, because /proc needs no disk, and an asynchronous read takes ten times as long.
   return readFileSync(path, "latin1")
     .replace(/^.*\) /s, "")
     .split(" ");
@@ -61,7 +61,10 @@ export interface ServingThreads {
   isAnyRunnable: boolean;
 }
 
-/** Reads the threads of all processes of the group except renderers. Use it rarely, because it lists all processes of the machine. */
+/**
+ * Reads the threads of all processes of the group except renderers. Call it rarely, because it lists all processes of
+ * the machine.
+ */
 export function readServingThreads(group: number): ServingThreads {
   const threads = { cpuMs: 0, isAnyRunnable: false };
   for (const name of readdirSync("/proc")) {
@@ -82,10 +85,9 @@ export function readServingThreads(group: number): ServingThreads {
   return threads;
 }
 
-/** A process with its usage. */
 export type MeasuredProcess = BrowserProcess & Usage;
 
-/** Reads the usage of the processes, and leaves out processes that have ended. */
+/** Reads the usage of the processes. Leaves out processes that have ended. */
 export async function measureProcesses(
   processes: readonly BrowserProcess[],
   group: number,

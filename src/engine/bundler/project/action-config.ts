@@ -8,7 +8,7 @@ import { build, type Loader, type Plugin } from "esbuild";
 import { ProjectFault } from "../fault.js";
 import type { ModuleFinder } from "./action-modules.js";
 
-/** Item of a manifest. The service validates its fields. */
+/** Item of a manifest, such as an action. The service validates the fields of the item. */
 export type Item = Record<string, unknown>;
 
 const LOADER_BY_EXTENSION: Record<string, Loader> = {
@@ -44,7 +44,7 @@ interface BuildFault {
   location: { file: string; line: number; column: number } | null;
 }
 
-/** Bundles the config and the constants that it uses to one script. */
+/** Bundles the config of the file `entry` and the constants that it uses to one script. */
 async function bundleConfig(entry: string, finder: ModuleFinder, texts: ReadonlyMap<string, string>): Promise<string> {
   try {
     const { outputFiles } = await build({
@@ -81,12 +81,12 @@ const BINARY_OPERATORS: Record<string, (a: never, b: never) => unknown> = {
   "/": (a: number, b: number) => a / b,
 };
 
-/** Evaluates literals and constants in one script. */
+/** Evaluates the literals and constants of one script. */
 class ConstantValues {
   readonly #values = new Map<string, Expression>();
   readonly #helpers = new Set<string>();
   readonly #pending = new Set<string>();
-  /** Names of variables in the script by the name under which they are exported. */
+  /** Names of variables in the script, by the name under which the script exports them. */
   readonly #exports = new Map<string, string>();
 
   constructor(script: string) {

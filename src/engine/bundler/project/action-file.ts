@@ -1,4 +1,4 @@
-/** Splits the text of an action's file into its `config` block and its code, so that each can be replaced separately. */
+/** Splits the text of an action's file into its `config` block and its code, so that each part can be replaced separately. */
 
 const IMPORT_LINE_TEXT = 'import { defineAction } from "svc";';
 const CONFIG_START = "export const config = defineAction(";
@@ -51,13 +51,13 @@ function codeRanges(text: string): [number, number][] {
   ];
 }
 
-/** Returns the file without the config block and its import. */
+/** Returns the text of the file without the config block and the import that the block needs. */
 export const codeWithoutConfig = (text: string): string =>
   codeRanges(text)
     .map(([from, to]) => text.slice(from, to))
     .join("");
 
-/** Returns the line number in the file, counted from 1, of each line of its body. */
+/** Returns, for each line of the code without the config block, its line number in the file, counted from 1. */
 export function lineNumbersOfCode(text: string): number[] {
   const lines: number[] = [];
   let isLineStart = true;

@@ -35,7 +35,10 @@ export class ModuleFinder {
     return join(this.#tsconfig.folder, TSCONFIG_FILE);
   }
 
-  /** Returns the path of the file that an import refers to; null for a package, and if there is no such file. */
+  /**
+   * Returns the path of the file that an import refers to; null if the import refers to a package, or if there is no
+   * such file.
+   */
   resolve(importer: string, specifier: string): string | null {
     const has = (path: string) => this.#read(path) !== null;
     if (isRelative(specifier)) return findFile(has, join(dirname(importer), specifier));
@@ -46,8 +49,8 @@ export class ModuleFinder {
   }
 
   /**
-   * Returns the texts of `entry` and of all modules that it imports, directly or indirectly, by path. Ignores imports of
-   * missing files, because the service reports them with their line.
+   * Returns the texts of `entry` and of all modules that it imports, directly or indirectly, by path. Ignores imports
+   * of missing files, because the service reports them later with their line.
    */
   follow(entry: string): Map<string, string> {
     const texts = new Map<string, string>();
@@ -78,7 +81,7 @@ function sourcePath(folder: string, path: string): string {
   throw new ProjectFault(`${path} cannot be imported: modules that actions share belong in lib/`);
 }
 
-/** Adds the name of the file to an error whose message does not contain a file. */
+/** Adds the name of the file to the message of an error, unless the message already contains a file. */
 const addFileName = (file: string, error: unknown): unknown =>
   error instanceof PackageFault && !(error instanceof ProjectFault)
     ? new ProjectFault(`${file}: ${error.message}`)

@@ -1,6 +1,6 @@
 /**
  * Unpacks the objects of a Git pack (gitformat-pack) in memory, within limits. The pack of a shallow clone contains all
- * objects. Each object is complete, or a delta to another object.
+ * objects of the commit. Each object is complete, or a delta to another object.
  */
 import { createHash } from "node:crypto";
 import { inflateSync } from "node:zlib";
@@ -82,7 +82,7 @@ class ByteReader {
   }
 }
 
-/** Unpacks the next object. */
+/** Unpacks the next object, whose unpacked size must be `size`. */
 function inflateObject(reader: ByteReader, size: number): Buffer {
   const chunkSize = Math.min(Math.max(size, CHUNK_MIN_BYTES), CHUNK_MAX_BYTES);
   try {
@@ -91,7 +91,7 @@ function inflateObject(reader: ByteReader, size: number): Buffer {
     reader.at += engine.bytesWritten;
     if (buffer.length === size) return buffer;
   } catch {
-    // The error below is the same as for a wrong size.
+    // Ignores the error, because the size is then wrong, which is reported below.
   }
   throw brokenPackFault("an object cannot be unpacked");
 }

@@ -1,4 +1,4 @@
-/** Reads the project folder of a commit: the files that a project can have, and their manifest. */
+/** Reads the project folder of a Git commit: the files that a project can have, and the manifest that they define. */
 import { PackageFault, ProjectFault } from "../fault.js";
 import { type GitObjects, type ObjectType, readPack } from "./git-pack.js";
 import { type ProjectFiles, type ProjectManifest, ProjectReader } from "./project-reader.js";
@@ -13,7 +13,7 @@ export interface RepositoryJob {
   entries: readonly string[];
 }
 
-/** Folders and files of a project; the rest of a repository is not read. */
+/** Folders that a project can have. The rest of a repository is not read, except the files in PROJECT_FILES. */
 const PROJECT_FOLDERS: readonly string[] = ["actions", "data", "lib"];
 const PROJECT_FILES: readonly string[] = [
   "alerts.json",
@@ -23,7 +23,7 @@ const PROJECT_FILES: readonly string[] = [
   "tsconfig.json",
 ];
 const FILES_MAX = 5_000;
-/** Maximum number of visited entries of folders, because one folder can be in many places of a small pack. */
+/** Maximum number of folder entries that are visited, because a small pack can contain one folder in many places. */
 const ENTRIES_MAX = 20_000;
 const DEPTH_MAX = 16;
 const TAGS_MAX = 5;
@@ -48,7 +48,7 @@ function contentOf(objects: GitObjects, hash: string, type: ObjectType): Buffer 
   return object.content;
 }
 
-/** Returns the value of a header line in a commit or tag. */
+/** Returns the value of a header line in a commit or tag object. */
 function headerOf(content: Buffer, name: string): string {
   const line = content
     .toString("latin1")
@@ -59,7 +59,7 @@ function headerOf(content: Buffer, name: string): string {
   return hash;
 }
 
-/** Returns the entries of a folder object. @throws PackageFault */
+/** Returns the entries of a folder (a Git tree object). @throws PackageFault */
 function entriesOf(content: Buffer): TreeEntry[] {
   const entries: TreeEntry[] = [];
   for (let at = 0; at < content.length; ) {
@@ -85,7 +85,7 @@ function rootOf(objects: GitObjects, commit: string): string {
   return headerOf(contentOf(objects, hash, "commit"), "tree");
 }
 
-/** Returns the hashes of the files below a folder, by path. */
+/** Returns the hashes of the project's files below a folder, by path. */
 function filesBelow(objects: GitObjects, root: string, folder: string): Map<string, string> {
   const files = new Map<string, string>();
   let visitedEntries = 0;

@@ -6,10 +6,10 @@ import { ModuleFinder, type ReadFile, readSourceFiles } from "./action-modules.j
 
 const MANIFEST_VERSION = 1;
 
-/** Files of a project, by their paths from its root. */
+/** Access to the files of a project, by their paths from its root. */
 export interface ProjectFiles {
   read: ReadFile;
-  /** Names of files and folders in a folder, sorted; empty if there is no such folder. */
+  /** Returns the sorted names of files and folders in a folder; empty if there is no such folder. */
   list(folder: string): string[];
 }
 
@@ -24,7 +24,7 @@ export interface ProjectManifest {
   alerts: Item[];
 }
 
-/** Returns the name of an item that a file without its extension, or a folder, defines. */
+/** Returns the name of the item that a file or folder defines. `file` is its name without extension. */
 export const nameOfFile = (file: string): string => {
   try {
     return decodeURIComponent(file);
@@ -33,7 +33,7 @@ export const nameOfFile = (file: string): string => {
   }
 };
 
-/** Reads the `config` of an action's file. @throws ProjectFault */
+/** Reads the `config` of an action's file. @throws ProjectFault if it is invalid */
 export async function readConfigOf(folder: string, file: string, read: ReadFile): Promise<Item> {
   const finder = new ModuleFinder(folder, read);
   return readActionConfig(file, finder, finder.follow(file));
@@ -43,7 +43,7 @@ export class ProjectReader {
   readonly #files: ProjectFiles;
   readonly #entries: readonly string[];
 
-  /** @param entries names of the files that can define an action */
+  /** Creates a reader of a project. @param entries names of the files that can define an action */
   constructor(files: ProjectFiles, entries: readonly string[]) {
     this.#files = files;
     this.#entries = entries;
@@ -59,12 +59,12 @@ export class ProjectReader {
     }
   }
 
-  /** Returns the names of the folders in actions/ that contain an action. */
+  /** Returns the names of the folders in `actions/` that contain an action. */
   listActionFolders(): string[] {
     return this.#files.list("actions").filter((folder) => this.findActionFile(folder) !== null);
   }
 
-  /** Returns the path of an action's file; null if the folder contains none. */
+  /** Returns the path of the file that defines the action of a folder; null if the folder contains none. */
   findActionFile(folder: string): string | null {
     const paths = this.#entries.map((file) => `actions/${folder}/${file}`);
     return paths.find((path) => this.#files.read(path) !== null) ?? null;
@@ -93,7 +93,7 @@ export class ProjectReader {
     return { ...this.readDefinitions(), actions };
   }
 
-  /** Returns the manifest without actions. */
+  /** Returns the manifest of the project without its actions. */
   readDefinitions(): ProjectManifest {
     const sources = this.#files.list("data").filter((file) => file.endsWith(".json"));
     const app = this.#readJson<Item>("app.json");

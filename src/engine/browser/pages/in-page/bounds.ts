@@ -33,7 +33,10 @@ export function limitScope(
     }) as T;
   }
 
-  /** Limits a method. The replacement is a shorthand method, so that it has the name and `this`, and is no constructor. */
+  /**
+   * Limits the number of calls of a method. The replacement is a shorthand method, so that it has the same name, gets
+   * `this`, and is no constructor.
+   */
   function boundMethod(prototype: Any, name: string, max: number, refusal: string): void {
     const method = prototype[name];
     const call = bounded(max, refusal, (self: Any, values: Any) => apply(method, self, values));

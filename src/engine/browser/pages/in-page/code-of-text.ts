@@ -28,7 +28,7 @@ export function createCodeRestriction() {
       throw new Refusal("import() is not supported in an isolate");
     };
 
-    /** Converts the values to texts only once, so that code cannot return other texts after the check. */
+    /** Converts each value to text only once. Otherwise the value could return another text after the check. */
     function checked(values: Any): string[] {
       const texts: string[] = [];
       for (let at = 0; at < values.length; at += 1) {
@@ -45,7 +45,7 @@ export function createCodeRestriction() {
       return texts;
     }
 
-    /** Returns a replacement of a function constructor, which checks the text first. */
+    /** Returns a replacement of a function constructor. The replacement checks the text before it creates the function. */
     function bounded(maker: Any): Any {
       const stand = new Proxy(maker, {
         __proto__: null,

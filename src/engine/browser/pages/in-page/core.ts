@@ -66,7 +66,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     return fail("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
   }
 
-  /** Returns the promise after protecting it: changes of Promise.prototype by the action do not affect it. */
+  /** Protects a promise from changes that the action made to Promise.prototype, and returns it. */
   function safe<T>(promise: Promise<T>): Promise<T> {
     // `__proto__: null` prevents that the descriptors inherit members that the action added to Object.prototype.
     defineProperty(promise, "then", { __proto__: null, value: then } as Any);
@@ -112,7 +112,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     safe,
     callExecute,
 
-    /** Removes all globals except these from the global object and its prototypes. */
+    /** Removes all globals except `globals` from the global object and its prototypes. */
     keepOnly(globals: readonly string[]): void {
       const keptGlobals = new Set<unknown>(globals);
       const ends = [Object.prototype, scope.EventTarget?.prototype];
@@ -121,7 +121,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
       }
     },
 
-    /** Removes all globals except these from the global object, because it may stay in memory after the run. */
+    /** Removes all globals except `globals` from the global object, because this object may stay in memory after the run. */
     removeRunGlobals(globals: readonly string[]): void {
       const keys = ownKeys(scope);
       // A plain loop, because the action may have replaced the methods of arrays.

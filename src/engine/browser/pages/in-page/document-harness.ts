@@ -40,11 +40,11 @@ export function createDocumentHarness(
   const state = history.state ?? navigation.currentEntry.getState() ?? null;
   if (state !== null || history.scrollRestoration !== "auto") return null;
 
-  /** Runs a text as a classic script. Returns null, or the result of `describe` for its error event. */
+  /** Runs a text as a classic script. Returns null, or the result of `describe` for the script's error event. */
   function runScript(text: string, describe: (event: Any) => string): string | null {
     let failure: string | null = null;
     const onError = (event: Any) => {
-      // Ignores errors of other scripts that this script has added to the page.
+      // Ignores errors of scripts that this script has added to the page.
       if (apply(currentScript, document, []) !== script) return;
       failure = describe(event);
       event.preventDefault();
@@ -89,8 +89,8 @@ export function createDocumentHarness(
   }
 
   /**
-   * Evaluates the scripts before `endIndex`. `scripts` has two items for each: name and source, or `""` and URL. Returns
-   * null, or an error answer.
+   * Evaluates the scripts before `endIndex`. `scripts` has two items for each script: name and source, or `""` and URL.
+   * Returns null, or an error answer.
    */
   async function loadAll(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // After an await, stack traces contain no frames of the service, only those of the action.
@@ -113,7 +113,10 @@ export function createDocumentHarness(
     return runScript(source, (event) => positionIn(name, event)) ?? "";
   }
 
-  /** Defines the global through which the library sends requests to other services. Requests to this service use the network. */
+  /**
+   * Defines the global through which the client library sends requests to other services. Requests to this service use
+   * the browser's network.
+   */
   function openService(base: string, settings: string, send: (message: DocumentMessage) => void): void {
     const { call, connect, request, receive } = runCalls;
     hostCalls.connect((text) => send(`service ${text}`));

@@ -82,7 +82,7 @@ export function createHostPlatform(
     return { name, isNamed, parent, length, members: membersOf(prototype), statics: membersOf(hostClass), iterable };
   }
 
-  /** Methods and getters of the platform by class and name. */
+  /** Methods and getters of the platform's classes, by class and name. */
   const methods = new Map<string, Any>();
   for (const hostClass of classes) {
     for (const [key] of membersOf(hostClass.prototype)) {
@@ -92,7 +92,7 @@ export function createHostPlatform(
     }
   }
 
-  /** Encodes an error of the realm's code, of the platform, or of the language as a row. */
+  /** Encodes an error as a row: an error of the realm's code, of the platform, or of the JavaScript language. */
   function faultRow(error: Any): Any[] {
     if (error instanceof RealmError) return ["t", error.index];
     if (error instanceof DOMException) {
@@ -104,7 +104,7 @@ export function createHostPlatform(
 
   /** Characters and bytes in objects of the platform. V8 does not count them, and they are freed only when the thread ends. */
   let heldCharacters = 0;
-  /** Number of running operations of WebCrypto. The size of their results is not known yet. */
+  /** Number of running operations of WebCrypto. The size of their results is not yet known. */
   let active = 0;
 
   /** Adds the size of the keys that an operation creates. V8 counts all other results of WebCrypto. */
@@ -119,7 +119,7 @@ export function createHostPlatform(
     work.then(done, () => done());
   }
 
-  /** Creates the functions that one run can call. */
+  /** Creates the functions for one run. */
   function forRun() {
     const runEnd = new AbortController();
     const timers = timersOf();
@@ -145,8 +145,8 @@ export function createHostPlatform(
         try {
           receive(...row);
         } catch {
-          // The result contains an object that cannot be passed to the realm. Without this call its promise would never
-          // settle.
+          // The result contains an object that cannot be passed to the realm. Without this call, the realm's promise
+          // would never settle.
           receive("e", "TypeError", "the value cannot be passed to an isolate (got an object)", "", true);
         }
       };
@@ -180,7 +180,7 @@ export function createHostPlatform(
       return number;
     }
 
-    /** Calls a method or getter. The platform itself rejects a wrong `this`. */
+    /** Calls a method, or reads a getter. The platform itself rejects a wrong `this`. */
     function member(name: string, [target, ...parameters]: readonly Any[]): unknown {
       const method = methods.get(name);
       const result: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, parameters);
@@ -301,7 +301,7 @@ export function createHostPlatform(
 
     /**
      * Returns the options of a request with a signal that also aborts at the end of the run. A proxy lets the platform
-     * read all other options from `init`, in its usual order.
+     * read all other options from `init`, in the order in which it usually reads them.
      */
     function withRunSignal(info: Any, init: Any): Any {
       const earlier = info instanceof Request ? info.signal : undefined;

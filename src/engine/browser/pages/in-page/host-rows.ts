@@ -67,7 +67,7 @@ export function createHostRows() {
   /** Kinds of rows that a stream of the realm may produce: bytes, primitives, objects of the platform, the end, an error. */
   const PARTS: readonly unknown[] = ["b", "v", "o", "l", "t"];
 
-  /** @throws TypeError for a part of any other kind */
+  /** Rejects a part of a stream that is not of a kind in PARTS. @throws TypeError */
   function checkPart(kind: unknown): void {
     if (!PARTS.includes(kind)) throw new TypeError("a part of the stream must be bytes or a primitive (got an object)");
   }

@@ -12,7 +12,10 @@ export function createHostTimers() {
 
   return () => {
     const timers = new Set<number>();
-    /** Last timer number of the thread before the run. It is subtracted, so that the numbers of the run start at 1. */
+    /**
+     * Last timer number of the thread before the run. This number is subtracted from timer numbers, so that those of
+     * the run start at 1.
+     */
     const before = self.setTimeout(() => {});
     clearTimeout(before);
 

@@ -19,5 +19,8 @@ export type ThreadMessage =
   | `answer ${ThreadStep} ${string}`
   | `long-answer ${number}`;
 
-/** Message from a document to the service. It uses the same binding as console lines, which are JSON objects. */
+/**
+ * Message from a document to the service. It is sent through the binding for console lines, which are JSON objects and
+ * so never start with `service `.
+ */
 export type DocumentMessage = `service ${string}`;

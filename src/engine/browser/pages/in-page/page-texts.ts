@@ -4,8 +4,8 @@
  */
 
 /**
- * Script of a run as it is sent to the thread. `content` is its key in the cache. `text` is null if the cache has it.
- * `isStored` is true if the thread must add it to the cache.
+ * Script of a run as the service sends it to the thread. `content` is the key of the script in the cache. `text` is
+ * null if the cache has the script. `isStored` is true if the thread must add the script to the cache.
  */
 export type SentScript = readonly [name: string, text: string | null, content: string, isStored: boolean];
 

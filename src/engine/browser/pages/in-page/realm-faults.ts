@@ -22,7 +22,7 @@ export function createRealmFaults() {
   const OwnSyntaxError = SyntaxError;
   const CLASSES: Any = { __proto__: null, TypeError, RangeError, SyntaxError, QuotaExceededError };
 
-  /** Sets the stack of an error that occurs after a call has returned: the frames are those of the call. */
+  /** Sets the stack of an error that occurs after a call has returned. The stack gets the frames of this call. */
   function setFrames(error: Any, kind: string, stack: unknown): void {
     if (typeof stack !== "string") return;
     const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
@@ -45,7 +45,7 @@ export function createRealmFaults() {
       return error;
     },
 
-    /** Parses the text of a body as JSON. */
+    /** Parses the text of a response body as JSON. */
     jsonOf(text: string, trace: Any): unknown {
       try {
         return parse(text);

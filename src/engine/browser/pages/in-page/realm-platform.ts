@@ -16,11 +16,10 @@ interface Call {
   __proto__: null;
   /** Name of the class to which the object belongs. */
   of?: string;
-  /** Converts the result. */
+  /** Converts the result of the call for the action. */
   convert?: ((value: Any, trace: Any) => unknown) | undefined;
   /** Function that the action called. Its frame and all later ones are removed from the stack of an error. */
   caller?: object | undefined;
-  /** Signal that aborts the call. */
   signal?: object | undefined;
 }
 
@@ -66,7 +65,7 @@ export function createRealmPlatform(
   const attributes = new WeakMap<object, Any>();
   /** Objects of the worker, by their number. */
   const objectsByNumber: Any = { __proto__: null };
-  /** Signals that abort the requests of an object. */
+  /** Signals that abort the requests of an object, by this object. */
   const signalByObject = new WeakMap<object, object>();
   const signalOf = (object: unknown): object | undefined =>
     rows.isObject(object) ? apply(getOf, signalByObject, [object as object]) : undefined;
@@ -75,7 +74,7 @@ export function createRealmPlatform(
     defineProperty(holder, key, { __proto__: null, value, configurable: true, enumerable, writable: true } as Any);
   }
 
-  /** Returns a function that decodes the values of a row in turn. */
+  /** Returns a function that decodes the next value of a row at each call. */
   function createReader(row: readonly Any[], { of = "", signal, caller = callHost }: Call, trace?: Any): () => Any {
     let at = 0;
     const next = () => {
@@ -195,7 +194,7 @@ export function createRealmPlatform(
   /** True for plain objects and arrays, such as the algorithm of a key, of which the platform returns a new one at each read. */
   const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
-  /** Defines the getter of an attribute. */
+  /** Defines the getter of an attribute of a platform class. */
   function attribute(hostScope: HostHandle, name: string, key: string): PropertyDescriptor {
     const requested = key === "signal" ? "method" : key;
     const holder = {
@@ -258,7 +257,7 @@ export function createRealmPlatform(
   const withoutNew = (name: string): string =>
     `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`;
 
-  /** Defines a class of the worker. */
+  /** Defines a class in the realm that uses a class of the worker. */
   function defineClass(hostScope: HostHandle, hostClass: HostClass): Any {
     const { name, length } = hostClass;
     const constructed: Any = {

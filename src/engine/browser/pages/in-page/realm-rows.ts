@@ -43,9 +43,12 @@ export function createRealmRows(signals: RealmSignals) {
     ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
   };
   const handles = new WeakMap<object, HostHandle>();
-  /** Errors that the action's code threw while the platform read its objects. The worker returns their index. */
+  /**
+   * Errors that the action's code threw while the platform read its objects. The worker returns an error as its index
+   * in this list.
+   */
   const thrown: unknown[] = [];
-  /** Last signal that the platform has read. */
+  /** Last AbortSignal that the platform has read. */
   let signalRead: object | undefined;
 
   const isObject = (value: unknown): boolean =>
@@ -116,7 +119,7 @@ export function createRealmRows(signals: RealmSignals) {
     };
   }
 
-  /** Stores an error that was thrown, and returns its index. */
+  /** Stores an error that the action's code threw, and returns its index. */
   function store(error: unknown): number {
     append(thrown, error);
     return thrown.length - 1;
@@ -174,16 +177,16 @@ export function createRealmRows(signals: RealmSignals) {
   return {
     isObject,
     append,
-    /** Returns the last signal that the platform has read, and sets it to `next`. */
+    /** Returns the last AbortSignal that the platform has read, and then sets it to `next`. */
     signalRead(next: object | undefined): object | undefined {
       const read = signalRead;
       signalRead = next;
       return read;
     },
     setHandle: (object: object, handle: HostHandle) => apply(setOf, handles, [object, handle]),
-    /** Returns the error that code of the realm threw and that has this index. */
+    /** Returns the error with this index, which code of the realm threw. */
     thrownError: (index: number): unknown => thrown[index],
-    /** Appends the values to `row`. */
+    /** Encodes the values and appends them to `row`. */
     rowOf(values: readonly unknown[], row: Any[] = []): Any[] {
       for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
       return row;

@@ -29,9 +29,9 @@ export function createRealmSignals() {
   const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
-  /** Functions that are registered instead of the action's listeners, by listener. */
+  /** Functions that are registered as listeners instead of the action's listeners, by the action's listener. */
   const wrappers = new WeakMap<object, object>();
-  /** Functions that the action has set as `onabort`, by signal. */
+  /** Functions that the action has set as `onabort`, by AbortSignal. */
   const handlers = new WeakMap<object, unknown>();
 
   const isObject = (value: unknown): boolean =>
@@ -70,7 +70,7 @@ export function createRealmSignals() {
   function wrapAllListeners(): void {
     wrapListeners("addEventListener", addEventListener);
     wrapListeners("removeEventListener", removeEventListener);
-    // Removed, because an observable reports the errors of its callbacks, which would crash the page.
+    // `when` is removed, because an observable reports the errors of its callbacks, which would crash the page.
     deleteProperty(EventTarget.prototype, "when");
     const holder = {
       get onabort(): unknown {
@@ -130,7 +130,7 @@ export function createRealmSignals() {
       // The listener must be a function of the realm, because a function of the worker would crash the page.
       else apply(addEventListener, signal, ["abort", () => work()]);
     },
-    /** Creates a signal that aborts with the passed signal, if there is one. */
+    /** Creates a signal. If a signal is passed, the new one aborts together with it. */
     following(signal: object | null): object {
       if (signal === null) return apply(signalOf, new AbortController(), []);
       return apply(any, AbortSignal, [[signal]]);

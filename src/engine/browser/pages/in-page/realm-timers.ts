@@ -33,7 +33,8 @@ export function createRealmTimers() {
       const work = values[0];
       const parameters: unknown[] = [];
       for (let at = 2; at < values.length; at += 1) rows.append(parameters, values[at]);
-      // A text instead of a function never runs, because a timer of the worker cannot evaluate text in the realm.
+      // A timer with a text instead of a function does nothing, because a timer of the worker cannot evaluate text in
+      // the realm.
       const isFunction = typeof work === "function";
       const onTime = () => {
         try {
@@ -43,7 +44,7 @@ export function createRealmTimers() {
         }
       };
       const converted: unknown[] = [];
-      // The conversion may throw, as it does in a worker.
+      // The conversion to text may throw, as it does in a worker.
       if (values.length > 0) rows.append(converted, isFunction ? undefined : `${work}`);
       if (values.length > 1) rows.append(converted, values[1]);
       return callHost(hostScope, "timer", kind, rows.rowOf(converted, [onTime]));
@@ -64,7 +65,7 @@ export function createRealmTimers() {
       setInterval: timer("setInterval", 1, start),
       clearTimeout: timer("clearTimeout", 0, stop),
       clearInterval: timer("clearInterval", 0, stop),
-      // The realm's own function would crash the page if `work` throws.
+      // The realm's own `queueMicrotask` would crash the page if `work` throws.
       queueMicrotask(work: Any): void {
         if (typeof work !== "function") {
           throw new OwnTypeError(

@@ -20,11 +20,14 @@ export interface ThreadBounds {
   pauseMs: number;
   /** Time limit in ms, after the delay, for remaining code of the last run to end. */
   readyWithinMs: number;
-  /** Maximum number of runs on one thread. */
+  /** Maximum number of runs on one thread, after which the thread is replaced. */
   threadRuns: number;
-  /** The memory of the thread is measured when the number of runs plus their milliseconds reaches this number. */
+  /**
+   * The memory of the thread is measured when the number of runs plus their total duration in milliseconds reaches this
+   * number.
+   */
   measureAfter: number;
-  /** Length above which answers are read in parts. */
+  /** Maximum length of an answer that is sent in one message. A longer answer is read in parts. */
   messageCharacters: number;
 }
 
@@ -55,7 +58,7 @@ export function createRealmWorker(
   let startRunInRealm: Any = null;
   let hostRun: Any = null;
   let endLastRun = () => {};
-  /** Number of the run whose messages are accepted. */
+  /** Number of the current run. Messages of other runs are ignored. */
   let current = 0;
   let pause: ReturnType<typeof setTimeout> | undefined;
   /** True if the run started within `pauseMs` after the previous run. Then the next realm is created without delay. */
@@ -82,7 +85,7 @@ export function createRealmWorker(
     self.postMessage(null);
   }
 
-  /** Counts a run with this duration in milliseconds. Returns the next step of the thread. */
+  /** Counts a run with a duration of `ms` milliseconds. Returns the next step of the thread. */
   function countRun(ms: number): ThreadStep {
     runs += 1;
     // A long run may leave much memory in use.
@@ -93,7 +96,10 @@ export function createRealmWorker(
     return "measure";
   }
 
-  /** Ends a run with this duration. Returns the message with its answer, or with the length of a long answer. */
+  /**
+   * Ends a run with a duration of `ms` milliseconds. Returns the message with its answer, or with the length of a long
+   * answer.
+   */
   function endRun(ms: number, text: string): ThreadMessage {
     const step = countRun(ms);
     answer = `${step} ${text}`;
@@ -123,7 +129,10 @@ export function createRealmWorker(
     };
   }
 
-  /** Returns the function through which the library sends requests to the service. It does nothing after the run's answer. */
+  /**
+   * Returns the function through which the client library sends requests to the service. The function does nothing
+   * after the run's answer.
+   */
   function requester(): (receivePart: (...part: unknown[]) => void, text: string) => number {
     const runNumber = current;
     return (receivePart, text) => (runNumber === current && calls ? calls.send(receivePart, text) : 0);

@@ -74,7 +74,7 @@ export function createHostCalls(atOnceMax: number, outgoingMax: number) {
     answer(id: number, head: string | null, text: string | null, last: boolean): void {
       const call = active.get(id);
       if (call === undefined) return;
-      // Not called as a method, because an object as `this` cannot be passed to a realm.
+      // Called as a plain function and not as a method, because an object as `this` cannot be passed to a realm.
       const { receivePart } = call;
       receivePart(head, text, last);
       if (!last) return;
@@ -82,7 +82,7 @@ export function createHostCalls(atOnceMax: number, outgoingMax: number) {
       call.queue.activeCount -= 1;
       start(call.queue);
     },
-    /** Forgets all active and waiting requests. */
+    /** Removes all active and waiting requests from the queues. */
     reset(): void {
       active.clear();
       calls = queueOf(atOnceMax);
@@ -118,7 +118,10 @@ export function createRunCalls(bodyMax: number, callMax: number) {
         };
         settle();
       });
-    /** Resolves with the text that has arrived since the last call, and waits if there is none. Resolves with null at the end. */
+    /**
+     * Resolves with the text that has arrived since the last call. Waits if none has arrived. Resolves with null at the
+     * end of the response.
+     */
     const next = () =>
       new RunPromise<string | null>((resolvePart, rejectText) => {
         settle = () => {
@@ -174,7 +177,7 @@ export function createRunCalls(bodyMax: number, callMax: number) {
       if (text.length > callMax) return null;
       return send(text);
     },
-    /** Sends a request to another service. `options` is JSON text. */
+    /** Sends a request to another service. `options` is JSON text for the service. */
     request: (options: string): Promise<Any> => send(`outgoing ${options}`),
   };
 }

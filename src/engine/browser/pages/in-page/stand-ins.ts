@@ -1,6 +1,7 @@
 /**
- * Replaces globals that an isolate does not have by stand-ins, so that code can be tried there. Libraries often only
- * store such globals, compare them, or check their type, which works with a stand-in. Runs before any other code.
+ * Replaces globals that an isolate does not have by stand-ins, so that code can be tried in the isolate. Libraries
+ * often only store such globals, compare them, or check their type, which works with a stand-in. Runs before any other
+ * code.
  */
 import type { StandIn } from "../../globals.js";
 
@@ -30,13 +31,13 @@ export function createStandIns() {
     const refusals: Any = { __proto__: null };
     for (const operation of operations) refusals[operation] = refuse;
     const inert = () => new Proxy({}, refusals);
-    // Libraries may read the prototype to compare it with others.
+    // Reading the prototype is allowed, because libraries may only compare it with others.
     const get = (target: Any, key: unknown) => (key === "prototype" ? target.prototype : refuse());
     const ofFunctions = { __proto__: null, ...refusals, get };
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
     const ofInert = { __proto__: null, ...ofFunctions, construct };
 
-    /** Returns an object of which only known members can be read. Any other access ends the trial. */
+    /** Returns an object of which code can read only the members of `known`. Any other access ends the trial. */
     function partOf(known: Any): object {
       const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
       return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });
@@ -58,7 +59,7 @@ export function createStandIns() {
 
     const define = (name: PropertyKey, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
-    // Code cannot assign these globals. In a document, such an assignment is ignored, throws, or navigates.
+    // Code cannot assign these globals. In a document, such an assignment would be ignored, throw, or navigate.
     const defineFixed = (name: string, get: () => unknown) =>
       defineProperty(globalThis, name, { get, set: refuse, configurable: true });
     const names: readonly StandIn[] = JSON.parse(namesJson);

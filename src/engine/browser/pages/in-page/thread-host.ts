@@ -14,7 +14,7 @@ declare const self: Any;
  */
 export function createThreadHost(withOrigin: boolean): unknown {
   const { Worker } = self;
-  // The worker posts a message when it has evaluated its script, because some of its globals are missing until then.
+  // The worker posts a message when it has evaluated its script, because some of its globals are missing before.
   const first = "postMessage(null)";
   // A worker from a data: URL has an opaque origin.
   const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;

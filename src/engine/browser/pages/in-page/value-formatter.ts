@@ -122,7 +122,6 @@ export function createValueFormatter(maxCharacters: number) {
     }
   }
 
-  /** Formats an error with its stack. */
   function formatWithStack(value: Any): string {
     const stack = typeof value === "object" && value !== null && !isArray(value) ? read(value, "stack") : "";
     return stack || format(value);
@@ -142,7 +141,10 @@ export function createValueFormatter(maxCharacters: number) {
     return letter === "c" ? "" : null;
   }
 
-  /** Returns the first value with its format specifiers replaced. Sets `used.count` to the number of values that it contains. */
+  /**
+   * Returns the first value with its format specifiers replaced. Sets `used.count` to the number of values that the
+   * text contains.
+   */
   function fillSpecifiers(values: Any, used: { count: number }): string {
     const pattern = values[0] as string;
     let text = "";

@@ -20,7 +20,7 @@ export function makeAlwaysVisible(): void {
     const { get } = {
       get(this: Any) {
         const actual = apply(descriptor.get, this, []);
-        // Other documents, such as those of a DOMParser, have no window and are not changed.
+        // Other documents, such as those that a DOMParser creates, have no window and keep their actual value.
         return this === scope.document ? value : actual;
       },
     };
