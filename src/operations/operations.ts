@@ -15,7 +15,7 @@ import { createPeople } from "./access/people.js";
 import { createRefusalDelay } from "./access/refusal-delay.js";
 import { createToolCalls } from "./access/tool-calls.js";
 import { createPeopleAccounts } from "./accounts/people-accounts.js";
-import { createServiceMail, invitationMail } from "./accounts/service-mail.js";
+import { createInvitationMailer, createServiceMail } from "./accounts/service-mail.js";
 import { createActionFeed } from "./actions/action-feed.js";
 import { createAuthoring } from "./actions/authoring.js";
 import { createAi } from "./ai/ai.js";
@@ -164,7 +164,7 @@ function accessOf({ config, db, notifications, diskSpace, baseUrl, log }: Surrou
       members,
       accounts: accounts.accounts,
       links: accounts.links,
-      send: mail && invitationMail(mail),
+      send: mail && createInvitationMailer(mail),
     }),
   };
 }

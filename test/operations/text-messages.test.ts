@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { createDeliveryReports } from "../../src/operations/communicate/delivery-reports.js";
-import { signBody } from "../../src/operations/communicate/sms-delivery.js";
+import { createBodySignature } from "../../src/operations/communicate/sms-delivery.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -237,7 +237,7 @@ describe("text messages and reports", () => {
       } as never,
     });
     const text = JSON.stringify({ events: [{ id: body.id, type: "delivered", detail: "said" }] });
-    const signed = signBody(SECRET, text, Math.floor(Date.now() / 1000));
+    const signed = createBodySignature(SECRET, text, Math.floor(Date.now() / 1000));
     const request = { address: "", body: text, url: "", signature: signed, twilioSignature: null };
     expect(await reports.report(service.appId, request)).to.deep.equal({ taken: 1 });
     expect(held).to.deep.equal([false]);

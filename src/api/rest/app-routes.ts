@@ -1,5 +1,5 @@
 /** Apps over REST, as rows of the REST table. */
-import { ignoredFieldWarnings } from "../../operations/apps/app-fields.js";
+import { createIgnoredFieldWarnings } from "../../operations/apps/app-fields.js";
 import type { App } from "../../operations/apps/apps.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
@@ -21,7 +21,7 @@ export const appRoutes: readonly Route[] = [
     handle: async ({ apps }, request) => {
       const body = request.object();
       const app = await apps.updateApp(request.context, request.id("appId"), body, request.ifMatch());
-      const warnings = ignoredFieldWarnings(body, app);
+      const warnings = createIgnoredFieldWarnings(body, app);
       return request.at(app, { app, ...(warnings.length > 0 && { warnings }) });
     },
   },

@@ -1,5 +1,6 @@
 /**
- * Creates the first app in an empty database, so that a new installation needs no administration (contract, section 1).
+ * Creates the first app in an empty database, so that a new installation can be used without further set-up (contract,
+ * section 1).
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -49,7 +49,7 @@ export interface NewCredential {
 }
 
 /**
- * Roles that may open an app's viewer and debug pages. When a person loses this right, the tokens of these pages become
+ * Roles that may open an app's viewer and debug pages. If a person loses these roles, the tokens of these pages become
  * invalid.
  */
 const PREVIEW_ROLES = ROLES.filter((role) => allowsOperation("previewApp", role));
@@ -70,15 +70,15 @@ interface CredentialRow {
   /**
    * For an OAuth token: the roles on the app of the person who authorized the token. Null for all other credentials.
    */
-  granted: Role[] | null;
+  grantRoles: Role[] | null;
   session: "full" | "provisional" | null;
   /**
    * For a person's session: true if `last_used_at` must be updated, because it is more than a minute old. Null for
    * other credentials.
    */
-  isSessionDue: boolean | null;
+  needsSessionUpdate: boolean | null;
   /** For a token: true if `last_used_at` must be updated, because it is empty or more than a minute old. */
-  isUseDue: boolean;
+  needsUseUpdate: boolean;
 }
 
 /**
@@ -100,7 +100,7 @@ const SELECT_CREDENTIAL = `
            AS "expiresAt",
          CASE WHEN c.grant_id IS NOT NULL THEN ARRAY(
            SELECT 'owner' FROM person g WHERE g.id = c.person_id AND g.is_administrator
-           UNION ALL SELECT role FROM app_role g WHERE g.person_id = c.person_id AND g.app_id = c.app_id) END AS granted,
+           UNION ALL SELECT role FROM app_role g WHERE g.person_id = c.person_id AND g.app_id = c.app_id) END AS "grantRoles",
          c.action_id AS "actionId", c.scopes, run.copy AS "runCopy", run.depth AS "runDepth",
          CASE WHEN c.kind = 'editor' AND session.is_provisional IS NOT TRUE THEN
            (SELECT json_agg(json_build_array(app_id, role)) FROM app_role WHERE person_id = c.person_id) END AS roles,
@@ -108,9 +108,9 @@ const SELECT_CREDENTIAL = `
            (SELECT json_agg(json_build_array(organization_id, role)) FROM organization_member
              WHERE person_id = c.person_id) END AS organizations,
          CASE WHEN session.is_provisional THEN 'provisional' WHEN NOT session.is_provisional THEN 'full' END AS session,
-         session.last_used_at < now() - interval '1 minute' AS "isSessionDue",
+         session.last_used_at < now() - interval '1 minute' AS "needsSessionUpdate",
          session.credential_id IS NULL AND NOT c.page_session AND c.kind <> 'task'
-           AND (c.last_used_at IS NULL OR c.last_used_at < now() - interval '1 minute') AS "isUseDue"
+           AND (c.last_used_at IS NULL OR c.last_used_at < now() - interval '1 minute') AS "needsUseUpdate"
     FROM credential c LEFT JOIN run ON run.id = c.run_id
          LEFT JOIN person_session session ON session.credential_id = c.id
          LEFT JOIN person ON person.id = session.person_id
@@ -177,7 +177,7 @@ function toCaller(row: CredentialRow): Caller {
     roles: highestRoleByApp(row.roles ?? []),
     organizations: new Map(row.organizations ?? []),
     scopes: row.scopes,
-    ...(row.granted && { grantor: highestOf(row.granted) }),
+    ...(row.grantRoles && { grantor: highestOf(row.grantRoles) }),
     runId: row.runId,
     runDepth: row.runDepth ?? 0,
     debugActionId: row.actionId,
@@ -324,10 +324,10 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
         return null;
       }
       unknownTokens.markFound(key);
-      if (row.isSessionDue && address !== undefined) row.expiresAt = await renewExpiry(row, address);
+      if (row.needsSessionUpdate && address !== undefined) row.expiresAt = await renewExpiry(row, address);
       // The caller does not wait for this write of the token's last use. An error is ignored, because the database may
       // be read-only.
-      if (row.isUseDue) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
+      if (row.needsUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
       const caller = toCaller(row);
       // The token of a run ends with the run. Only the process that issued the token then removes the token from its
       // cache, so other processes never cache it.

@@ -28,7 +28,7 @@ export function createPeople({ db }: { db: DataSource }) {
       "SELECT id FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1",
       [id],
     );
-    if (!row) throw new ActionError("REQUEST_INVALID", "organizationId must be the ID of an organization");
+    if (!row) throw new ActionError("REQUEST_INVALID", '"organizationId" must be the ID of an existing organization');
     return row.id;
   }
 
@@ -57,7 +57,7 @@ export function createPeople({ db }: { db: DataSource }) {
         [userId, appId],
       );
       if (personRows.length === 0)
-        throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");
+        throw new ActionError("REQUEST_INVALID", `"userId" must be the ID of a member of this app's organization`);
       return userId;
     },
   };

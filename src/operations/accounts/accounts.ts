@@ -310,7 +310,8 @@ export function createAccounts(options: {
         const isRight = await attempts.runCounted(user.email.toLowerCase(), request.address, async () =>
           (await matchesHash(currentPassphrase, passphraseHash, hashQueueKeyOf(request))) ? true : null,
         );
-        if (!isRight) throw new ActionError("SIGN_IN_FAILED", "currentPassphrase is wrong");
+        if (!isRight)
+          throw new ActionError("SIGN_IN_FAILED", '"currentPassphrase" is not the current passphrase of the account');
       }
       refuseUnknownFields(body, ACCOUNT_FIELDS);
       const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyOf(request));

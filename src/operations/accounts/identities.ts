@@ -12,7 +12,7 @@ import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
 import { revokeInvalidLinks } from "./overtaken-links.js";
 import type { SignedInRequest } from "./passkeys.js";
-import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
+import { lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
 
 /** Identity that an OpenID provider has confirmed, with the data about the person that it sent. */
 export interface ProvenIdentity {
@@ -156,7 +156,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
         if (identity) requireInList(identity, [identities], precondition);
         const [removed] = await rows<{ provider: string }>(manager, DELETE_IDENTITY, [id, personId]);
         if (!removed) throw new ActionError("NOT_FOUND", "no such identity");
-        await checkSignInMethods(manager, personId);
+        await requireSignInMethod(manager, personId);
         await recordAccessEvent(manager, {
           type: "person.identity.delete",
           personId,

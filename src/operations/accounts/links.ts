@@ -109,5 +109,5 @@ const TOKEN_MAX_CHARACTERS = 200;
 /** Returns `token` if it is a text of a possible length. @throws REQUEST_INVALID */
 function requireTokenText(token: unknown): string {
   if (typeof token === "string" && token !== "" && token.length <= TOKEN_MAX_CHARACTERS) return token;
-  throw new ActionError("REQUEST_INVALID", `token must be a text of 1 to ${TOKEN_MAX_CHARACTERS} characters`);
+  throw new ActionError("REQUEST_INVALID", `"token" must be a text of 1 to ${TOKEN_MAX_CHARACTERS} characters`);
 }

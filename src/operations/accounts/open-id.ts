@@ -48,7 +48,7 @@ export type OpenIdRefusal =
 const REQUESTED_SCOPE = "openid email profile";
 const DISCOVERY_SECONDS = 10;
 /** Time in milliseconds for which the provider's configuration and keys are cached. */
-const DISCOVERY_CACHE_MS = 3_600_000;
+const PROVIDER_CACHE_MS = 3_600_000;
 /**
  * Maximum callbacks per network address and minute. Any client can send a callback, and each callback causes a request
  * to the provider and an audit entry.
@@ -116,7 +116,7 @@ export function createOpenId(options: {
     clientSecret,
   }: OpenIdProvider): Promise<client.Configuration> {
     const discovery = discoveredProviders.get(id);
-    if (discovery && discovery.at > Date.now() - DISCOVERY_CACHE_MS) return discovery.configuration;
+    if (discovery && discovery.at > Date.now() - PROVIDER_CACHE_MS) return discovery.configuration;
     const url = new URL(issuer);
     const discoveryOptions = url.protocol === "http:" ? [client.allowInsecureRequests] : [];
     const configuration = client.discovery(url, clientId, undefined, client.ClientSecretPost(clientSecret), {
@@ -233,7 +233,7 @@ export function createOpenId(options: {
      * @throws NOT_FOUND; OVERLOADED while the provider does not answer
      */
     async start(id: string, redirectUri: string, next: string) {
-      return beginSignIn(id, redirectUri, next, null).catch(rethrowUnavailable);
+      return beginSignIn(id, redirectUri, next, null).catch(rethrowAsOverloaded);
     },
 
     /**
@@ -241,7 +241,7 @@ export function createOpenId(options: {
      * `start`
      */
     async startLink({ caller }: SignedInRequest, id: string, redirectUri: string, next: string) {
-      return beginSignIn(id, redirectUri, next, caller.credentialId).catch(rethrowUnavailable);
+      return beginSignIn(id, redirectUri, next, caller.credentialId).catch(rethrowAsOverloaded);
     },
 
     /**
@@ -289,7 +289,7 @@ export function createOpenId(options: {
   };
 }
 
-function rethrowUnavailable(error: unknown): never {
+function rethrowAsOverloaded(error: unknown): never {
   if (!(error instanceof SignInRefusal)) throw error;
   throw new ActionError("OVERLOADED", "the OpenID provider does not answer", { retryAfter: 5 });
 }

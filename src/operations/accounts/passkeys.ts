@@ -25,7 +25,7 @@ import { recordAccessEvent } from "./access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "./accounts.js";
 import type { PersonSessions } from "./person-sessions.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
-import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
+import { lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
 
 /** A passkey as responses contain it, without its public key. Times are ISO 8601. */
 export interface Passkey {
@@ -108,7 +108,7 @@ const CREDENTIAL_FIELDS = flatShape([
  * Checks the types of the fields that this file reads before the library checks the whole response. @throws
  * REQUEST_INVALID
  */
-function checkResponse(body: Record<string, unknown>): void {
+function checkWebAuthnResponse(body: Record<string, unknown>): void {
   const { id, response } = body;
   if (typeof id !== "string" || id === "" || id.length > 2_000 || !isObject(response)) {
     throw new ActionError(
@@ -238,7 +238,7 @@ export function createPasskeys(options: {
       const { personId, credentialId } = caller;
       const { name: input, ...response } = body;
       const name = input === undefined || input === null ? DEFAULT_PASSKEY_NAME : requireText(input, "name");
-      checkResponse(response);
+      checkWebAuthnResponse(response);
       const { id, publicKey, counter, transports = [] } = await verifyRegistration(request, page, response);
       return db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);
@@ -281,7 +281,7 @@ export function createPasskeys(options: {
      * RATE_LIMIT_EXCEEDED
      */
     async signIn(request: SignInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<SignInResult> {
-      checkResponse(body);
+      checkWebAuthnResponse(body);
       const { address } = request;
       const user = await attempts.runCounted(`passkey ${body["id"]}`, address, () => verifySignIn(page, body));
       if (!user) {
@@ -305,7 +305,7 @@ export function createPasskeys(options: {
         if ((await rows(manager, DELETE_PASSKEY, [id, personId])).length === 0) {
           throw new ActionError("NOT_FOUND", "no such passkey");
         }
-        await checkSignInMethods(manager, personId);
+        await requireSignInMethod(manager, personId);
         await recordAccessEvent(manager, { type: "person.passkey.delete", personId, subjectId: personId, address });
       });
     },

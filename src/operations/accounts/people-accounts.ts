@@ -23,7 +23,7 @@ export type PeopleAccounts = ReturnType<typeof createPeopleAccounts>;
  * Returns the base URL for links that people open. Replaces loopback and wildcard addresses by `localhost`, because
  * WebAuthn rejects IP addresses and a browser cannot open a wildcard address.
  */
-const linkBase = (baseUrl: string): string =>
+const linkBaseUrl = (baseUrl: string): string =>
   baseUrl.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
 const composeResetMail = (user: User, link: string): string => `Hello ${user.firstName},
@@ -50,7 +50,7 @@ export function createPeopleAccounts(options: {
 }) {
   const { db, credentials, people, baseUrl, mail = null, providers = [] } = options;
   const sessions = createPersonSessions({ db, credentials });
-  const links = createLinks({ db, baseUrl: linkBase(baseUrl) });
+  const links = createLinks({ db, baseUrl: linkBaseUrl(baseUrl) });
   const attempts = createSignInAttempts({ db });
   const sendReset =
     mail &&

@@ -34,7 +34,6 @@ export interface PersonSession {
   isCurrent: boolean;
 }
 
-/** Options of a new session. */
 export interface NewSessionOptions {
   /** Caller of the sign-in request. The session that this caller had before ends. */
   replacedCaller?: Caller | null;

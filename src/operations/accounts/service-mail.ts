@@ -57,7 +57,7 @@ export function createServiceMail(
 }
 
 /** Returns a function that composes the e-mail of an invitation. */
-export const invitationMail =
+export const createInvitationMailer =
   (send: SendServiceMail) =>
   ({ email, role, expiresAt }: { email: string; role: string; expiresAt: string }, link: string): Promise<void> =>
     send({

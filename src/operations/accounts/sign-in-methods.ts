@@ -20,7 +20,7 @@ export async function lockSignInMethods(executor: Executor, personId: number): P
  * Checks that the person still has a way to sign in. Call it after the removal, in the same transaction.
  * @throws ActionError REQUEST_INVALID
  */
-export async function checkSignInMethods(executor: Executor, personId: number): Promise<void> {
+export async function requireSignInMethod(executor: Executor, personId: number): Promise<void> {
   const [row] = await rows<{ remains: boolean }>(executor, SELECT_HAS_SIGN_IN_METHOD, [personId]);
   if (row?.remains) return;
   throw new ActionError("REQUEST_INVALID", "this is the only way to sign in to the account; add another one first");

@@ -115,20 +115,20 @@ export interface DraftTarget {
 }
 
 /** Finds and locks a draft. Throws `refusal` if the ID belongs to a live version. */
-export type LockMaster = (manager: EntityManager, target: DraftTarget, refusal: Status) => Promise<ActionRow>;
+export type LockDraft = (manager: EntityManager, target: DraftTarget, refusal: Status) => Promise<ActionRow>;
 
 /**
  * Returns a function that finds and locks a draft. The function throws `refusal` for the ID of a live version. It
  * throws ACTION_CHANGED, with the current action, if the draft does not meet the precondition. It also throws
  * ACTION_NOT_FOUND and ACTION_NOT_V3.
  */
-export const createLockMaster =
-  (show: ConvertActionRow): LockMaster =>
+export const createLockDraft =
+  (convertRow: ConvertActionRow): LockDraft =>
   async (manager, { appId, id, precondition }, refusal) => {
     const row = await findAction(manager, appId, id, { lock: true });
     if (row.masterId !== null) throw new ActionError(refusal);
     requireUnchanged(row.updatedAt, precondition, () => {
-      const action = show(row);
+      const action = convertRow(row);
       const message = `the action was changed at ${action.updatedAt}, after you loaded it; load it again and repeat your change`;
       return new ActionError("ACTION_CHANGED", message, { action });
     });
@@ -139,7 +139,7 @@ export const createLockMaster =
  * Reads a draft without a lock, for slow work before the transaction, such as requests to package registries. Returns
  * null if the transaction will reject the ID.
  */
-export async function readMaster(db: DataSource, { appId, id }: DraftTarget): Promise<ActionRow | null> {
+export async function readDraft(db: DataSource, { appId, id }: DraftTarget): Promise<ActionRow | null> {
   const where = { id, appId, masterId: IsNull(), actionVersion: "v3" };
   return isStorableId(id) ? db.getRepository(ActionRow).findOneBy(where) : null;
 }
@@ -173,7 +173,7 @@ export const nameTakenError = (name: string) =>
  * new or locked row. Then a deadlock also means a duplicate name, because the statement can only wait for the unique
  * index of names.
  */
-export async function withUniqueName<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
+export async function rejectDuplicateName<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {
     return await write;
   } catch (error) {

@@ -12,8 +12,8 @@ import {
   type ConvertActionRow,
   type DraftTarget,
   findAction,
-  type LockMaster,
-  readMaster,
+  type LockDraft,
+  readDraft,
 } from "./action-rows.js";
 import { runOnce } from "./idempotency.js";
 import type { ActionValidation } from "./judgement.js";
@@ -45,12 +45,12 @@ export type Actions = ReturnType<typeof createActions>;
 
 export function createActions(options: {
   db: DataSource;
-  judgement: ActionValidation;
-  masters: DraftWriter;
-  show: ConvertActionRow;
-  lockMaster: LockMaster;
+  validation: ActionValidation;
+  draftWriter: DraftWriter;
+  convertRow: ConvertActionRow;
+  lockDraft: LockDraft;
 }) {
-  const { db, judgement, masters, show, lockMaster } = options;
+  const { db, validation, draftWriter, convertRow, lockDraft } = options;
   return {
     /**
      * Lists the app's drafts, the newest first, without legacy actions. Normally returns `limit` drafts. Returns fewer,
@@ -82,7 +82,10 @@ export function createActions(options: {
       const { total } = count!;
       const pageIds = In(await idsThatFit(actionSizes, reserve));
       const actionRows = await db.getRepository(ActionRow).find({ where: { id: pageIds }, order: { id: "DESC" } });
-      return { actions: actionRows.map(show), pagination: { total, hasMore: offset + actionRows.length < total } };
+      return {
+        actions: actionRows.map(convertRow),
+        pagination: { total, hasMore: offset + actionRows.length < total },
+      };
     },
 
     /** Returns the live versions of the drafts with these IDs. Drafts that were never published have none. */
@@ -102,7 +105,7 @@ export function createActions(options: {
 
     /** Returns the draft or live version with this ID. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */
     async get(appId: number, id: number): Promise<Action> {
-      return show(await findAction(db.manager, appId, id));
+      return convertRow(await findAction(db.manager, appId, id));
     },
 
     /**
@@ -113,12 +116,12 @@ export function createActions(options: {
      *   DEPENDENCY_UNRESOLVED
      */
     async create(caller: Caller, appId: number, data: unknown, idempotencyKey: string | null = null): Promise<Action> {
-      const resolvedPackages = await judgement.prepare({ caller, appId }, data, null);
-      const validatedAction = await judgement.validateCreate(db.manager, appId, data, resolvedPackages);
+      const resolvedPackages = await validation.prepare({ caller, appId }, data, null);
+      const validatedAction = await validation.validateCreate(db.manager, appId, data, resolvedPackages);
       const idempotentRequest = { appId, key: idempotencyKey, request: validatedAction.input };
       return db.transaction((manager) =>
         runOnce(manager, caller, idempotentRequest, async () =>
-          show(await masters.insert(manager, caller, appId, validatedAction)),
+          convertRow(await draftWriter.insert(manager, caller, appId, validatedAction)),
         ),
       );
     },
@@ -130,12 +133,12 @@ export function createActions(options: {
      */
     async update(caller: Caller, target: DraftTarget, data: unknown): Promise<Action> {
       const { appId } = target;
-      const stored = await readMaster(db, target);
-      const resolvedPackages = stored ? await judgement.prepare({ caller, appId }, data, stored) : NO_PACKAGES;
+      const stored = await readDraft(db, target);
+      const resolvedPackages = stored ? await validation.prepare({ caller, appId }, data, stored) : NO_PACKAGES;
       return db.transaction(async (manager) => {
-        const currentDraft = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
-        const validatedAction = await judgement.validateUpdate(manager, currentDraft, data, resolvedPackages);
-        return show(await masters.replace(manager, caller, currentDraft, validatedAction));
+        const currentDraft = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
+        const validatedAction = await validation.validateUpdate(manager, currentDraft, data, resolvedPackages);
+        return convertRow(await draftWriter.replace(manager, caller, currentDraft, validatedAction));
       });
     },
 
@@ -146,7 +149,7 @@ export function createActions(options: {
     async remove(caller: Caller, target: DraftTarget): Promise<void> {
       const { appId, id } = target;
       await db.transaction(async (manager) => {
-        const draftRow = await lockMaster(manager, target, "CANNOT_DELETE_PRODUCTION");
+        const draftRow = await lockDraft(manager, target, "CANNOT_DELETE_PRODUCTION");
         await manager.delete(ActionRow, id);
         const { name } = draftRow;
         await recordChange(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });

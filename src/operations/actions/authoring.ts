@@ -5,9 +5,9 @@ import type { AddressAssets } from "../../rules/packages.js";
 import type { Endpoints } from "../http/endpoints.js";
 import type { Packages } from "../packages/packages.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
-import { createActionRowConverter, createLockMaster } from "./action-rows.js";
+import { createActionRowConverter, createLockDraft } from "./action-rows.js";
 import { createActions } from "./actions.js";
-import { createCodeReadings } from "./code-readings.js";
+import { createCodeChecker } from "./code-readings.js";
 import { createComparison } from "./comparison.js";
 import { createImportSteps } from "./import-steps.js";
 import { createActionValidation } from "./judgement.js";
@@ -39,37 +39,37 @@ export interface AuthoringOptions {
 export function createAuthoring(options: AuthoringOptions) {
   const { db, checkCode, packages, addressed, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints, log } =
     options;
-  const showAction = createActionRowConverter(addressed);
-  const lockMaster = createLockMaster(showAction);
-  const codeReadings = createCodeReadings(checkCode);
+  const convertRow = createActionRowConverter(addressed);
+  const lockDraft = createLockDraft(convertRow);
+  const codeChecker = createCodeChecker(checkCode);
   const sources = createSourceBuilds({ packages });
   const actionValidation = createActionValidation({
-    codeReadings,
+    codeChecker,
     sources,
     packages,
     serverTimeoutMs,
     allowPrivateNetwork,
   });
-  const masters = createDraftWriter({ log, endpoints });
-  const importSteps = createImportSteps({ db, judgement: actionValidation, masters, packages });
+  const draftWriter = createDraftWriter({ log, endpoints });
+  const importSteps = createImportSteps({ db, validation: actionValidation, draftWriter, packages });
   return {
-    actions: createActions({ db, judgement: actionValidation, masters, show: showAction, lockMaster }),
+    actions: createActions({ db, validation: actionValidation, draftWriter, convertRow, lockDraft }),
     publishing: createPublishing({
       db,
-      judgement: actionValidation,
-      masters,
+      validation: actionValidation,
+      draftWriter,
       log,
-      show: showAction,
-      lockMaster,
+      convertRow,
+      lockDraft,
       triggerIndex,
     }),
     versions: createVersions({ db, addressed }),
-    rotateSecret: createSecretRotation({ db, endpoints, lockMaster }),
-    restoring: createRestoring({ db, judgement: actionValidation, masters, log, show: showAction, lockMaster }),
+    rotateSecret: createSecretRotation({ db, endpoints, lockDraft }),
+    restoring: createRestoring({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
     comparison: createComparison({ db }),
     importSteps,
     transfer: createTransfer({ db, steps: importSteps }),
     presets: createPayloadPresets({ db }),
-    problems: createCodeProblems({ codeReadings }),
+    problems: createCodeProblems({ codeChecker }),
   };
 }

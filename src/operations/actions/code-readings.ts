@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
 import { type CodeParseResult, parseCode } from "../../rules/code.js";
 
-export interface CodeVerdict {
+export interface CodeCheckResult {
   reading: CodeParseResult;
   /** Error of V8's compiler. Null if V8 compiled the code, or if the service's rules already rejected the code. */
   compileFault: ActionError | null;
@@ -30,13 +30,13 @@ const INLINE_MAX_CHARACTERS = 4_096;
  */
 const MAX_CACHED_CHECKS = 5_000;
 
-export type CodeReadings = ReturnType<typeof createCodeReadings>;
+export type CodeChecker = ReturnType<typeof createCodeChecker>;
 
 /**
  * Creates the function that checks code.
  * @param compile compiles code with V8; throws CODE_VALIDATION_FAILED if V8 cannot compile it
  */
-export function createCodeReadings(compile: (code: string) => Promise<void>) {
+export function createCodeChecker(compile: (code: string) => Promise<void>) {
   const checkSlots = new FairSemaphore(MAX_CONCURRENT_CHECKS, 1);
   const threads = createThreads<string, CodeParseResult>({
     module: new URL("../../rules/code.js", import.meta.url),
@@ -44,7 +44,7 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
     memoryMb: CODE_READ_MEMORY_MB,
     timeoutMs: CODE_READ_TIMEOUT_MS,
   });
-  const verdictsByHash = new Map<string, CodeVerdict>();
+  const verdictsByHash = new Map<string, CodeCheckResult>();
 
   async function readInThread(code: string): Promise<CodeParseResult> {
     if (code.length <= INLINE_MAX_CHARACTERS) return parseCode(code);
@@ -70,7 +70,7 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
     }
   }
 
-  async function checkCode(code: string): Promise<CodeVerdict> {
+  async function checkCode(code: string): Promise<CodeCheckResult> {
     const reading = await readInThread(code);
     return { reading, compileFault: reading.fault === null ? await compileFaultOf(code) : null };
   }
@@ -81,7 +81,7 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
      * @param appId app of the action; the codes of one app are checked one after the other
      * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds its time or memory limit
      */
-    async read(appId: number, code: string): Promise<CodeVerdict> {
+    async read(appId: number, code: string): Promise<CodeCheckResult> {
       // The code is hashed as UTF-16, because it may contain lone surrogates, which UTF-8 cannot represent.
       const key = createHash("sha256").update(Buffer.from(code, "utf16le")).digest("base64");
       const cachedVerdict = verdictsByHash.get(key);

@@ -7,7 +7,7 @@ import { ActionError, type Status } from "../../errors.js";
  * Waits for `work`. Rethrows its ActionErrors and errors of an unreachable database. Logs any other error and throws an
  * ActionError with `status` instead.
  */
-export async function rethrowAs<T>(status: Status, log: Logger, work: Promise<T>): Promise<T> {
+export async function rethrowWithStatus<T>(status: Status, log: Logger, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

@@ -41,7 +41,7 @@ export interface ImportStep {
   fields: string[];
 }
 
-function exportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
+function toExportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
   const stored = assets
     .filter(isStoredScript)
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
@@ -49,11 +49,11 @@ function exportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
 }
 
 /** Converts a draft to the form that an export contains. */
-export const exportedAction = (row: ActionRow): ExportedAction => ({
+export const toExportedAction = (row: ActionRow): ExportedAction => ({
   ...NO_LIMITS,
   ...authoredFieldsOf(row),
   ...omitNullSource(row.source && omitSourceMap(row.source)),
-  ...exportedAssets(row),
+  ...toExportedAssets(row),
 });
 
 const scriptListText = (assets: readonly StoredAsset[]) =>
@@ -76,11 +76,11 @@ export type ImportSteps = ReturnType<typeof createImportSteps>;
 
 export function createImportSteps(options: {
   db: DataSource;
-  judgement: ActionValidation;
-  masters: DraftWriter;
+  validation: ActionValidation;
+  draftWriter: DraftWriter;
   packages: Packages;
 }) {
-  const { db, judgement, masters, packages } = options;
+  const { db, validation, draftWriter, packages } = options;
 
   return {
     /** Returns all drafts of the app, sorted by name. */
@@ -117,7 +117,7 @@ export function createImportSteps(options: {
         const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
         const row = name === undefined ? null : await db.getRepository(ActionRow).findOneBy(where);
         const promisedAssets = await packages.readPromisedAssets(isObject(data) ? data["assets"] : undefined);
-        entries.push({ data, resolved: await judgement.prepare(author, data, row, promisedAssets) });
+        entries.push({ data, resolved: await validation.prepare(author, data, row, promisedAssets) });
       }
       return entries;
     },
@@ -137,11 +137,11 @@ export function createImportSteps(options: {
       rewrittenIds: readonly number[],
     ): Promise<ImportStep> {
       if (!row) {
-        const createdAction = await judgement.validateCreate(manager, appId, data, resolved, rewrittenIds);
+        const createdAction = await validation.validateCreate(manager, appId, data, resolved, rewrittenIds);
         return { current: null, validated: createdAction, fields: [] };
       }
       if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
-      const validatedAction = await judgement.validateUpdate(manager, row, data, resolved, rewrittenIds);
+      const validatedAction = await validation.validateUpdate(manager, row, data, resolved, rewrittenIds);
       const fields = changedFields(authoredFieldsOf(row), validatedAction.input);
       return {
         current: row,
@@ -161,8 +161,8 @@ export function createImportSteps(options: {
       const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
       await freeRoutes(manager, rewritten);
       for (const { current: row, validated: validatedAction, fields } of sortedSteps) {
-        if (!row) await masters.insert(manager, caller, appId, validatedAction);
-        else if (fields.length > 0) await masters.replace(manager, caller, row, validatedAction);
+        if (!row) await draftWriter.insert(manager, caller, appId, validatedAction);
+        else if (fields.length > 0) await draftWriter.replace(manager, caller, row, validatedAction);
       }
     },
   };

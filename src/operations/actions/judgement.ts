@@ -23,7 +23,7 @@ import {
 } from "../packages/packages.js";
 import type { ScriptAuthor } from "../packages/script-quota.js";
 import { authoredFieldsOf, isNameTaken, nameTakenError } from "./action-rows.js";
-import type { CodeReadings } from "./code-readings.js";
+import type { CodeChecker } from "./code-readings.js";
 import type { BuiltSource, SourceBuilds } from "./source-builds.js";
 import type { StoredSnapshot } from "./versions.js";
 
@@ -43,13 +43,13 @@ function propertyOf(data: unknown, key: string): unknown {
 export type ActionValidation = ReturnType<typeof createActionValidation>;
 
 export function createActionValidation(options: {
-  codeReadings: CodeReadings;
+  codeChecker: CodeChecker;
   sources: SourceBuilds;
   packages: Packages;
   serverTimeoutMs: number;
   allowPrivateNetwork: boolean;
 }) {
-  const { codeReadings, sources, packages, serverTimeoutMs, allowPrivateNetwork } = options;
+  const { codeChecker, sources, packages, serverTimeoutMs, allowPrivateNetwork } = options;
   const checkOptions = { serverTimeoutMs, allowPrivateNetwork };
 
   /**
@@ -65,7 +65,7 @@ export function createActionValidation(options: {
     compiled: string | null,
     buildFault: string | null = null,
   ): Promise<ActionInput> {
-    const codeVerdict = isText(code) ? await codeReadings.read(appId, code) : null;
+    const codeVerdict = isText(code) ? await codeChecker.read(appId, code) : null;
     const input = parse((_code, dependencies) =>
       buildFault === null ? parseResultFault(codeVerdict!.reading, dependencies) : `source: ${buildFault}`,
     );
@@ -175,7 +175,7 @@ export function createActionValidation(options: {
         if (hasSource) {
           const { data: wholeSnapshot } = builtSource;
           const code = propertyOf(wholeSnapshot, "code");
-          if (isText(code)) await codeReadings.read(author.appId, code);
+          if (isText(code)) await codeChecker.read(author.appId, code);
           return resolvedEarly;
         }
         const input = await (current ? updatedInput(current, builtSource) : createdInput(author.appId, builtSource));
@@ -246,7 +246,7 @@ export function createActionValidation(options: {
       current: ActionRow,
     ): Promise<ResolvedPackages> {
       const { code, dependencies, assets } = snapshot;
-      if (isText(code)) await codeReadings.read(author.appId, code);
+      if (isText(code)) await codeChecker.read(author.appId, code);
       return { ...(await packages.resolveMissing(author, dependencies, [...assets, ...current.assets])), fault: null };
     },
 

@@ -16,7 +16,13 @@ import { changeTimeAfter } from "../../rules/precondition.js";
 import type { Endpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
 import { type AuditFact, recordChange } from "../records/audit.js";
-import { assignAuthoredFields, authoredFieldsOf, nameTakenError, withUniqueName, writeRow } from "./action-rows.js";
+import {
+  assignAuthoredFields,
+  authoredFieldsOf,
+  nameTakenError,
+  rejectDuplicateName,
+  writeRow,
+} from "./action-rows.js";
 import type { ValidatedAction } from "./judgement.js";
 import { recordVersion } from "./versions.js";
 
@@ -77,7 +83,7 @@ export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: 
    */
   async function store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
     Object.assign(assignAuthoredFields(row, input), { assets, updatedAt: changeTimeAfter(row.updatedAt) });
-    await withUniqueName(writeRow(manager, row), nameTakenError(input.name));
+    await rejectDuplicateName(writeRow(manager, row), nameTakenError(input.name));
     await writeRoutes(manager, row);
     await endpoints.ensureSecret(manager, row.appId, row.id, input.triggers);
   }

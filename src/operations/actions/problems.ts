@@ -2,7 +2,7 @@
 
 import { BODY_MAX_BYTES } from "../../limits.js";
 import { refuseField } from "../../rules/fields.js";
-import type { CodeReadings } from "./code-readings.js";
+import type { CodeChecker } from "./code-readings.js";
 
 /**
  * A problem in code and its position. Lines and columns are counted from 1. A problem of the whole code has line 1 and
@@ -18,14 +18,14 @@ export interface CodeProblem {
 
 const FAULT_WITH_POSITION = /^code, line (\d+), column (\d+): (.*)$/s;
 
-function parseProblem(fault: string, dependency: string | null): CodeProblem {
+function toCodeProblem(fault: string, dependency: string | null): CodeProblem {
   const [, line, column, message] = FAULT_WITH_POSITION.exec(fault) ?? [];
   return { message: message ?? fault, line: Number(line ?? 1), column: Number(column ?? 1), dependency };
 }
 
 export type CodeProblems = ReturnType<typeof createCodeProblems>;
 
-export function createCodeProblems({ codeReadings }: { codeReadings: CodeReadings }) {
+export function createCodeProblems({ codeChecker }: { codeChecker: CodeChecker }) {
   /**
    * Returns the first syntax error in the code. If there is none, returns a problem for each package that the code uses
    * but `dependencies` does not list.
@@ -35,11 +35,11 @@ export function createCodeProblems({ codeReadings }: { codeReadings: CodeReading
     if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
       refuseField("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);
     }
-    const { reading, compileFault } = await codeReadings.read(appId, code);
-    if (reading.fault !== null) return [parseProblem(reading.fault, null)];
-    if (compileFault !== null) return [parseProblem(compileFault.message, null)];
+    const { reading, compileFault } = await codeChecker.read(appId, code);
+    if (reading.fault !== null) return [toCodeProblem(reading.fault, null)];
+    if (compileFault !== null) return [toCodeProblem(compileFault.message, null)];
     return reading.uses
       .filter(({ name }) => !dependencies.includes(name))
-      .map(({ name, fault }) => parseProblem(fault, name));
+      .map(({ name, fault }) => toCodeProblem(fault, name));
   };
 }

@@ -17,18 +17,18 @@ import {
   type ConvertActionRow,
   type DraftTarget,
   findLiveVersion,
-  type LockMaster,
-  readMaster,
-  withUniqueName,
+  type LockDraft,
+  readDraft,
+  rejectDuplicateName,
   writeRow,
 } from "./action-rows.js";
-import { rethrowAs } from "./failures.js";
+import { rethrowWithStatus } from "./failures.js";
 import type { ActionValidation } from "./judgement.js";
 import { auditFactsOfAddedScripts, type DraftWriter } from "./masters.js";
 import { markPublished, wasPublished } from "./versions.js";
 
 /** The draft to publish, and the caller's statement about its tests. */
-export interface Publication extends DraftTarget {
+export interface PublishTarget extends DraftTarget {
   /** True if the caller states that the tests of the draft have passed. */
   tested: boolean;
 }
@@ -82,57 +82,57 @@ export type Publishing = ReturnType<typeof createPublishing>;
 
 export function createPublishing(options: {
   db: DataSource;
-  judgement: ActionValidation;
-  masters: DraftWriter;
+  validation: ActionValidation;
+  draftWriter: DraftWriter;
   log: Logger;
-  show: ConvertActionRow;
-  lockMaster: LockMaster;
+  convertRow: ConvertActionRow;
+  lockDraft: LockDraft;
   triggerIndex: TriggerIndex;
 }) {
-  const { db, judgement, masters, log, show, lockMaster, triggerIndex } = options;
+  const { db, validation, draftWriter, log, convertRow, lockDraft, triggerIndex } = options;
 
   async function publish(
     manager: EntityManager,
     caller: Caller,
-    target: Publication,
+    target: PublishTarget,
     resolved: ResolvedPackages,
   ): Promise<Action> {
     const { appId, id } = target;
     const app = await lockPublishingApp(manager, appId);
-    const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
+    const master = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await requirePublishable(manager, app, target.tested, master);
     // A package may have become unavailable since the draft was saved. `validatePublish` then throws, because no run
     // could load it.
-    const publishedAction = judgement.validatePublish(master, resolved);
+    const publishedAction = validation.validatePublish(master, resolved);
     // If packages got new scripts, the draft is saved with them as a new version first, because the draft and its live
     // version must have the same scripts.
     if (auditFactsOfAddedScripts(publishedAction, master.assets).length > 0)
-      await masters.replace(manager, caller, master, publishedAction);
+      await draftWriter.replace(manager, caller, master, publishedAction);
     const liveVersion = overwriteLiveVersion(await findLiveVersion(manager, id), master);
     const { name } = master;
     const refusal = new ActionError(
       "NAME_ALREADY_EXISTS",
       `another published action of this app has the name ${JSON.stringify(name)}; rename one of them`,
     );
-    await withUniqueName(writeRow(manager, liveVersion), refusal);
+    await rejectDuplicateName(writeRow(manager, liveVersion), refusal);
     await publishRoutes(manager, liveVersion);
     await markPublished(manager, master);
     const data = { name, productionId: liveVersion.id, ...(target.tested && { tested: true }) };
     await recordChange(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
     await triggerIndex.apply(manager, liveVersion);
-    return show(liveVersion);
+    return convertRow(liveVersion);
   }
 
-  async function prepareAndPublish(caller: Caller, target: Publication): Promise<Action> {
-    const stored = await readMaster(db, target);
+  async function prepareAndPublish(caller: Caller, target: PublishTarget): Promise<Action> {
+    const stored = await readDraft(db, target);
     const author = { caller, appId: target.appId };
-    const resolved = stored ? await judgement.preparePublish(author, stored) : NO_PACKAGES;
+    const resolved = stored ? await validation.preparePublish(author, stored) : NO_PACKAGES;
     return db.transaction((manager) => publish(manager, caller, target, resolved));
   }
 
   async function unpublish(manager: EntityManager, caller: Caller, target: DraftTarget): Promise<void> {
     const { appId, id } = target;
-    const { name } = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
+    const { name } = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
     const liveVersion = await findLiveVersion(manager, id);
     if (!liveVersion) throw new ActionError("ACTION_NOT_PUBLISHED");
     await manager.delete(ActionRow, liveVersion.id);
@@ -149,8 +149,8 @@ export function createPublishing(options: {
      *   APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED, NAME_ALREADY_EXISTS if another live version has this name,
      *   DEPENDENCY_UNRESOLVED, PUBLISH_FAILED
      */
-    publish: (caller: Caller, target: Publication): Promise<Action> =>
-      rethrowAs("PUBLISH_FAILED", log, prepareAndPublish(caller, target)),
+    publish: (caller: Caller, target: PublishTarget): Promise<Action> =>
+      rethrowWithStatus("PUBLISH_FAILED", log, prepareAndPublish(caller, target)),
 
     /**
      * Checks that these drafts can be published although the caller does not state that their tests passed. Call it in

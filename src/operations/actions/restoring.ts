@@ -11,10 +11,10 @@ import {
   type ConvertActionRow,
   type DraftTarget,
   findLiveVersion,
-  type LockMaster,
-  readMaster,
+  type LockDraft,
+  readDraft,
 } from "./action-rows.js";
-import { rethrowAs } from "./failures.js";
+import { rethrowWithStatus } from "./failures.js";
 import type { ActionValidation, ValidatedAction } from "./judgement.js";
 import { auditFactsOfAddedScripts, type DraftWriter } from "./masters.js";
 import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
@@ -33,13 +33,13 @@ export type Restoring = ReturnType<typeof createRestoring>;
 
 export function createRestoring(options: {
   db: DataSource;
-  judgement: ActionValidation;
-  masters: DraftWriter;
+  validation: ActionValidation;
+  draftWriter: DraftWriter;
   log: Logger;
-  show: ConvertActionRow;
-  lockMaster: LockMaster;
+  convertRow: ConvertActionRow;
+  lockDraft: LockDraft;
 }) {
-  const { db, judgement, masters, log, show, lockMaster } = options;
+  const { db, validation, draftWriter, log, convertRow, lockDraft } = options;
 
   /**
    * Validates the version with the current rules. An error message names the problem in the version, such as a package
@@ -51,7 +51,7 @@ export function createRestoring(options: {
     { id, data }: StoredVersion,
     resolved: ResolvedPackages,
   ): Promise<ValidatedAction> {
-    return judgement.validateRestore(manager, row, data, resolved).catch((error: unknown) => {
+    return validation.validateRestore(manager, row, data, resolved).catch((error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       throw new ActionError("RESTORE_FAILED", `version ${id} is no longer valid (${error.status}): ${error.message}`);
     });
@@ -65,27 +65,27 @@ export function createRestoring(options: {
     resolved: ResolvedPackages,
   ): Promise<RestoreResult> {
     const { appId, id: actionId } = target;
-    const row = await lockMaster(manager, target, "CANNOT_RESTORE_PRODUCTION");
+    const row = await lockDraft(manager, target, "CANNOT_RESTORE_PRODUCTION");
     const version = await findVersion(manager, actionId, versionId);
     const restoredAction = await validateVersion(manager, row, version, resolved);
     const { personId } = caller;
     const preRestoreVersionId = await recordVersion(manager, log, row, { occasion: "pre-restore", personId });
     const { assets: before } = row;
-    await masters.store(manager, row, restoredAction);
+    await draftWriter.store(manager, row, restoredAction);
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
     const entry = { appId, type: "appAction.v3.restore", actionId, data: ids };
     await recordChange(manager, caller, entry, auditFactsOfAddedScripts(row, before));
     const isPublished = (await findLiveVersion(manager, actionId)) !== null;
-    return { action: { ...show(row), isPublished }, ...ids };
+    return { action: { ...convertRow(row), isPublished }, ...ids };
   }
 
   async function prepareAndRestore(caller: Caller, target: DraftTarget, versionId: number) {
     const { appId, id } = target;
     const resolvePackages = async () => {
-      const row = await readMaster(db, target);
+      const row = await readDraft(db, target);
       if (!row) return NO_PACKAGES;
       const { data } = await findVersion(db.manager, id, versionId);
-      return judgement.prepareRestore({ caller, appId }, data, row);
+      return validation.prepareRestore({ caller, appId }, data, row);
     };
     // Errors are ignored here: `restore` runs the same checks in its transaction and throws the error.
     const resolved = await resolvePackages().catch(() => NO_PACKAGES);
@@ -100,6 +100,6 @@ export function createRestoring(options: {
      *   rules)
      */
     restore: (caller: Caller, target: DraftTarget, versionId: number): Promise<RestoreResult> =>
-      rethrowAs("RESTORE_FAILED", log, prepareAndRestore(caller, target, versionId)),
+      rethrowWithStatus("RESTORE_FAILED", log, prepareAndRestore(caller, target, versionId)),
   };
 }

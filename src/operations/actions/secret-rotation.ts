@@ -4,12 +4,12 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { Endpoints } from "../http/endpoints.js";
 import { recordChange } from "../records/audit.js";
-import type { DraftTarget, LockMaster } from "./action-rows.js";
+import type { DraftTarget, LockDraft } from "./action-rows.js";
 
 export type SecretRotation = ReturnType<typeof createSecretRotation>;
 
-export function createSecretRotation(options: { db: DataSource; endpoints: Endpoints; lockMaster: LockMaster }) {
-  const { db, endpoints, lockMaster } = options;
+export function createSecretRotation(options: { db: DataSource; endpoints: Endpoints; lockDraft: LockDraft }) {
+  const { db, endpoints, lockDraft } = options;
 
   /**
    * Replaces the secret of a draft and its live version by a new one. URLs with the old secret stop working
@@ -19,7 +19,7 @@ export function createSecretRotation(options: { db: DataSource; endpoints: Endpo
    */
   return (caller: Caller, target: DraftTarget): Promise<void> =>
     db.transaction(async (manager) => {
-      const { id, appId, name, triggers } = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
+      const { id, appId, name, triggers } = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
       if (!(await endpoints.replaceSecret(manager, appId, id, triggers))) {
         throw new ActionError(
           "TRIGGER_NOT_ALLOWED",

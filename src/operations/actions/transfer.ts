@@ -16,11 +16,11 @@ import { createAddressClaims } from "../http/routes.js";
 import {
   actionNameOrNull,
   type ExportedAction,
-  exportedAction,
   type ImportEntry,
   type ImportStep,
   type ImportSteps,
   storableActionNames,
+  toExportedAction,
 } from "./import-steps.js";
 
 /**
@@ -59,7 +59,7 @@ export interface ImportReport {
   faults: ImportFault[];
 }
 
-interface ImportPlan {
+interface ValidatedImport {
   steps: ImportStep[];
   faults: ImportFault[];
 }
@@ -80,7 +80,7 @@ function readActions(document: unknown): unknown[] {
   return actions;
 }
 
-function createImportReport({ steps, faults }: ImportPlan, dryRun: boolean): ImportReport {
+function createImportReport({ steps, faults }: ValidatedImport, dryRun: boolean): ImportReport {
   const namesOfSteps = (isListed: (step: ImportStep) => boolean) =>
     steps.filter(isListed).map(({ validated }) => validated.input.name);
   return {
@@ -94,7 +94,7 @@ function createImportReport({ steps, faults }: ImportPlan, dryRun: boolean): Imp
   };
 }
 
-function importError({ steps, faults }: ImportPlan): ActionError {
+function importError({ steps, faults }: ValidatedImport): ActionError {
   const all = steps.length + faults.length;
   const [{ name, error }] = faults as [ImportFault];
   const message =
@@ -106,12 +106,12 @@ function importError({ steps, faults }: ImportPlan): ActionError {
 export type Transfer = ReturnType<typeof createTransfer>;
 
 export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSteps }) {
-  async function planOf(manager: EntityManager, appId: number, entries: ImportEntry[]): Promise<ImportPlan> {
+  async function planOf(manager: EntityManager, appId: number, entries: ImportEntry[]): Promise<ValidatedImport> {
     const knownActions = await steps.lock(manager, appId, storableActionNames(entries.map(({ data }) => data)));
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
     const seenNames = new Set<string>();
     const claimAddresses = createAddressClaims();
-    const plan: ImportPlan = { steps: [], faults: [] };
+    const plan: ValidatedImport = { steps: [], faults: [] };
     for (const [index, entry] of entries.entries()) {
       const name = actionNameOrNull(entry.data);
       try {
@@ -151,7 +151,7 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
         throw new ActionError("REQUEST_INVALID", `${sizeMessage}; list the actions page by page instead`);
       }
       await reserve(bytes);
-      return { format: TRANSFER_FORMAT, actions: (await steps.listDrafts(db.manager, appId)).map(exportedAction) };
+      return { format: TRANSFER_FORMAT, actions: (await steps.listDrafts(db.manager, appId)).map(toExportedAction) };
     },
 
     /**

@@ -10,10 +10,10 @@ import { rows } from "../../data/database.js";
 import { type CheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { ActionError } from "../../errors.js";
 import { type AlertChannel, type AlertDestination, parseAlertDestination } from "../../rules/alert-input.js";
-import { signBody } from "../communicate/sms-delivery.js";
+import { createBodySignature } from "../communicate/sms-delivery.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import type { Settings } from "../settings/settings.js";
-import { type AlertBody, slackBody } from "./alert-texts.js";
+import { type AlertBody, composeSlackBody } from "./alert-texts.js";
 
 /** Maximum number of alert messages that this process sends at the same time. */
 const DELIVERY_SLOTS = 20;
@@ -63,9 +63,9 @@ interface ClaimedDelivery {
 
 type DeliveryOutcome = { status: "sent" | "failed" | "queued"; detail: string };
 
-export type AlertDelivery = ReturnType<typeof createAlertDelivery>;
+export type AlertDeliverer = ReturnType<typeof createAlertDeliverer>;
 
-export function createAlertDelivery(options: {
+export function createAlertDeliverer(options: {
   db: DataSource;
   settings: Settings;
   connections: CheckedConnections;
@@ -88,11 +88,11 @@ export function createAlertDelivery(options: {
     { id, body, channel }: ClaimedDelivery,
     { url, secret }: AlertDestination,
   ): Promise<DeliveryOutcome> {
-    const text = JSON.stringify(channel === "slack" ? slackBody(body) : { id, ...body });
+    const text = JSON.stringify(channel === "slack" ? composeSlackBody(body) : { id, ...body });
     const headers = {
       "content-type": "application/json",
       "idempotency-key": `alert-${id}`,
-      ...(secret !== null && { "svc-signature": signBody(secret, text, Math.floor(Date.now() / 1000)) }),
+      ...(secret !== null && { "svc-signature": createBodySignature(secret, text, Math.floor(Date.now() / 1000)) }),
     };
     const { status } = await connections.request(url, {
       method: "POST",

@@ -7,7 +7,7 @@ import type { Caller } from "../../rules/access.js";
 import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
 import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
-import type { AlertDelivery as Delivery } from "./alert-delivery.js";
+import type { AlertDeliverer as Delivery } from "./alert-delivery.js";
 import {
   type AlertDelivery,
   type AlertRule,
@@ -80,7 +80,7 @@ export function createAlertRules(options: {
       });
     } catch (error) {
       if (isDuplicate(error))
-        throw new ActionError("REQUEST_INVALID", "name must be unique; another alert of this app has the same name");
+        throw new ActionError("REQUEST_INVALID", '"name" must be unique; another alert of this app has the same name');
       if (isMissingReference(error)) throw new ActionError("ACTION_NOT_FOUND");
       throw error;
     }

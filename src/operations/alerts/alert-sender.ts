@@ -6,7 +6,7 @@ import { type Executor, rows } from "../../data/database.js";
 import type { AlertChannel } from "../../rules/alert-input.js";
 import type { SendNotice } from "../communicate/notices.js";
 import { ALERT_CHANNEL } from "./alert-rows.js";
-import { type AlertFacts, alertBody, mailText } from "./alert-texts.js";
+import { type AlertFacts, composeAlertBody, composeMailText } from "./alert-texts.js";
 
 /** Channel and destination to which the messages of a rule are sent. */
 export interface AlertAudience {
@@ -24,7 +24,7 @@ const INSERT_DELIVERY = `
 export function createAlertSender(options: { notice: SendNotice; baseUrl: string }): SendAlert {
   const { notice, baseUrl } = options;
   return async (executor, { channel, to, setting }, facts) => {
-    const body = alertBody(facts, baseUrl);
+    const body = composeAlertBody(facts, baseUrl);
     const { appId, id: ruleId } = facts.rule;
     const storeDelivery = (status: string, detail: string | null) =>
       rows(executor, INSERT_DELIVERY, [appId, ruleId, channel, setting, JSON.stringify(body), status, detail]);
@@ -33,7 +33,7 @@ export function createAlertSender(options: { notice: SendNotice; baseUrl: string
       await rows(executor, `SELECT pg_notify('${ALERT_CHANNEL}', '')`);
       return;
     }
-    const receipt = await notice(executor, appId, { to, subject: body.text, text: mailText(body) });
+    const receipt = await notice(executor, appId, { to, subject: body.text, text: composeMailText(body) });
     await storeDelivery("outbox", `message ${receipt.id}`);
   };
 }

@@ -34,13 +34,13 @@ export interface AlertBody {
  */
 const toSingleLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
 
-function alertSentence({ rule, state, action, reason }: AlertFacts): string {
+function composeAlertSentence({ rule, state, action, reason }: AlertFacts): string {
   const alertSubject = action ? `${rule.appName}, ${action.name}` : rule.appName;
   if (state === "test") return toSingleLine(`${rule.appName}: this is a test of the alert ${rule.name}`);
   return toSingleLine(state === "firing" ? `${alertSubject}: ${reason}` : `${alertSubject}: recovered (${rule.name})`);
 }
 
-export function alertBody(facts: AlertFacts, baseUrl: string): AlertBody {
+export function composeAlertBody(facts: AlertFacts, baseUrl: string): AlertBody {
   const { rule, state, action, runId, at } = facts;
   const linkPath = action ? `actions/${action.id}` : "log";
   return {
@@ -50,7 +50,7 @@ export function alertBody(facts: AlertFacts, baseUrl: string): AlertBody {
     state,
     action,
     runId,
-    text: alertSentence(facts),
+    text: composeAlertSentence(facts),
     studio: `${baseUrl}/studio#/${rule.appId}/${linkPath}`,
     at: at.toISOString(),
   };
@@ -60,13 +60,13 @@ export function alertBody(facts: AlertFacts, baseUrl: string): AlertBody {
 const escapeSlackText = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-export function slackBody({ text, state, studio }: AlertBody): { text: string } {
+export function composeSlackBody({ text, state, studio }: AlertBody): { text: string } {
   const statusEmoji = { firing: ":red_circle:", recovered: ":large_green_circle:", test: ":white_circle:" }[state];
   return { text: `${statusEmoji} ${escapeSlackText(text)} <${studio}|Studio>` };
 }
 
 /** Returns the text of the e-mail about an alert. */
-export function mailText({ text, rule, runId, studio, at }: AlertBody): string {
+export function composeMailText({ text, rule, runId, studio, at }: AlertBody): string {
   const run = runId === null ? "" : `\nRun: ${runId}`;
   return `${text}\n\nAlert: ${toSingleLine(rule.name)}${run}\nAt: ${at}\nStudio: ${studio}\n`;
 }

@@ -24,7 +24,7 @@ import {
 import type { SendAlert } from "./alert-sender.js";
 
 /** Age from which a schedule's next run time counts as missed, because no scheduler has claimed it. */
-const OVERDUE_AFTER = "interval '60 seconds'";
+const OVERDUE_AGE = "interval '60 seconds'";
 /**
  * Ended runs are evaluated in time windows of this length. After a long pause, only the last MAX_WATCH_WINDOWS windows are
  * evaluated.
@@ -37,7 +37,7 @@ const HOUR_MS = 3_600_000;
 /** Value of `actionId` for the whole app. */
 const WHOLE_APP_ID = 0;
 
-const LOCK_CURSOR = `
+const LOCK_ALERT_CURSOR = `
   SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
 
 /**
@@ -45,7 +45,7 @@ const LOCK_CURSOR = `
  * run. So the window ends before the oldest open transaction: no run can be added to it later. Transactions that last
  * longer than the statement timeout are ignored, because they do not end runs.
  */
-const NEXT_WINDOW = `
+const SELECT_NEXT_WINDOW = `
   SELECT start::text AS start, least(start + ${WATCH_WINDOW}, safe)::text AS until, start + ${WATCH_WINDOW} < safe AS more
     FROM (SELECT greatest(looked_until, now() - ${MAX_WATCH_WINDOWS} * ${WATCH_WINDOW}) AS start,
                  greatest(least(now(), (SELECT min(xact_start) FROM pg_stat_activity
@@ -66,7 +66,7 @@ const SELECT_ENDED_RUNS = `
 const SELECT_OVERDUE_SCHEDULES = `
   SELECT action.master_id AS "actionId", schedule.app_id AS "appId"
     FROM schedule JOIN action ON action.id = schedule.action_id JOIN app ON app.id = schedule.app_id
-   WHERE schedule.next_tick < $1::timestamptz - ${OVERDUE_AFTER} AND app.published_at IS NOT NULL AND schedule.app_id = ANY ($2::bigint[])`;
+   WHERE schedule.next_tick < $1::timestamptz - ${OVERDUE_AGE} AND app.published_at IS NOT NULL AND schedule.app_id = ANY ($2::bigint[])`;
 
 const SELECT_OLDEST_QUEUED_RUNS = `
   SELECT wanted.app_id AS "appId", extract(epoch FROM $1::timestamptz - first.queued_at)::float8 * 1000 AS ms
@@ -76,13 +76,13 @@ const SELECT_OLDEST_QUEUED_RUNS = `
 type EndedAppRun = EndedRun & { appId: number };
 
 /**
- * For the apps that have rules: their overdue schedules (`overdue`), and by app ID the age in milliseconds of the
- * oldest queued run (`oldest`).
+ * For the apps that have rules: their overdue schedules, and by app ID the age in milliseconds of the oldest queued
+ * run.
  */
 interface ScheduleState {
   now: Date;
-  overdue: readonly { actionId: number; appId: number }[];
-  oldest: ReadonlyMap<number, number>;
+  overdueSchedules: readonly { actionId: number; appId: number }[];
+  oldestQueuedMs: ReadonlyMap<number, number>;
 }
 
 /**
@@ -97,7 +97,7 @@ interface AlertCase {
   firstFiringState: AlertState | null;
 }
 
-const keyOf = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
+const alertCaseKey = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
 /**
  * Returns the ID of the action whose rule state a run of `actionId` changes, or WHOLE_APP_ID for the app. Returns null if
@@ -126,12 +126,12 @@ class AlertCases {
 
   private addCase(rule: WatchedRule, actionId: number, previousState: StoredRuleState): AlertCase {
     const alertCase = { rule, actionId, previousState, currentState: previousState, firstFiringState: null };
-    this.all.set(keyOf(rule.id, actionId), alertCase);
+    this.all.set(alertCaseKey(rule.id, actionId), alertCase);
     return alertCase;
   }
 
   private of(rule: WatchedRule, actionId: number): AlertCase {
-    const storedStates = this.all.get(keyOf(rule.id, actionId));
+    const storedStates = this.all.get(alertCaseKey(rule.id, actionId));
     return (
       storedStates ??
       this.addCase(rule, actionId, { ...NEW_STATE, ruleId: rule.id, actionId, isReported: false, firedAt: null })
@@ -153,21 +153,21 @@ class AlertCases {
     }
   }
 
-  applyScheduleState({ now, overdue, oldest }: ScheduleState): void {
-    for (const { actionId, appId } of overdue) {
+  applyScheduleState({ now, overdueSchedules, oldestQueuedMs }: ScheduleState): void {
+    for (const { actionId, appId } of overdueSchedules) {
       for (const rule of this.rules)
         if (rule.appId === appId && rule.actionId === null) this.of(rule, affectedActionId(rule, actionId)!);
     }
     for (const alertCase of this.all.values()) {
       const { rule, actionId } = alertCase;
-      const isOverdue = overdue.some(
+      const isOverdue = overdueSchedules.some(
         (of) => of.appId === rule.appId && (actionId === WHOLE_APP_ID || of.actionId === actionId),
       );
       const alertMoment: AppQueueState = {
         now,
         countedSince: rule.since,
         isTickOverdue: isOverdue,
-        oldestQueuedMs: oldest.get(rule.appId) ?? 0,
+        oldestQueuedMs: oldestQueuedMs.get(rule.appId) ?? 0,
       };
       this.changeState(alertCase, stateAfterCheck(rule, alertCase.currentState, alertMoment));
     }
@@ -183,7 +183,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
 
   async function readScheduleState(manager: EntityManager, appIds: readonly number[]): Promise<ScheduleState> {
     const checkedAt = new Date(now());
-    const overdue = await rows<ScheduleState["overdue"][number]>(manager, SELECT_OVERDUE_SCHEDULES, [
+    const overdueSchedules = await rows<ScheduleState["overdueSchedules"][number]>(manager, SELECT_OVERDUE_SCHEDULES, [
       checkedAt,
       appIds,
     ]);
@@ -191,7 +191,11 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
       checkedAt,
       appIds,
     ]);
-    return { now: checkedAt, overdue, oldest: new Map(oldestQueued.map(({ appId, ms }) => [appId, ms])) };
+    return {
+      now: checkedAt,
+      overdueSchedules,
+      oldestQueuedMs: new Map(oldestQueued.map(({ appId, ms }) => [appId, ms])),
+    };
   }
 
   async function namesOf(manager: EntityManager, ids: readonly number[]): Promise<Map<number, string>> {
@@ -236,7 +240,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     for (let windows = 0; windows < MAX_WATCH_WINDOWS; windows += 1) {
       const [{ start, until, more }] = (await rows<{ start: string; until: string; more: boolean }>(
         manager,
-        NEXT_WINDOW,
+        SELECT_NEXT_WINDOW,
       )) as [{ start: string; until: string; more: boolean }];
       for (const run of await rows<EndedAppRun>(manager, SELECT_ENDED_RUNS, [start, until, appIds]))
         cases.applyRun(run);
@@ -286,7 +290,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     /** Evaluates all rules, unless another process is doing so or has done so in the last 10 seconds. */
     async checkRules(): Promise<null> {
       await db.transaction(async (manager) => {
-        if ((await rows(manager, LOCK_CURSOR)).length === 0) return;
+        if ((await rows(manager, LOCK_ALERT_CURSOR)).length === 0) return;
         const rules = await lockEnabledRules(manager);
         if (rules.length > 0) await evaluateRules(manager, rules);
         else await rows(manager, "UPDATE alert_cursor SET looked_until = now()");

@@ -6,7 +6,7 @@ import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { lookupFor } from "../../engine/public-lookup.js";
 import type { SendNotice } from "../communicate/notices.js";
 import type { Settings } from "../settings/settings.js";
-import { createAlertDelivery } from "./alert-delivery.js";
+import { createAlertDeliverer } from "./alert-delivery.js";
 import { createAlertRules } from "./alert-rules.js";
 import { createAlertSender } from "./alert-sender.js";
 import { createAlertWatch } from "./alert-watch.js";
@@ -31,7 +31,7 @@ export function createAlerts(options: {
     resolve: lookupFor(allowPrivateNetwork),
   });
   const sendAlert = createAlertSender({ notice, baseUrl });
-  const delivery = createAlertDelivery({ db, settings, connections, allowHttp: allowPrivateNetwork, log });
+  const delivery = createAlertDeliverer({ db, settings, connections, allowHttp: allowPrivateNetwork, log });
   return {
     rules: createAlertRules({ db, delivery, sendAlert: sendAlert, now }),
     watch: createAlertWatch({ db, sendAlert: sendAlert, now, log }),

@@ -83,7 +83,7 @@ function validateFields(body: Record<string, unknown>, asAdmin: boolean): AppCha
 }
 
 /** Returns a warning for each changed field in a body that was ignored because only administrators can change it. */
-export function ignoredFieldWarnings(body: Record<string, unknown>, app: object): ActionWarning[] {
+export function createIgnoredFieldWarnings(body: Record<string, unknown>, app: object): ActionWarning[] {
   const current = app as Record<string, unknown>;
   return ADMIN_ONLY_FIELDS.filter((name) => Object.hasOwn(body, name) && body[name] !== current[name]).map((name) => ({
     path: name,
@@ -92,7 +92,7 @@ export function ignoredFieldWarnings(body: Record<string, unknown>, app: object)
 }
 
 /** Returns those fields of an app that its versions store. */
-export function snapshotFields(app: object): Record<string, unknown> {
+export function pickSnapshotFields(app: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(app).filter(([name]) => Object.hasOwn(SNAPSHOT_FIELDS, name)));
 }
 

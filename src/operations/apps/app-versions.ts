@@ -19,7 +19,7 @@ import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
-import { type AppTarget, parseAppChanges, snapshotFields, writeAppChanges } from "./app-fields.js";
+import { type AppTarget, parseAppChanges, pickSnapshotFields, writeAppChanges } from "./app-fields.js";
 
 /** Reason for a snapshot: it was taken on request or at publishing, or before a restore ("pre-restore"). */
 export type AppVersionAction = "create" | "publish" | "pre-restore";
@@ -53,13 +53,13 @@ interface VersionRow extends SummaryRow {
 
 /**
  * SQL expression for the app's name as JSON text. Takes the name from the first characters of a snapshot's data,
- * because `snapshotFields` writes it first. So lists do not read the whole data of up to a megabyte. The operator ->>
+ * because `pickSnapshotFields` puts it first. So lists do not read the whole data of up to a megabyte. The operator ->>
  * is not used, because it fails if the data contains \u0000.
  */
-const NAME_SQL = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
+const SNAPSHOT_APP_NAME_SQL = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
 
 const SUMMARY_COLUMNS = `
-  v.id, v.created_at AS "createdAt", v.person_id AS "userId", v.action, ${NAME_SQL} AS name,
+  v.id, v.created_at AS "createdAt", v.person_id AS "userId", v.action, ${SNAPSHOT_APP_NAME_SQL} AS name,
   ${personJson("p")} AS "user"`;
 const FROM_VERSIONS_OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
@@ -95,7 +95,7 @@ const DELETE_OLD_VERSIONS = `
   DELETE FROM app_version WHERE app_id = $1 AND id <=
     (SELECT id FROM app_version WHERE app_id = $1 ORDER BY id DESC OFFSET ${APP_VERSIONS_KEPT} LIMIT 1)`;
 
-function summaryOf({ id, createdAt, userId, user, action, name }: SummaryRow): AppVersion {
+function toAppVersion({ id, createdAt, userId, user, action, name }: SummaryRow): AppVersion {
   return { id, createdAt: createdAt.toISOString(), userId, user, action, name: name && JSON.parse(name) };
 }
 
@@ -103,7 +103,7 @@ function summaryOf({ id, createdAt, userId, user, action, name }: SummaryRow): A
  * Takes a snapshot of an app in the transaction that changes the app. This transaction must have locked the app.
  * Returns the ID of the new version.
  */
-export async function snapshotApp(
+export async function takeAppSnapshot(
   manager: EntityManager,
   caller: Caller,
   appId: number,
@@ -113,7 +113,7 @@ export async function snapshotApp(
   const [made] = await rows<{ id: number }>(
     manager,
     "INSERT INTO app_version (app_id, person_id, action, data) VALUES ($1, $2, $3, $4) RETURNING id",
-    [appId, caller.personId, action, JSON.stringify(snapshotFields(app))],
+    [appId, caller.personId, action, JSON.stringify(pickSnapshotFields(app))],
   );
   await rows(
     manager,
@@ -157,8 +157,8 @@ export function createAppVersions(options: {
     appId: number,
     { id, data }: VersionRow,
   ): Promise<void> {
-    const preRestoreVersionId = await snapshotApp(manager, caller, appId, "pre-restore");
-    const changes = parseAppChanges(snapshotFields(data), { asAdmin: false });
+    const preRestoreVersionId = await takeAppSnapshot(manager, caller, appId, "pre-restore");
+    const changes = parseAppChanges(pickSnapshotFields(data), { asAdmin: false });
     await writeAppChanges(manager, appId, changes);
     const removedSettings = await rows<StoredSetting>(manager, DELETE_SETTINGS, [id, appId]);
     const changedSettings = await rows<StoredSetting>(manager, RESTORE_SETTINGS, [id, appId, caller.personId]);
@@ -190,7 +190,7 @@ export function createAppVersions(options: {
       const summaryRows = await rows<SummaryRow>(db, sql, [appId, limit, offset]);
       const total = count!.total;
       const pagination = { limit, offset, total, hasMore: offset + summaryRows.length < total };
-      return { versions: summaryRows.map(summaryOf), pagination };
+      return { versions: summaryRows.map(toAppVersion), pagination };
     },
 
     /** Returns a version of an app with its snapshot. @throws VERSION_NOT_FOUND */
@@ -199,8 +199,8 @@ export function createAppVersions(options: {
       const sql = `SELECT key, value, sealed FROM app_version_setting WHERE ${IS_RESTORED_SETTING} ORDER BY key`;
       const storedSettings = await rows<StoredSetting>(db, sql, [versionId]);
       return {
-        ...summaryOf(row),
-        data: snapshotFields(row.data),
+        ...toAppVersion(row),
+        data: pickSnapshotFields(row.data),
         settings: await settings.httpOf(appId, storedSettings),
       };
     },
@@ -211,11 +211,11 @@ export function createAppVersions(options: {
       intake.takeRows(caller, appId, size?.bytes ?? 0);
       const id = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
-        const versionId = await snapshotApp(manager, caller, appId, "create");
+        const versionId = await takeAppSnapshot(manager, caller, appId, "create");
         await recordChange(manager, caller, { appId, type: "app.version.create", data: { versionId } });
         return versionId;
       });
-      return summaryOf(await findVersion(appId, id));
+      return toAppVersion(await findVersion(appId, id));
     },
 
     /**

@@ -10,13 +10,13 @@ import { parseOptionalId, requireText } from "../../rules/fields.js";
 import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
-import { announcePublication } from "../client/client-feed.js";
+import { notifyPublicationChange } from "../client/client-feed.js";
 import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 import { type AppChanges, type AppTarget, parseAppChanges, writeAppChanges } from "./app-fields.js";
-import { snapshotApp } from "./app-versions.js";
+import { takeAppSnapshot } from "./app-versions.js";
 
 /** An app without its settings. Times are ISO 8601. */
 export interface App {
@@ -123,14 +123,14 @@ export function createApps(options: {
   async function setPublished(caller: Caller, { appId, precondition }: AppTarget, published: boolean): Promise<App> {
     await db.transaction(async (manager) => {
       await lock(manager, appId, precondition);
-      if (published) await snapshotApp(manager, caller, appId, "publish");
+      if (published) await takeAppSnapshot(manager, caller, appId, "publish");
       await rows(
         manager,
         `UPDATE app SET published_at = CASE WHEN $2 THEN coalesce(published_at, now()) END, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,
         [appId, published],
       );
       await recordChange(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
-      await announcePublication(manager, appId);
+      await notifyPublicationChange(manager, appId);
     });
     // All processes drop their cached callers. The sessions of the app's visitors then end, because the app is no
     // longer published.
@@ -196,7 +196,7 @@ export function createApps(options: {
       return toApp(await findApp(appId));
     },
 
-    /** Publishes the app and takes a snapshot. @throws RESOURCE_CHANGED */
+    /** Publishes the app, and takes a snapshot of its fields and settings. @throws RESOURCE_CHANGED */
     publish: (caller: Caller, target: AppTarget) => setPublished(caller, target, true),
     /** Unpublishes the app. @throws RESOURCE_CHANGED */
     unpublish: (caller: Caller, target: AppTarget) => setPublished(caller, target, false),

@@ -12,7 +12,7 @@ import { from as copyFrom } from "pg-copy-streams";
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { TapePart } from "../../engine/archive/tape.js";
 import { type BlobStore, isBlobKey } from "../../engine/blob-store/blob.js";
-import { type BackupSummary, type Manifest, readSummary, SUMMARY_FILE } from "./manifest.js";
+import { type BackupSummary, type Manifest, parseSummary, SUMMARY_FILE } from "./manifest.js";
 import {
   type PartitionBounds,
   PORTABLE_FORMAT_SETTINGS,
@@ -154,20 +154,20 @@ export class ArchiveLoader {
   }
 
   private async openStore(): Promise<BlobStore> {
-    const { client, openStore, temporaryDir: incoming } = this.options;
+    const { client, openStore, temporaryDir } = this.options;
     // The restored database gets a new key prefix in the media store. Two databases with the same prefix would delete
     // each other's files.
     const { rows } = await client.query<{ space: string }>(
       "UPDATE public.media_store SET space = left(replace(gen_random_uuid()::text, '-', ''), 16) RETURNING space",
     );
     if (!rows[0]) throw inconsistentBackup("the backup contains media files, but the table media_store is empty");
-    await mkdir(incoming, { recursive: true, mode: 0o700 });
+    await mkdir(temporaryDir, { recursive: true, mode: 0o700 });
     const store = await openStore(rows[0].space);
     await store.check();
     return store;
   }
 
-  private async putBlob(group: PartGroup): Promise<void> {
+  private async writeMediaFile(group: PartGroup): Promise<void> {
     const key = group.name.slice("blobs/".length);
     if (!isBlobKey(key)) throw inconsistentBackup("a media file has an invalid key");
     this.store ??= await this.openStore();
@@ -188,10 +188,10 @@ export class ArchiveLoader {
     const byName = new Map(this.tables.map((table) => [`tables/${table.name}`, table]));
     const { value, done } = await parts.next();
     for (let part: TapePart | null = done ? null : value; part !== null; ) {
-      if (part.name === SUMMARY_FILE) return readSummary(part);
+      if (part.name === SUMMARY_FILE) return parseSummary(part);
       const group = new PartGroup(part.name.slice(0, part.name.lastIndexOf("/")), parts, part);
       if (group.name.startsWith("tables/")) await this.copyTable(group, byName.get(group.name));
-      else if (group.name.startsWith("blobs/")) await this.putBlob(group);
+      else if (group.name.startsWith("blobs/")) await this.writeMediaFile(group);
       else throw inconsistentBackup(`the part ${part.name} is unknown`);
       part = group.nextPart;
     }

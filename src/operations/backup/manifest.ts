@@ -56,7 +56,7 @@ const isSequence = (value: unknown): boolean =>
   isObject(value) && isTableName(value["name"]) && isId(value["last"]) && typeof value["called"] === "boolean";
 
 /** True if `value` is an object whose keys are table names and whose values all pass `isValid`. */
-const isRecord = (value: unknown, isValid: (field: unknown) => boolean): boolean =>
+const isRecordByTable = (value: unknown, isValid: (field: unknown) => boolean): boolean =>
   isObject(value) && Object.entries(value).every(([name, field]) => isTableName(name) && isValid(field));
 
 function isManifest(text: Record<string, unknown>): boolean {
@@ -64,14 +64,14 @@ function isManifest(text: Record<string, unknown>): boolean {
     [text["madeAt"], text["service"], text["postgres"]].every(isShortText) &&
     isList(text["migrations"], (name) => typeof name === "string" && MIGRATION_NAME.test(name)) &&
     isList(text["tables"], isTableEntry) &&
-    isRecord(text["partitions"], (bounds) => isList(bounds, isRowBounds)) &&
+    isRecordByTable(text["partitions"], (bounds) => isList(bounds, isRowBounds)) &&
     (text["settingsKey"] === null || isShortText(text["settingsKey"]))
   );
 }
 
-function isSummaryText(text: Record<string, unknown>): boolean {
+function isSummary(text: Record<string, unknown>): boolean {
   return (
-    isRecord(text["rows"], isId) &&
+    isRecordByTable(text["rows"], isId) &&
     isList(text["sequences"], isSequence) &&
     isList(text["lostBlobs"], isShortText) &&
     isId(text["blobs"])
@@ -89,7 +89,7 @@ function parsePart({ name, content }: TapePart): Record<string, unknown> {
 }
 
 /** Parses the first part of a backup. @throws ArchiveError if it is not a manifest, or of another format version */
-export function readManifest(part: TapePart | undefined): Manifest {
+export function parseManifest(part: TapePart | undefined): Manifest {
   if (part?.name !== MANIFEST_FILE) throw new ArchiveError("the file is not a backup of this service");
   const text = parsePart(part);
   if (text["format"] !== BACKUP_FORMAT)
@@ -101,16 +101,16 @@ export function readManifest(part: TapePart | undefined): Manifest {
 }
 
 /** Parses the last part of a backup. @throws ArchiveError if it is not a summary */
-export function readSummary(part: TapePart): BackupSummary {
+export function parseSummary(part: TapePart): BackupSummary {
   const text = parsePart(part);
-  if (isSummaryText(text)) return text as unknown as BackupSummary;
+  if (isSummary(text)) return text as unknown as BackupSummary;
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 
 /**
  * Returns the master keys of the settings from a backup's part keys.json. @throws ArchiveError if it contains no keys
  */
-export function readKeys(part: TapePart): Buffer[] {
+export function parseKeys(part: TapePart): Buffer[] {
   const { keys } = parsePart(part);
   const keyBytes = isList<string>(keys, isShortText) ? keys.map((key) => Buffer.from(key, "base64")) : [];
   if (keyBytes.length > 0 && keyBytes.every(({ length }) => length === 32)) return keyBytes;

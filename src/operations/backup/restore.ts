@@ -17,9 +17,9 @@ import {
   type BackupSummary,
   KEYS_FILE,
   type Manifest,
-  readKeys,
-  readManifest,
-  readSummary,
+  parseKeys,
+  parseManifest,
+  parseSummary,
   SUMMARY_FILE,
 } from "./manifest.js";
 
@@ -67,9 +67,9 @@ async function readWholeBackup(path: string, secret: Secret | null): Promise<Bac
   };
   let last = "";
   for await (const part of readArchive(path, secret)) {
-    if (backupContents.manifest === null) backupContents.manifest = readManifest(part);
-    else if (part.name === KEYS_FILE) backupContents.keys = readKeys(part);
-    else if (part.name === SUMMARY_FILE) readSummary(part);
+    if (backupContents.manifest === null) backupContents.manifest = parseManifest(part);
+    else if (part.name === KEYS_FILE) backupContents.keys = parseKeys(part);
+    else if (part.name === SUMMARY_FILE) parseSummary(part);
     last = part.name;
   }
   if (backupContents.manifest === null || last !== SUMMARY_FILE)
@@ -161,7 +161,7 @@ async function loadParts(
   try {
     // Reads the backup file a second time. The digest at its end proves that the file has not changed since it was
     // checked.
-    readManifest((await parts.next()).value ?? undefined);
+    parseManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
     return await loader.run(parts, async () => {
       if (keys !== null) await options.storeKeys(keys);

@@ -22,9 +22,9 @@ export type PartitionBounds = [low: number | null, high: number | null];
  * Matches names of tables, columns and sequences that can belong to the service. Names that do not match belong to
  * other programs in the same database, and are not backed up.
  */
-const SERVICE_NAME_PATTERN = /^[a-z][a-z0-9_]{0,62}$/;
+const TABLE_NAME_PATTERN = /^[a-z][a-z0-9_]{0,62}$/;
 export const isTableName = (value: unknown): value is string =>
-  typeof value === "string" && SERVICE_NAME_PATTERN.test(value);
+  typeof value === "string" && TABLE_NAME_PATTERN.test(value);
 
 export const quoteName = pg.escapeIdentifier;
 

@@ -64,9 +64,9 @@ type AccessRow = Pick<ClientRow, "access" | "triggers">;
 const SELECT_ACCESS = `SELECT access::text AS access, triggers FROM action
   WHERE app_id = $1 AND id = $2 AND (master_id IS NULL) = ($3 = 'master') AND access IS NOT NULL`;
 
-const integrityOf = (script: string): string => `sha256-${createHash("sha256").update(script).digest("base64")}`;
+const integrityHash = (script: string): string => `sha256-${createHash("sha256").update(script).digest("base64")}`;
 
-const isAnalytics = ({ trigger }: Trigger): boolean => trigger === "analytics";
+const isAnalyticsTrigger = ({ trigger }: Trigger): boolean => trigger === "analytics";
 
 async function findClientRow(db: Executor, appId: number, id: number): Promise<ClientRow> {
   const [row] = await rows<ClientRow>(db, `SELECT ${CLIENT_ROW_COLUMNS} FROM action WHERE app_id = $1 AND id = $2`, [
@@ -124,7 +124,7 @@ async function accessErrorOf(
   { access, triggers }: AccessRow,
   userOf: UserOf,
 ): Promise<ActionError | null> {
-  if (access === null || triggers.some(isAnalytics)) return null;
+  if (access === null || triggers.some(isAnalyticsTrigger)) return null;
   const { granted, isGranted } = runAccessOf(caller, userOf);
   return granted === null || (await isGranted(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
 }
@@ -135,9 +135,9 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
   const { db, addressed, userOf } = options;
 
   function toClientAction(row: ClientRow): ClientAction | null {
-    const triggers = row.triggers.filter(isAnalytics);
+    const triggers = row.triggers.filter(isAnalyticsTrigger);
     if (triggers.length === 0) return null;
-    return { id: row.id, integrity: integrityOf(compileScript(row)), triggers, assets: addressed(row.assets) };
+    return { id: row.id, integrity: integrityHash(compileScript(row)), triggers, assets: addressed(row.assets) };
   }
 
   return {
@@ -180,7 +180,7 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
       const refusal = isDebugging ? null : await accessErrorOf(caller, row, userOf);
       if (refusal) throw refusal;
       const script = compileScript(row);
-      return { id, name: row.name, script, integrity: integrityOf(script), assets: addressed(row.assets) };
+      return { id, name: row.name, script, integrity: integrityHash(script), assets: addressed(row.assets) };
     },
   };
 }

@@ -17,7 +17,7 @@ export const ACTION_CHANNEL = "svc_action";
 const ALL_ACTIONS_ID = 0;
 
 /** Makes all processes read the live versions of the app again. */
-export async function announcePublication(executor: Executor, appId: number): Promise<void> {
+export async function notifyPublicationChange(executor: Executor, appId: number): Promise<void> {
   await rows(executor, `SELECT pg_notify('${ACTION_CHANNEL}', $1)`, [`${appId}:${ALL_ACTIONS_ID}`]);
 }
 
@@ -63,8 +63,8 @@ export interface ClientFeed {
   follow(appId: number, copy: Copy): LiveSource<ClientChange>;
 }
 
-function snapshotOf(audience: FeedAudience, known: Map<number, ClientAction>): ClientChange {
-  audience.snapshot ??= { reset: true, actions: [...known.values()], removed: [] };
+function getOrCreateSnapshot(audience: FeedAudience, actionsById: Map<number, ClientAction>): ClientChange {
+  audience.snapshot ??= { reset: true, actions: [...actionsById.values()], removed: [] };
   return audience.snapshot;
 }
 
@@ -72,13 +72,13 @@ function notifyAudience(audience: FeedAudience, change: ClientChange): void {
   for (const listener of audience.listeners) listener(change);
 }
 
-function storeAction(audience: FeedAudience, id: number, action: ClientAction | null): void {
-  const { actionsById: known } = audience;
-  if (!known) return;
-  if (action ? JSON.stringify(action) === JSON.stringify(known.get(id)) : !known.has(id)) return;
+function applyActionChange(audience: FeedAudience, id: number, action: ClientAction | null): void {
+  const { actionsById } = audience;
+  if (!actionsById) return;
+  if (action ? JSON.stringify(action) === JSON.stringify(actionsById.get(id)) : !actionsById.has(id)) return;
   audience.snapshot = null;
-  if (action) known.set(id, action);
-  else known.delete(id);
+  if (action) actionsById.set(id, action);
+  else actionsById.delete(id);
   notifyAudience(audience, { reset: false, actions: action ? [action] : [], removed: action ? [] : [id] });
 }
 
@@ -108,7 +108,7 @@ export function createClientFeed(options: {
     const actions = await clientActions.list(audience.appId, audience.copy);
     audience.actionsById = new Map(actions.map((action) => [action.id, action]));
     audience.snapshot = null;
-    notifyAudience(audience, snapshotOf(audience, audience.actionsById));
+    notifyAudience(audience, getOrCreateSnapshot(audience, audience.actionsById));
   }
 
   function audienceOf(appId: number, copy: Copy): FeedAudience {
@@ -134,7 +134,7 @@ export function createClientFeed(options: {
       if (!audience) continue;
       if (id !== ALL_ACTIONS_ID)
         runAfterPreviousReads(audience, async () =>
-          storeAction(audience, id, await clientActions.find(appId, audience.copy, id)),
+          applyActionChange(audience, id, await clientActions.find(appId, audience.copy, id)),
         );
       else if (audience.copy === "production") runAfterPreviousReads(audience, () => readAll(audience));
     }
@@ -151,7 +151,7 @@ export function createClientFeed(options: {
         const audience = audienceOf(appId, copy);
         audience.listeners.add(listener);
         // If the actions have not been read yet, the subscriber gets the snapshot after the first read.
-        if (audience.actionsById) listener(snapshotOf(audience, audience.actionsById));
+        if (audience.actionsById) listener(getOrCreateSnapshot(audience, audience.actionsById));
         return () => {
           audience.listeners.delete(listener);
           if (audience.listeners.size === 0 && audiences.get(`${appId}:${copy}`) === audience)

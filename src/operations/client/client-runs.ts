@@ -47,12 +47,13 @@ const SELECT_ANNOUNCED_RUN = `
 
 function readErrorField(error: Record<string, unknown>, field: keyof ScriptError): string {
   const text = error[field] ?? "";
-  if (typeof text !== "string") throw new ActionError("REQUEST_INVALID", `error.${field} must be a string`);
+  if (typeof text !== "string") throw new ActionError("REQUEST_INVALID", `"error.${field}" must be a string`);
   return text.slice(0, ERROR_MAX_CHARACTERS[field]).toWellFormed();
 }
 
 function readError(error: unknown): ScriptError {
-  if (!isObject(error)) throw new ActionError("REQUEST_INVALID", "error must be an object {name, message, stack}");
+  if (!isObject(error))
+    throw new ActionError("REQUEST_INVALID", '"error" must be an object with the fields name, message and stack');
   return {
     name: readErrorField(error, "name") || "Error",
     message: readErrorField(error, "message"),
@@ -82,7 +83,7 @@ const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && n
  * PAYLOAD_TOO_LARGE
  */
 function readPayload(body: unknown): { fields: Record<string, unknown>; payload: string } {
-  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the report must be a JSON object");
+  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the report of the run must be a JSON object");
   const { payload = {} } = body;
   const isText = payload instanceof JsonText;
   if (isText ? !payload.text.startsWith("{") : !isObject(payload)) throw new ActionError("PAYLOAD_INVALID");
@@ -106,7 +107,7 @@ function readReport(body: unknown): { payload: string; duration: number; outcome
     duration < 0 ||
     duration > Number.MAX_SAFE_INTEGER
   ) {
-    throw new ActionError("REQUEST_INVALID", "duration must be a number of milliseconds, 0 or more");
+    throw new ActionError("REQUEST_INVALID", '"duration" must be a number of milliseconds, 0 or more');
   }
   return { payload, duration, outcome: readOutcome(fields) };
 }

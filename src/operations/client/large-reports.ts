@@ -11,7 +11,7 @@ import { JsonText } from "../../rules/json-text.js";
 
 const MAX_CONCURRENT_REPORTS = 2;
 
-const threads = createThreads<string, LargeReport>({
+const reportThreads = createThreads<string, LargeReport>({
   module: new URL("../../rules/client-report.js", import.meta.url),
   name: "readLargeReport",
   memoryMb: 256,
@@ -32,7 +32,7 @@ const FAULT_MESSAGES: Record<NonNullable<LargeReport["fault"]>, [Status, string]
 export async function readLargeReport(sender: string, text: string): Promise<Record<string, unknown>> {
   const leaveQueue = await reportSemaphore.enter(sender);
   try {
-    const threadResult = await threads.call(text);
+    const threadResult = await reportThreads.call(text);
     if (!threadResult.ok)
       throw new ActionError(
         "PAYLOAD_TOO_LARGE",

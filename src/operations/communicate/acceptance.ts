@@ -11,7 +11,7 @@ import type { IntakeLimiter } from "../records/intake.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { Destinations } from "./destinations.js";
 import type { MessageContent, NewMessage, Outbox, Recipient } from "./outbox.js";
-import { eventData } from "./status-events.js";
+import { createMessageEventData } from "./status-events.js";
 
 /**
  * Response to a request that sends a message. At this time, the service has only stored the message. Status "kept"
@@ -46,7 +46,7 @@ function contentOf({ to: _, ...content }: ValidatedMessage): MessageContent {
 const mayLogSubject = (purpose: MessagePurpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
 /** The data source entry because of which a hook sends a message. */
-export interface CausingEntry {
+export interface HookEntryReference {
   appId: number;
   dataSourceId: number;
   dataSourceEntryId: number;
@@ -86,7 +86,7 @@ export function createAcceptance(options: {
     const row: NewMessage = { appId, status, content, recipients, reference: randomUUID(), runId, personId };
     const id = await outbox.accept(executor, row, new Date(now()));
     const subjectField = content.kind === "email" && mayLogSubject(purpose) ? { subject: content.subject } : {};
-    return { id, data: { ...eventData(id, recipients, null), ...subjectField } };
+    return { id, data: { ...createMessageEventData(id, recipients, null), ...subjectField } };
   }
 
   /**
@@ -118,7 +118,7 @@ export function createAcceptance(options: {
   async function recordHooked(
     executor: Executor,
     emitter: Emitter,
-    { appId, ...entry }: CausingEntry,
+    { appId, ...entry }: HookEntryReference,
     kind: ValidatedMessage["kind"],
     data: Record<string, unknown>,
   ): Promise<void> {
@@ -137,7 +137,7 @@ export function createAcceptance(options: {
     async acceptHooked(
       executor: Executor,
       emitter: Emitter,
-      entry: CausingEntry,
+      entry: HookEntryReference,
       message: ValidatedMessage,
       status: MessageReceipt["status"],
     ): Promise<void> {
@@ -151,9 +151,10 @@ export function createAcceptance(options: {
     refuseHooked: (
       executor: Executor,
       emitter: Emitter,
-      entry: CausingEntry,
+      entry: HookEntryReference,
       kind: ValidatedMessage["kind"],
       fault: string,
-    ) => recordHooked(executor, emitter, entry, kind, eventData(null, [], fault) as Record<string, unknown>),
+    ) =>
+      recordHooked(executor, emitter, entry, kind, createMessageEventData(null, [], fault) as Record<string, unknown>),
   };
 }

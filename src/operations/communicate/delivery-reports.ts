@@ -16,8 +16,8 @@ import { isEmailAddress } from "../../rules/message-fields.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Destinations } from "./destinations.js";
 import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
-import { signBody } from "./sms-delivery.js";
-import { EVENT_BY_STATUS, eventData, messageEmitter } from "./status-events.js";
+import { createBodySignature } from "./sms-delivery.js";
+import { createMessageEventData, EVENT_BY_STATUS, messageEmitter } from "./status-events.js";
 
 /**
  * Request of a provider with delivery reports. `body` is not parsed yet, because the signature covers its exact bytes.
@@ -86,7 +86,7 @@ function equalsInConstantTime(a: string, b: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-const signatureError = () => new ActionError("UNAUTHORIZED", "the delivery report has no valid signature");
+const createSignatureError = () => new ActionError("UNAUTHORIZED", "the delivery report has no valid signature");
 
 function parseReport(value: unknown, index: number): Report {
   const eventPath = `events[${index}]`;
@@ -141,14 +141,15 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   async function signedKinds(appId: number, { body, signature: input }: ReportRequest): Promise<MessageKind[]> {
     const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(input ?? "") ?? [];
     if (input === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNATURE_MAX_AGE_SECONDS)
-      throw signatureError();
-    if (seconds === "") throw signatureError();
+      throw createSignatureError();
+    if (seconds === "") throw createSignatureError();
     const kinds: MessageKind[] = [];
     for (const kind of ["email", "sms"] as const) {
       const secret = await destinations.reportSecret(appId, kind, "secret");
-      if (secret !== null && equalsInConstantTime(signBody(secret, body, Number(seconds)), input)) kinds.push(kind);
+      if (secret !== null && equalsInConstantTime(createBodySignature(secret, body, Number(seconds)), input))
+        kinds.push(kind);
     }
-    if (kinds.length === 0) throw signatureError();
+    if (kinds.length === 0) throw createSignatureError();
     return kinds;
   }
 
@@ -161,7 +162,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
       token === null ||
       !equalsInConstantTime(createHmac("sha1", token).update(signedText).digest("base64"), twilioSignature!)
     )
-      throw signatureError();
+      throw createSignatureError();
     const fields = new Map(formFields);
     const type = REPORT_TYPE_BY_TWILIO_STATUS[fields.get("MessageStatus") ?? ""];
     const providerId = fields.get("MessageSid") ?? "";
@@ -206,7 +207,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
     const reportedRecipients = recipients.filter(
       ({ address }) => report.recipient === null || address === report.recipient,
     );
-    const data = eventData(id, reportedRecipients, detail);
+    const data = createMessageEventData(id, reportedRecipients, detail);
     await logEvents.emit(executor, messageEmitter(message), appId, { type, data });
     return true;
   }

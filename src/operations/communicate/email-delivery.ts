@@ -10,7 +10,7 @@ import { DestinationFault } from "../../rules/message-destination.js";
 import type { Email } from "../../rules/message-input.js";
 import type { Destinations, MailDestination } from "./destinations.js";
 import type { ClaimedMessage, Recipient } from "./outbox.js";
-import { failedOutcome, type TryOutcome } from "./try-outcome.js";
+import { type AttemptOutcome, createFailedOutcome } from "./try-outcome.js";
 
 /**
  * Controls one attempt to send a message. `mayBegin` marks the message as being sent; it returns false if another
@@ -18,7 +18,7 @@ import { failedOutcome, type TryOutcome } from "./try-outcome.js";
  */
 export type DeliveryControl = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
 
-const addressesOf = (recipients: readonly Recipient[], type: string) =>
+const addressesOfType = (recipients: readonly Recipient[], type: string) =>
   recipients.filter((recipient) => recipient.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
 
 /** Composes the e-mail only from the database row. Attachments cannot refer to files or URLs. */
@@ -32,8 +32,8 @@ async function composeMail(
   const { subject, fromName, html, text, headers, attachments } = email;
   const composer = new MailComposer({
     from: { name: fromName ?? sender.fromName ?? "", address: sender.from },
-    to: addressesOf(recipients, "to"),
-    cc: addressesOf(recipients, "cc"),
+    to: addressesOfType(recipients, "to"),
+    cc: addressesOfType(recipients, "cc"),
     subject,
     messageId: `<${reference}@${host}>`,
     date: createdAt,
@@ -74,7 +74,7 @@ function addDeliveryOutcome(
   });
 }
 
-function toAttemptOutcome(recipients: Recipient[], delivery: Delivery, detail: string): TryOutcome {
+function toAttemptOutcome(recipients: Recipient[], delivery: Delivery, detail: string): AttemptOutcome {
   if (delivery.kind === "fenced") return { kind: "fenced" };
   if (delivery.kind === "unsure") return { kind: "done", status: "unknown", recipients, detail };
   const isPending = recipients.some(({ status }) => !status);
@@ -106,16 +106,16 @@ export function createEmailDelivery(options: {
   return async function deliverEmail(
     message: ClaimedMessage,
     { mayBegin, signal }: DeliveryControl,
-  ): Promise<TryOutcome> {
+  ): Promise<AttemptOutcome> {
     const { appId, recipients } = message;
     let destination: MailDestination | null;
     try {
       destination = await destinations.mail(appId);
     } catch (error) {
       if (!(error instanceof DestinationFault)) throw error;
-      return failedOutcome(message, error.message);
+      return createFailedOutcome(message, error.message);
     }
-    if (!destination) return failedOutcome(message, "the app no longer has a mail server; set __smtp");
+    if (!destination) return createFailedOutcome(message, "the app no longer has a mail server; set __smtp");
     const email = message.content as Omit<Email, "to">;
     const content = await composeMail(message, email, destination, domain);
     const { connect } = destination.isOperatorServer ? connections.unchecked : connections.checked;

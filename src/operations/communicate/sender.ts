@@ -9,8 +9,8 @@ import type { LogEvents } from "../records/log-events.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage, DeliveryOutcome, Outbox } from "./outbox.js";
-import { emitStatus } from "./status-events.js";
-import type { TryOutcome } from "./try-outcome.js";
+import { emitStatusEvent } from "./status-events.js";
+import type { AttemptOutcome } from "./try-outcome.js";
 
 /** Maximum number of messages that this process sends at the same time. */
 const SENDER_SLOTS = 100;
@@ -24,7 +24,7 @@ const MAX_RETRY_DELAY_MS = 3_600_000;
 const SETTLE_ATTEMPTS = 60;
 const SETTLE_RETRY_DELAY_MS = 500;
 
-type DeliverMessage = (message: ClaimedMessage, control: DeliveryControl) => Promise<TryOutcome>;
+type DeliverMessage = (message: ClaimedMessage, control: DeliveryControl) => Promise<AttemptOutcome>;
 
 /**
  * Returns the delay in milliseconds before the next attempt. It doubles with each attempt, up to an hour. Up to a
@@ -50,7 +50,10 @@ export function createSender(options: {
   const { db, outbox, deliver, logEvents, holder, now, log } = options;
   const deliveries = createRunningDeliveries(SENDER_SLOTS);
 
-  function settlementOf(message: ClaimedMessage, outcome: Exclude<TryOutcome, { kind: "fenced" }>): DeliveryOutcome {
+  function settlementOf(
+    message: ClaimedMessage,
+    outcome: Exclude<AttemptOutcome, { kind: "fenced" }>,
+  ): DeliveryOutcome {
     const { recipients, detail } = outcome;
     if (outcome.kind === "done") return outcome;
     const dueAt = new Date(now() + retryDelayMs(message.attempts));
@@ -65,7 +68,7 @@ export function createSender(options: {
       try {
         await db.transaction(async (manager) => {
           if (await outbox.settle(manager, holder, message.id, settlement)) {
-            await emitStatus(logEvents, manager, message, settlement);
+            await emitStatusEvent(logEvents, manager, message, settlement);
           }
         });
         return;
@@ -80,7 +83,7 @@ export function createSender(options: {
    * Makes one attempt to send a message. Returns an outcome even for unexpected errors, because the message would
    * otherwise stay claimed.
    */
-  async function attemptDelivery(message: ClaimedMessage): Promise<TryOutcome> {
+  async function attemptDelivery(message: ClaimedMessage): Promise<AttemptOutcome> {
     let hasBegun = false;
     const mayBegin = async () => {
       hasBegun = await outbox.markSending(holder, message.id);

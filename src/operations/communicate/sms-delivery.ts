@@ -9,7 +9,7 @@ import type { Sms } from "../../rules/message-input.js";
 import type { Destinations } from "./destinations.js";
 import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage } from "./outbox.js";
-import { failedOutcome, type TryOutcome } from "./try-outcome.js";
+import { type AttemptOutcome, createFailedOutcome } from "./try-outcome.js";
 
 const DETAIL_MAX_CHARACTERS = 500;
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
@@ -31,7 +31,7 @@ interface PreparedSms {
  * Signs the body of a webhook. Returns `t=<Unix seconds>,v1=<hex>`, where the hexadecimal part is the HMAC-SHA256 of
  * `<t>.<body>`.
  */
-export function signBody(secret: string, body: string, seconds: number): string {
+export function createBodySignature(secret: string, body: string, seconds: number): string {
   return `t=${seconds},v1=${createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex")}`;
 }
 
@@ -60,7 +60,7 @@ function createWebhookRequest(
   const { appId, id, reference, content } = message;
   const { body: text, from } = content as Omit<Sms, "to">;
   const body = JSON.stringify({ id, appId, to, from, body: text });
-  const signatureText = signBody(destination.secret, body, Math.floor(Date.now() / 1000));
+  const signatureText = createBodySignature(destination.secret, body, Math.floor(Date.now() / 1000));
   const headers = { "content-type": "application/json", "svc-signature": signatureText, "idempotency-key": reference };
   return { url: new URL(destination.url), headers, body, idField: "id" };
 }
@@ -95,7 +95,7 @@ export function createSmsDelivery(options: {
     message: ClaimedMessage,
     answer: WebAnswer,
     idField: PreparedSms["idField"],
-  ): Promise<TryOutcome> {
+  ): Promise<AttemptOutcome> {
     const { appId, recipients } = message;
     const { status } = answer;
     const detail = await detailOf(appId, `${status} ${answer.body}`);
@@ -112,19 +112,20 @@ export function createSmsDelivery(options: {
   return async function deliverSms(
     message: ClaimedMessage,
     { mayBegin, signal }: DeliveryControl,
-  ): Promise<TryOutcome> {
+  ): Promise<AttemptOutcome> {
     const { appId, recipients, content } = message;
     let destination: SmsDestination | null;
     try {
       destination = await destinations.sms(appId);
     } catch (error) {
       if (!(error instanceof DestinationFault)) throw error;
-      return failedOutcome(message, error.message);
+      return createFailedOutcome(message, error.message);
     }
     const { provider } = content as Omit<Sms, "to">;
-    if (!destination) return failedOutcome(message, "the app no longer has a provider of text messages; set __sms");
+    if (!destination)
+      return createFailedOutcome(message, "the app no longer has a provider of text messages; set __sms");
     if (provider !== null && provider !== destination.provider)
-      return failedOutcome(
+      return createFailedOutcome(
         message,
         `the message requires the provider ${provider}, but the setting __sms has ${destination.provider}`,
       );
@@ -134,7 +135,7 @@ export function createSmsDelivery(options: {
         ? createTwilioRequest(message, to, destination, reportUrlOf(appId))
         : createWebhookRequest(message, to, destination);
     if (url.protocol !== "https:" && !allowHttp)
-      return failedOutcome(message, "the setting __sms.url must be an https URL");
+      return createFailedOutcome(message, "the setting __sms.url must be an https URL");
     if (!(await mayBegin())) return { kind: "fenced" };
     try {
       return await outcomeOf(
@@ -145,7 +146,7 @@ export function createSmsDelivery(options: {
     } catch (error) {
       const detail = await detailOf(appId, (error as Error).message);
       if (!(error instanceof NotConnectedError)) return { kind: "done", status: "unknown", recipients, detail };
-      return error.forbidden ? failedOutcome(message, detail) : { kind: "later", recipients, detail };
+      return error.forbidden ? createFailedOutcome(message, detail) : { kind: "later", recipients, detail };
     }
   };
 }

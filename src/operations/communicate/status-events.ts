@@ -27,7 +27,11 @@ export const EVENT_BY_STATUS: Partial<Record<MessageStatus | "delayed", string>>
   rejected: "email.rejected",
 };
 
-export function eventData(messageId: number | null, recipients: readonly Recipient[], detail: string | null): object {
+export function createMessageEventData(
+  messageId: number | null,
+  recipients: readonly Recipient[],
+  detail: string | null,
+): object {
   const to = recipients.slice(0, MAX_LOGGED_RECIPIENTS).map(({ address }) => address);
   return { messageId, to, recipients: recipients.length, detail };
 }
@@ -36,7 +40,7 @@ export function eventData(messageId: number | null, recipients: readonly Recipie
  * Emits the log event `email.delayed` after the first temporary rejection of an e-mail, and `email.rejected` if the
  * server permanently rejected recipients.
  */
-export async function emitStatus(
+export async function emitStatusEvent(
   logEvents: LogEvents,
   executor: Executor,
   message: ClaimedMessage,
@@ -50,7 +54,7 @@ export async function emitStatus(
     (recipient) => recipient.status === "rejected" && !settledBefore.has(recipient.address),
   );
   const emitEvent = (type: string, of: readonly Recipient[]) =>
-    logEvents.emit(executor, messageEmitter(message), appId, { type, data: eventData(id, of, detail) });
+    logEvents.emit(executor, messageEmitter(message), appId, { type, data: createMessageEventData(id, of, detail) });
   if (status === "queued" && !wasDelayed)
     await emitEvent(
       "email.delayed",

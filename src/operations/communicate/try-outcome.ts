@@ -1,7 +1,7 @@
 /** Type for the outcome of one attempt to send an e-mail or a text message. */
 import type { ClaimedMessage, MessageStatus, Recipient } from "./outbox.js";
 
-export type TryOutcome =
+export type AttemptOutcome =
   /** Final outcome: the service makes no further attempt to send the message. */
   | {
       kind: "done";
@@ -16,6 +16,6 @@ export type TryOutcome =
   | { kind: "fenced" };
 
 /** Returns a final outcome for a message that cannot be sent with the app's current settings. */
-export function failedOutcome({ recipients }: ClaimedMessage, detail: string): TryOutcome {
+export function createFailedOutcome({ recipients }: ClaimedMessage, detail: string): AttemptOutcome {
   return { kind: "done", status: "failed", recipients, detail };
 }

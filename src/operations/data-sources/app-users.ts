@@ -15,7 +15,7 @@ import type { VerificationChannel } from "../../rules/verification.js";
 import { type HashTurn, hashTurn, matchesHash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
-import { digestParts, type SignInAttempts } from "./sign-in-attempts.js";
+import { hashParts, type SignInAttempts } from "./sign-in-attempts.js";
 
 /** The user who is signed in to a page: the entry of the user, without hashed columns. */
 export interface AppUser {
@@ -89,9 +89,10 @@ const SELECT_ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 A
  * changes.
  */
 const digestComparedValues = (data: EntryData, columns: readonly string[]): Buffer =>
-  digestParts(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
+  hashParts(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
 
-const wrongValuesError = (): ActionError => new ActionError("UNAUTHORIZED", "no user with these values");
+const createSignInError = (): ActionError =>
+  new ActionError("UNAUTHORIZED", 'no user of the app has the values in "where"');
 
 interface AppUserRow extends AppUser {
   verified: Partial<Record<VerificationChannel, string>>;
@@ -218,7 +219,7 @@ export function createAppUsers(options: {
         [appUser] = await rows<{ id: number; data: EntryData }>(db, SELECT_CANDIDATE, values);
         return provesIdentity(normalize(secrets), appUser?.data, hashTurn(source.appId, caller));
       });
-      if (!isProven) throw wrongValuesError();
+      if (!isProven) throw createSignInError();
       await beginSession(caller, source, appUser!, Object.keys(secrets));
       const hashed = source.hashedColumns;
       return {

@@ -32,7 +32,7 @@ import {
 import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
 import { removeEntriesExcept } from "./entry-statements.js";
 import { validateIndexes } from "./index-definitions.js";
-import { rejectUniqueOnHashed, type SourceDefinitions } from "./source-definitions.js";
+import { rejectUniqueHashedIndexes, type SourceDefinitions } from "./source-definitions.js";
 
 const LIST_DATA_SOURCES = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id`;
 
@@ -126,7 +126,7 @@ export function createDataSources(options: {
         ...more
       } = fields;
       const hashedColumns = [...new Set(hashedColumnsOf(hooks))];
-      rejectUniqueOnHashed(requestedIndexes, hashedColumns);
+      rejectUniqueHashedIndexes(requestedIndexes, hashedColumns);
       const { isUsers = false } = more;
       checkIsUsersChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
       await checkCount(appId);
@@ -170,7 +170,7 @@ export function createDataSources(options: {
       const { indexes: requestedIndexes } = fields;
       const { id, indexes: before, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
       const hashed = [...hashedColumns, ...hashedColumnsOf(fields.hooks ?? [])];
-      rejectUniqueOnHashed(requestedIndexes ?? before, hashed);
+      rejectUniqueHashedIndexes(requestedIndexes ?? before, hashed);
       checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
       checkIsUsersChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));

@@ -93,7 +93,7 @@ export function createEntries(options: {
     if (!maySelectById(grant)) throw createAccessDenied();
     const [entry] = await rows<StoredEntry>(db, SELECT_ENTRY, [source.appId, source.id, id]);
     if (!entry || !meetsColumnConditions(entry.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
-    return toEntry(entry, source.id, rights.scopeForId(source)!.canSee);
+    return toEntry(entry, source.id, rights.singleEntryScope(source)!.canSee);
   }
 
   return {
@@ -135,7 +135,7 @@ export function createEntries(options: {
      */
     async export(visit: AdmittedRequest, target: DataSourceReference, options: EntryExportOptions) {
       const { rights, source } = await openSource(visit, target, "select");
-      const scope = rights.scope(source, null);
+      const scope = rights.readScope(source, null);
       return { name: source.name, texts: exports.exportRows(source, source.columns, scope, options) };
     },
 

@@ -22,7 +22,7 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 import type { DeletedEntries } from "./entry-statements.js";
 import type { HookMessages, HookMessenger } from "./hook-messages.js";
-import { isUniqueIndexName, uniqueColumns } from "./index-definitions.js";
+import { findUniqueIndexColumns, isUniqueIndexName } from "./index-definitions.js";
 
 /** PostgreSQL notification channel. A message is `appId:dataSourceId` of a data source whose entries have changed. */
 export const ENTRY_CHANNEL = "svc_entry";
@@ -35,7 +35,7 @@ export const MAX_LISTED_ENTRIES = 10_000;
 /** Maximum size of the replaced entries' JSON in bytes for which subscribers receive a change entry by entry. */
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
-const NEW_COLUMNS = `
+const ADD_NEW_COLUMNS = `
   UPDATE data_source SET updated_at = ${NEXT_UPDATED_AT}, columns = columns || (
     SELECT coalesce(jsonb_agg(name ORDER BY place), '[]') FROM jsonb_array_elements_text($3::jsonb) WITH ORDINALITY AS met (name, place)
      WHERE NOT columns @> jsonb_build_array(name))
@@ -181,7 +181,7 @@ export class EntryChange {
     this.addIds(ids);
   }
 
-  /** Adds the IDs of inserted entries that `addCounted` has already counted. */
+  /** Adds the IDs of inserted entries whose number was already added with `addCounted`. */
   addIds(ids: readonly number[] | null): void {
     for (const id of ids ?? []) this.inserted.push(id);
   }
@@ -204,13 +204,13 @@ export class EntryChange {
  * Returns the error for a value that already exists in a unique index. The message never contains the value. It names
  * the columns only if the caller can access all of them.
  */
-function duplicateError(
+function createDuplicateError(
   source: StoredDataSource,
-  { mayNameColumn: mayName }: EntryWriter,
+  { mayNameColumn }: EntryWriter,
   index: string | undefined,
 ): ActionError {
-  const columns = uniqueColumns(source, source.indexes, index);
-  if (!columns?.every((column) => mayName(source, column))) return new ActionError("ENTRY_ALREADY_EXISTS");
+  const columns = findUniqueIndexColumns(source, source.indexes, index);
+  if (!columns?.every((column) => mayNameColumn(source, column))) return new ActionError("ENTRY_ALREADY_EXISTS");
   const names = columns.map((column) => JSON.stringify(column)).join(", ");
   return new ActionError("ENTRY_ALREADY_EXISTS", `an entry with the same ${names} already exists`, { columns });
 }
@@ -220,7 +220,7 @@ function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWr
   if (isMissingReference(error)) return new ActionError("DATA_SOURCE_NOT_FOUND");
   const duplicateIndex = duplicatedIndex(error);
   if (duplicateIndex !== null && isUniqueIndexName(duplicateIndex))
-    return duplicateError(source, writer, duplicateIndex);
+    return createDuplicateError(source, writer, duplicateIndex);
   if (!isRefusedData(error)) return error;
   return new ActionError(
     "REQUEST_INVALID",
@@ -262,9 +262,10 @@ export function createEntryChanges(options: {
   }
 
   async function finishChange(change: EntryChange, { emitter }: EntryWriter): Promise<void> {
-    const { executor, source, counts, newColumns: met, bytes } = change;
+    const { executor, source, counts, newColumns, bytes } = change;
     const sourceKey = [source.appId, source.id];
-    if (met.added.length > 0) await rows(executor, NEW_COLUMNS, [...sourceKey, JSON.stringify(met.added)]);
+    if (newColumns.added.length > 0)
+      await rows(executor, ADD_NEW_COLUMNS, [...sourceKey, JSON.stringify(newColumns.added)]);
     const addedEntries = counts.inserted - counts.deleted;
     const subscriberNotice = change.isSentByEntry
       ? [false, change.inserted, `[${change.replaced.join(",")}]`]

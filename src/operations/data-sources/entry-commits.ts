@@ -26,7 +26,7 @@ import {
   updateEntryTexts,
 } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
-import { replacementData, requireUnchangedEntry, visibleEntryOf } from "./entry-writes.js";
+import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./entry-writes.js";
 
 /** Response to a commit: the written entries, or only the numbers of inserted, updated and deleted entries. */
 export type CommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
@@ -78,7 +78,7 @@ function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void
   if (!maySelectById(grant) || (!append && Object.keys(grant.conditions).length > 0)) throw createAccessDenied();
 }
 
-const entryNotFound = (id: number): ActionError =>
+const createNotFoundError = (id: number): ActionError =>
   new ActionError("ENTRY_NOT_FOUND", `the data source has no entry with the ID ${id}`);
 
 /**
@@ -87,7 +87,7 @@ const entryNotFound = (id: number): ActionError =>
  */
 function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: readonly number[]): void {
   const missingId = ids.find((id) => !lockedEntries.has(id));
-  if (missingId !== undefined) throw entryNotFound(missingId);
+  if (missingId !== undefined) throw createNotFoundError(missingId);
 }
 
 export type EntryCommits = ReturnType<typeof createEntryCommits>;
@@ -101,7 +101,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     let bytes = 0;
     return {
       entries,
-      add(entry: Parameters<typeof visibleEntryOf>[2], text: string, dataToWrite: readonly string[]) {
+      add(entry: Parameters<typeof toVisibleEntry>[2], text: string, dataToWrite: readonly string[]) {
         if (!isWanted) return;
         bytes += text.length;
         if (bytes > RETURNED_MAX_BYTES) {
@@ -110,7 +110,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
             'leave out "returnEntries"';
           throw new ActionError("REQUEST_INVALID", message);
         }
-        entries.push(visibleEntryOf(rights, source, entry, dataToWrite));
+        entries.push(toVisibleEntry(rights, source, entry, dataToWrite));
       },
     };
   }
@@ -145,12 +145,12 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       const entryTexts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
       for (const before of await readEntryData(executor, source, batch)) {
         const { data: input, precondition } = updatesById.get(before.id)!;
-        if (!meetsColumnConditions(before.data, grant.conditions)) throw entryNotFound(before.id);
+        if (!meetsColumnConditions(before.data, grant.conditions)) throw createNotFoundError(before.id);
         requireUnchangedEntry(rights, source, before, precondition);
         const dataToWrite = validated.get(before.id)!;
         const wholeData = commit.extend
           ? { ...before.data, ...dataToWrite }
-          : replacementData(source, before.data, dataToWrite);
+          : mergeHashedColumns(source, before.data, dataToWrite);
         // Columns that the caller cannot access keep their values.
         const mergedData = commit.extend ? wholeData : { ...inaccessibleColumns(grant, before.data), ...wholeData };
         const { data, text } = toReadyEntry(mergedData, `entry ${before.id}`);
@@ -186,7 +186,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       const isSentByEntry = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
       if (hasTests || isSentByEntry || change.counts.deleted + batch.length <= BULK_ENTRIES) {
         for (const [at, before] of (await readEntryData(executor, source, batch)).entries()) {
-          if (!meetsColumnConditions(before.data, grant.conditions)) throw entryNotFound(before.id);
+          if (!meetsColumnConditions(before.data, grant.conditions)) throw createNotFoundError(before.id);
           change.addRemoved(before, batch[at]!.bytes);
         }
       } else {
@@ -289,7 +289,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
           const { entries } = await applyCommit(change, rights, commit, validated);
           return commit.returnEntries ? { entries } : { ...change.counts };
         },
-        sendingVerbsOf(commit),
+        verbsThatSendMessages(commit),
       );
     },
   };
@@ -299,7 +299,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
  * Returns the operations whose hooks send messages: those in the request's `runHooks` for which the commit contains
  * entries.
  */
-function sendingVerbsOf({ inserts: insertedEntries, updates, runHooks }: CommitInput): HookVerb[] {
+function verbsThatSendMessages({ inserts: insertedEntries, updates, runHooks }: CommitInput): HookVerb[] {
   const done = { insert: insertedEntries.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);
 }

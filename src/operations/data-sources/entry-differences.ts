@@ -14,7 +14,7 @@ import type { ReadRows } from "./read-pool.js";
  * Maximum number of entries in one message. Only entries that the subscriber can see and that match its `where` are
  * counted.
  */
-const ENTRIES_PER_MESSAGE = 1_000;
+const MAX_ENTRIES_PER_MESSAGE = 1_000;
 
 /** State of an entry before a change. */
 interface EntryImage {
@@ -124,7 +124,7 @@ export async function readDifferences(
     const entry = row.is ? toEntryView(row) : old(row);
     bytes += entry.data.text.length;
     count += 1;
-    if (bytes > PAGE_MAX_BYTES || count > ENTRIES_PER_MESSAGE) return null;
+    if (bytes > PAGE_MAX_BYTES || count > MAX_ENTRIES_PER_MESSAGE) return null;
     if (!row.is) result.deleted.push(entry);
     else if (row.was) result.updated.push(entry);
     else result.inserted.push(entry);

@@ -24,7 +24,7 @@ import type { ReadRows } from "./read-pool.js";
 /**
  * Maximum number of changes that are read for one message. Each change can contain 2 MB of earlier states of entries.
  */
-const CHANGES_PER_MESSAGE = 10;
+const MAX_CHANGES_PER_MESSAGE = 10;
 /** Delay in milliseconds before a failed read of changes is repeated. */
 const RETRY_MS = 1_000;
 
@@ -45,7 +45,7 @@ const SELECT_NEWEST_CHANGE = `
 
 const SELECT_CHANGES_SINCE = `
   SELECT id, bulk, inserted, replaced FROM data_source_change
-   WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id LIMIT ${CHANGES_PER_MESSAGE}`;
+   WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id LIMIT ${MAX_CHANGES_PER_MESSAGE}`;
 
 interface FeedSubscriber {
   visit: AdmittedRequest;
@@ -172,7 +172,7 @@ export function createEntryFeed(options: {
     if (!feed.followers.has(follower)) return;
     users.set(follower, feed.appId, rights.user);
     try {
-      rights.scope(source, follower.where);
+      rights.readScope(source, follower.where);
       const visibilityKey = visibilityKeyOf(rights, source);
       const hasChanged = visibilityKey !== follower.visibilityKey;
       follower.visibilityKey = visibilityKey;
@@ -227,7 +227,7 @@ export function createEntryFeed(options: {
   async function differencesFor(source: StoredDataSource, group: SubscriberGroup, changes: readonly StoredChange[]) {
     const { rights, position, where } = group;
     const laterChanges = changes.filter(({ id }) => id > position);
-    const scope = rights.scope(source, where);
+    const scope = rights.readScope(source, where);
     try {
       return await readDifferences(read, source, { scope, where, onlyVisible: !rights.caller.isTrusted }, laterChanges);
     } catch (error) {
@@ -267,7 +267,7 @@ export function createEntryFeed(options: {
       if (newest === undefined || !source) return;
       for (const group of await groupSubscribers(followers.filter(({ position }) => position! < newest)))
         await notifyGroup(feed, source, group, changes);
-      if (changes.length < CHANGES_PER_MESSAGE) return;
+      if (changes.length < MAX_CHANGES_PER_MESSAGE) return;
     }
   }
 
@@ -348,7 +348,7 @@ export function createEntryFeed(options: {
     ): Promise<LiveSource<EntryChangeMessage>> {
       const position = positions.parse(source, since, visit.isTrusted);
       const rights = await options.rights.of(visit);
-      const scope = rights.scope(source, where);
+      const scope = rights.readScope(source, where);
       if (splitHashedWhere(where, source.hashedColumns)) {
         throw new ActionError(
           "REQUEST_INVALID",

@@ -10,9 +10,9 @@ import { ActionError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import type { DataSourceKey } from "./entry-rows.js";
 import {
+  createIndexStatements,
   type IndexDefinition,
   type IndexStatements,
-  indexStatements,
   isCountedIndex,
   isStatistics,
   parseIndexName,
@@ -142,7 +142,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       if (!isRefusedData(error)) throw error;
       throw new ActionError(
         "REQUEST_INVALID",
-        `an entry's value of ${columns} is too large for an index; shorten the value or remove the index`,
+        `an entry's value in ${columns} is too large for an index; shorten the value or remove the index`,
       );
     }
   }
@@ -160,7 +160,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     const surplus: string[] = [];
     for (const { key, requestedIndexes } of changes) {
       const existingIndex = await existingIndexes(client, key);
-      const wished = requestedIndexes.flatMap((definition) => indexStatements(key, definition));
+      const wished = requestedIndexes.flatMap((definition) => createIndexStatements(key, definition));
       const names = new Set(wished.map(({ name }) => name));
       // Drops invalid indexes, which remain if a process ended while it built them.
       await dropAll(
@@ -247,7 +247,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       withIndexLock(async (client) => {
         const existingIndex = await existingIndexes(client, key);
         return requestedIndexes.map((definition) =>
-          indexStatements(key, definition).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
+          createIndexStatements(key, definition).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
         );
       }),
 

@@ -51,7 +51,7 @@ const isScalarSql = (sql: string): string => `${typeSql(sql)} IN ('string', 'num
 const ENTRY_ID = /^[1-9]\d{0,14}$/;
 
 /** Returns all JSON values that a join treats as equal to `text`. For example, the number `5` equals the text `"5"`. */
-function comparableForms(text: string): string[] {
+function equalJsonValues(text: string): string[] {
   const asText = JSON.stringify(text);
   const isOther =
     text === "true" || text === "false" || (/^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?$/.test(text) && text !== "-0");
@@ -114,7 +114,7 @@ export function createEntryJoins(read: ReadRows) {
           texts.filter((text) => ENTRY_ID.test(text)),
           "bigint[]",
         )})`;
-      const all = new Set(texts.flatMap(comparableForms));
+      const all = new Set(texts.flatMap(equalJsonValues));
       return `${value} = ANY(${statement.bind([...all], "jsonb[]")})`;
     });
     const present = keys.flatMap((texts, index) => (texts ? [{ at: index, texts }] : []));

@@ -14,9 +14,9 @@ import type { StoredDataSource } from "./data-source-rows.js";
  * Maximum number of values that one request of a trusted caller, such as an editor or an action, can have hashed. One
  * hash takes 30 ms of a core.
  */
-const MAX_HASHES_OF_TRUSTED = 2_000;
+const MAX_HASHES_OF_TRUSTED_REQUEST = 2_000;
 /** Maximum number of values that one request of a page can have hashed. */
-const MAX_HASHES_OF_PAGE = 10;
+const MAX_HASHES_OF_PAGE_REQUEST = 10;
 
 /** A validated entry that can be stored: its data, and the data as JSON text. */
 export interface ReadyEntry {
@@ -36,7 +36,7 @@ export function createEntryValidator(
   verb: "insert" | "update",
   { grant, trusted, turn }: { grant: EntryPermissions; trusted: boolean; turn: HashTurn },
 ): EntryValidator {
-  const hashesMax = trusted ? MAX_HASHES_OF_TRUSTED : MAX_HASHES_OF_PAGE;
+  const hashesMax = trusted ? MAX_HASHES_OF_TRUSTED_REQUEST : MAX_HASHES_OF_PAGE_REQUEST;
   const applyTextHooks = createTextHookFunction(source.hooks, verb);
   let hashes = 0;
 

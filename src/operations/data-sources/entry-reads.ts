@@ -30,11 +30,11 @@ import {
   type EntryView,
   entryConditionSql,
   entrySource,
-  fittingRows,
   limitBySizeSql,
   type RawRow,
   rowColumnsSql,
   rowToEntryView,
+  takeRowsThatFit,
 } from "./entry-rows.js";
 import { limitReadTime, type ReadRows } from "./read-pool.js";
 
@@ -131,7 +131,7 @@ function createReads(read: ReadRows) {
       ORDER BY ${orderBySql(keys, sql, isReversed)} LIMIT ${boundLimit} OFFSET ${statement.bind(options.offset, "bigint")}`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
     const boundedSelect = limitBySizeSql(select, options.limit, isPaged ? ["keys", "found"] : []);
-    const rows = fittingRows(await read<KeyedRow>(key.appId, boundedSelect, statement.values));
+    const rows = takeRowsThatFit(await read<KeyedRow>(key.appId, boundedSelect, statement.values));
     if (!isPaged) return { rows };
     return toCursorPage(rows, options.limit, keys, key.id, at);
   }
@@ -198,7 +198,7 @@ function createReads(read: ReadRows) {
     /**
      * Returns a page of entries, or the result of an aggregate. The page has fewer than `limit` entries if `limit`
      * entries would exceed 8 MB.
-     * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of `reader` for
+     * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of `reader`, for
      *   joined data sources
      */
     find: findEntries,

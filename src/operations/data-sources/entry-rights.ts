@@ -44,14 +44,14 @@ export interface Rights {
   /** Returns the columns and entries on which the caller may use the operation. @throws DATA_SOURCE_ACCESS_DENIED */
   grant(source: StoredDataSource, verb: EntryVerb): EntryPermissions;
   /** Returns the entries and columns that the caller may read with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
-  scope(source: StoredDataSource, where: unknown): EntryScope;
+  readScope(source: StoredDataSource, where: unknown): EntryScope;
   /** Returns the entries that the caller may remove with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
-  scopeOfRemoval(source: StoredDataSource, where: unknown): EntryScope;
+  removalScope(source: StoredDataSource, where: unknown): EntryScope;
   /**
    * Returns the columns that the caller may read of a single entry by ID; null if the caller may not read single
    * entries.
    */
-  scopeForId(source: StoredDataSource): EntryScope | null;
+  singleEntryScope(source: StoredDataSource): EntryScope | null;
 }
 
 const WRITING_VERBS: readonly EntryVerb[] = ["insert", "update"];
@@ -70,7 +70,7 @@ export function hashedColumnSet(source: StoredDataSource): ReadonlySet<string> {
   return new Set(source.hashedColumns);
 }
 
-function emailOf(data: Readonly<Record<string, unknown>> | undefined): string | null {
+function readUserEmail(data: Readonly<Record<string, unknown>> | undefined): string | null {
   const email = data && Object.hasOwn(data, "Email") ? data["Email"] : undefined;
   return typeof email === "string" ? email.slice(0, 320).toWellFormed() : null;
 }
@@ -103,11 +103,11 @@ function createRights(
       return false;
     }
   };
-  const mayName: EntryWriter["mayNameColumn"] = (source, column) => {
+  const mayNameColumn: EntryWriter["mayNameColumn"] = (source, column) => {
     const top = parsePath(column, "indexes", { entry: "" });
     return top.own === null && WRITING_VERBS.some((verb) => hasColumnRight(grant, source, verb, top.segments[0]!));
   };
-  const scopeOfSingleEntry: Rights["scopeForId"] = (source) => {
+  const scopeOfSingleEntry: Rights["singleEntryScope"] = (source) => {
     try {
       const accessGrant = grant(source, "select");
       return maySelectById(accessGrant) ? entryScopeFor(accessGrant, hashedColumnSet(source)) : null;
@@ -118,17 +118,17 @@ function createRights(
   return {
     caller: as,
     user,
-    writer: { ...writer, mayNameColumn: mayName },
+    writer: { ...writer, mayNameColumn },
     accessError: accessError,
     grant,
     may,
-    scope(source, where) {
+    readScope(source, where) {
       const accessGrant = grant(source, "select");
       checkRequiredColumns(accessGrant, columnsInWhere(where), "where");
       rejectContradictingWhere(accessGrant, where);
       return entryScopeFor(accessGrant, hashedColumnSet(source));
     },
-    scopeOfRemoval(source, where) {
+    removalScope(source, where) {
       const accessGrant = grant(source, "delete");
       checkRequiredColumns(accessGrant, columnsInWhere(where), "where");
       rejectContradictingWhere(accessGrant, where);
@@ -143,7 +143,7 @@ function createRights(
         filter,
       };
     },
-    scopeForId: scopeOfSingleEntry,
+    singleEntryScope: scopeOfSingleEntry,
   };
 }
 
@@ -155,7 +155,7 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
       const as: EntryCaller = isTrusted ? { isTrusted: true } : { isTrusted: false, user: user?.data ?? null };
       const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
       const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : createAccessDenied());
-      return createRights(as, { emitter, userEmail: emailOf(user?.data) }, refused, user);
+      return createRights(as, { emitter, userEmail: readUserEmail(user?.data) }, refused, user);
     },
 
     /**

@@ -55,7 +55,7 @@ export function entryConditionSql(
 }
 
 /**
- * Maximum LIMIT of a select whose rows are all read. `fittingRows` then drops rows beyond PAGE_MAX_BYTES. For a higher
+ * Maximum LIMIT of a select whose rows are all read. `takeRowsThatFit` then drops rows beyond PAGE_MAX_BYTES. For a higher
  * LIMIT, the SQL drops these rows.
  */
 const READ_WHOLE_MAX_ROWS = 16;
@@ -81,7 +81,7 @@ export function limitBySizeSql(select: string, limit: number, more: readonly str
  * Returns the first rows whose total size is below PAGE_MAX_BYTES, but at least one row. Needed for pages whose SQL
  * does not limit the size (see `limitBySizeSql`).
  */
-export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
+export function takeRowsThatFit<Row extends { data: string }>(rows: Row[]): Row[] {
   let heldBytes = 0;
   const rowCount = rows.findIndex(({ data }, index) => {
     heldBytes += Buffer.byteLength(data);

@@ -135,7 +135,7 @@ export function createEntrySearches(options: {
       scope,
       ...(ids && { ids }),
       findJoinedSource: joinedSource,
-      scopeOf: (of, where) => rights.scope(of, where),
+      scopeOf: (of, where) => rights.readScope(of, where),
     };
   }
 
@@ -195,7 +195,7 @@ export function createEntrySearches(options: {
       reserve?: ReserveBytes,
     ): Promise<FoundEntries> {
       const input = isObject(query) ? query["where"] : undefined;
-      const scope = rights.scope(source, input);
+      const scope = rights.readScope(source, input);
       const { where, ids } = await narrowWhere(rights, source, scope, input);
       const reader = { ...readerOf(rights, source, scope, ids), ...(reserve && { reserve }) };
       const started = performance.now();
@@ -217,12 +217,12 @@ export function createEntrySearches(options: {
 
     /** Returns the distinct values of each column. @throws the errors of `find` */
     async distinct(rights: Rights, source: StoredDataSource, columns: readonly string[]) {
-      return reads.distinct(source, columns, rights.scope(source, null));
+      return reads.distinct(source, columns, rights.readScope(source, null));
     },
 
     /** Removes the entries that match the `where` in `input`. @throws the errors of `find` */
     async remove(rights: Rights, source: StoredDataSource, input: unknown): Promise<{ deletedCount: number }> {
-      const scope = rights.scopeOfRemoval(source, input);
+      const scope = rights.removalScope(source, input);
       const narrowedWhere = await narrowWhere(rights, source, scope, input);
       try {
         return await changes.commit(source, rights.writer, async (change) => {

@@ -33,13 +33,13 @@ export interface EntryTarget {
  * cannot read the entry, it contains only the columns that the request has written.
  * @param written columns that the request contains
  */
-export function visibleEntryOf(
+export function toVisibleEntry(
   rights: Rights,
   source: StoredDataSource,
   entry: StoredEntry,
   written: readonly string[],
 ): Entry {
-  const scope = rights.scopeForId(source);
+  const scope = rights.singleEntryScope(source);
   const isReadable = scope !== null && canReadWrittenEntry(rights, source, entry.data);
   const hashedColumns = new Set(source.hashedColumns);
   const sees = isReadable ? scope.canSee : (column: string) => written.includes(column) && !hashedColumns.has(column);
@@ -65,9 +65,9 @@ export function requireUnchangedEntry(
   precondition: ExpectedTags,
 ): void {
   if (!precondition || precondition.includes(entry.updatedAt.toISOString())) return;
-  const isVisible = rights.scopeForId(source) !== null && canReadWrittenEntry(rights, source, entry.data);
+  const isVisible = rights.singleEntryScope(source) !== null && canReadWrittenEntry(rights, source, entry.data);
   throw new ActionError("ENTRY_CHANGED", undefined, {
-    entry: isVisible ? visibleEntryOf(rights, source, entry, []) : null,
+    entry: isVisible ? toVisibleEntry(rights, source, entry, []) : null,
   });
 }
 
@@ -75,7 +75,7 @@ export function requireUnchangedEntry(
  * Returns the new data of an entry that a request replaces. Hashed columns that are missing in `input` keep their
  * values, because callers cannot read these values and so cannot send them back.
  */
-export function replacementData(source: StoredDataSource, before: EntryData, input: EntryData): EntryData {
+export function mergeHashedColumns(source: StoredDataSource, before: EntryData, input: EntryData): EntryData {
   const stored = source.hashedColumns.filter(
     (column) => Object.hasOwn(before, column) && !Object.hasOwn(input, column),
   );
@@ -115,7 +115,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
         async (change) => {
           const [made] = await insertEntryTexts(change.executor, source, [text]);
           change.addInserted(made!.id, data, bytes);
-          return visibleEntryOf(rights, source, { ...made!, data }, Object.keys(input));
+          return toVisibleEntry(rights, source, { ...made!, data }, Object.keys(input));
         },
         ["insert"],
       );
@@ -147,7 +147,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
           const updateTimes = await updateEntryTexts(change.executor, source, [{ id: target.id, text }]);
           const columns = Object.keys(input);
           change.addUpdated(before!, data, columns, bytes - lockedEntries.get(target.id)!.bytes);
-          return visibleEntryOf(rights, source, { ...before!, data, updatedAt: updateTimes.get(target.id)! }, columns);
+          return toVisibleEntry(rights, source, { ...before!, data, updatedAt: updateTimes.get(target.id)! }, columns);
         },
         ["update"],
       );
@@ -166,7 +166,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
         requireUnchangedEntry(rights, source, before!, target.precondition);
         await removeEntries(change.executor, source, [target.id]);
         change.addRemoved(before!, lockedEntries.get(target.id)!.bytes);
-        return visibleEntryOf(rights, source, before!, []);
+        return toVisibleEntry(rights, source, before!, []);
       });
     },
   };

@@ -39,7 +39,7 @@ class LiteralStatement extends SqlStatement {
 const ENTRY: Source = { doc: "doc", entry: null, canSeeColumn: () => true };
 
 /** Returns the column paths of an index definition. */
-export const columnsOf = (definition: IndexDefinition): readonly string[] => {
+export const indexColumnPaths = (definition: IndexDefinition): readonly string[] => {
   if (typeof definition === "string") return [definition];
   return "columns" in definition ? definition.columns : definition;
 };
@@ -55,8 +55,8 @@ function parseColumnPath(column: unknown, fieldPath: string): Path & { own: null
 }
 
 /** Returns the top-level column of each path in an index definition. */
-export const topColumnsOf = (definition: IndexDefinition): string[] =>
-  columnsOf(definition).map((column) => parseColumnPath(column, "indexes").segments[0]!);
+export const indexTopColumns = (definition: IndexDefinition): string[] =>
+  indexColumnPaths(definition).map((column) => parseColumnPath(column, "indexes").segments[0]!);
 
 function validateIndex(definition: unknown, fieldPath: string): IndexDefinition {
   const isNamed = isObject(definition);
@@ -96,7 +96,7 @@ const INDEX_NAME_PREFIX = "entry_ix_";
  * becomes part of it.
  */
 function databaseIndexName({ appId, id }: DataSourceKey, definition: IndexDefinition): string {
-  const columns = createHash("sha256").update(JSON.stringify(columnsOf(definition)));
+  const columns = createHash("sha256").update(JSON.stringify(indexColumnPaths(definition)));
   return `${INDEX_NAME_PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
 }
 
@@ -113,7 +113,7 @@ export function parseIndexName(name: string): DataSourceKey | null {
 }
 
 /** Returns the columns of the unique index with this database name; null if none of the definitions has this name. */
-export function uniqueColumns(
+export function findUniqueIndexColumns(
   key: DataSourceKey,
   requestedIndexes: readonly IndexDefinition[],
   name: string | undefined,
@@ -121,7 +121,7 @@ export function uniqueColumns(
   const uniqueIndex = requestedIndexes.find(
     (definition) => isUniqueIndex(definition) && uniqueIndexName(key, definition) === name,
   );
-  return uniqueIndex ? columnsOf(uniqueIndex) : null;
+  return uniqueIndex ? indexColumnPaths(uniqueIndex) : null;
 }
 
 /** True if `name` is the database name of a unique index on entries. */
@@ -152,11 +152,11 @@ export const isCountedIndex = (name: string): boolean => !/_(?:a|s\d)$/.test(nam
  * - For a unique index: a separate unique index. In it, missing values and null are SQL's NULL, so that they can
  *   repeat.
  * - Statistics of the expressions. PostgreSQL's planner ignores the statistics of an index that covers only one data
- *   source, and would guess.
+ *   source, and would otherwise guess how many entries match.
  */
-export function indexStatements(key: DataSourceKey, definition: IndexDefinition): IndexStatements[] {
+export function createIndexStatements(key: DataSourceKey, definition: IndexDefinition): IndexStatements[] {
   const statement = new LiteralStatement();
-  const paths = columnsOf(definition).map((column) => parseColumnPath(column, "indexes"));
+  const paths = indexColumnPaths(definition).map((column) => parseColumnPath(column, "indexes"));
   const [name, first] = [databaseIndexName(key, definition), paths[0]!.segments];
   const whereClause = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;
   const keys = paths.map((path) => `(${sortableValueSql(path, ENTRY, statement)})`);
@@ -171,7 +171,7 @@ export function indexStatements(key: DataSourceKey, definition: IndexDefinition)
     const values = paths.map((path) => `(NULLIF(${valueAtPathSql(path, ENTRY, statement)}, 'null'::jsonb))`);
     made.push({
       ...index("_u", `(${values.join(", ")}) ${whereClause}`, "UNIQUE INDEX"),
-      unique: columnsOf(definition),
+      unique: indexColumnPaths(definition),
     });
   }
   const indexedTypes = [...keys, ...types.map((type) => `(${type})`)];

@@ -11,7 +11,7 @@ import {
   suggestIndexColumns,
 } from "../../rules/entry-query/query-shape.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { columnsOf } from "./index-definitions.js";
+import { indexColumnPaths } from "./index-definitions.js";
 
 /** Maximum number of data sources for which query shapes are recorded. */
 const MAX_SOURCES = 200;
@@ -91,7 +91,7 @@ export function createRecentQueries(now: () => number = Date.now) {
         const { shape, count, lastAt } = storedQuery;
         const { where, order, aggregate } = shape;
         if (where.length + order.length === 0) return [];
-        const index = source.indexes.find((options) => doesIndexHelpShape(columnsOf(options), shape));
+        const index = source.indexes.find((options) => doesIndexHelpShape(indexColumnPaths(options), shape));
         return {
           ...{
             where,
@@ -101,7 +101,7 @@ export function createRecentQueries(now: () => number = Date.now) {
             p95Ms: p95DurationMs(storedQuery),
             lastAt: new Date(lastAt).toISOString(),
           },
-          index: index === undefined ? null : columnsOf(index),
+          index: index === undefined ? null : indexColumnPaths(index),
           suggestion: index === undefined ? suggestIndexColumns(shape, mayIndex) : null,
         };
       });

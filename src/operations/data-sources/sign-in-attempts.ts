@@ -29,10 +29,10 @@ const DELETE_FAILURES = `
       ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
 
 /** Returns the SHA-256 hash of the JSON text of `parts`. */
-export const digestParts = (...parts: readonly unknown[]): Buffer =>
+export const hashParts = (...parts: readonly unknown[]): Buffer =>
   createHash("sha256").update(JSON.stringify(parts)).digest();
 
-function throwIfFull(fullSubjects: readonly { wait: number }[]): void {
+function throwIfLimitReached(fullSubjects: readonly { wait: number }[]): void {
   if (fullSubjects.length === 0) return;
   const retryAfter = Math.max(1, Math.ceil(Math.max(...fullSubjects.map(({ wait }) => wait))));
   const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
@@ -75,7 +75,7 @@ export function createSignInAttempts({ db }: { db: Database }) {
         const isFull = failureCount !== undefined && failureCount.count >= most;
         return isFull && (!unlessNew || countOf(unlessNew)) ? [failureCount] : [];
       });
-      throwIfFull(fullSubjects);
+      throwIfLimitReached(fullSubjects);
       return (await rows<{ id: number }>(manager, INSERT_FAILURES, [hashes])).map(({ id }) => id);
     });
   }
@@ -98,12 +98,12 @@ export function createSignInAttempts({ db }: { db: Database }) {
       total: number | null = null,
     ): Promise<boolean> {
       const networkAddress = address === undefined ? `credential ${credentialId}` : addressBlock(address);
-      const subjects: Subject[] = [{ hash: digestParts("from", appId, networkAddress), failuresMax: SIGN_IN_FAILURES }];
+      const subjects: Subject[] = [{ hash: hashParts("from", appId, networkAddress), failuresMax: SIGN_IN_FAILURES }];
       for (const guess of guessed) {
-        const hash = digestParts("entry", appId, guess, networkAddress);
+        const hash = hashParts("entry", appId, guess, networkAddress);
         subjects.push({ hash, failuresMax: SIGN_IN_FAILURES });
         if (total !== null)
-          subjects.push({ hash: digestParts("entry", appId, guess, null), failuresMax: total, unlessNew: hash });
+          subjects.push({ hash: hashParts("entry", appId, guess, null), failuresMax: total, unlessNew: hash });
       }
       const ids = await countAttempt(subjects);
       let hasFailed = false;

@@ -22,7 +22,7 @@ import { insertInitialCounts } from "./entry-changes.js";
 import type { EntryIndexes, IndexChange } from "./entry-indexes.js";
 import type { DataSourceKey } from "./entry-rows.js";
 import { insertEntryTexts } from "./entry-statements.js";
-import { type IndexDefinition, isUniqueIndex, topColumnsOf } from "./index-definitions.js";
+import { type IndexDefinition, indexTopColumns, isUniqueIndex } from "./index-definitions.js";
 
 const INSERT_DATA_SOURCE = `
   INSERT INTO data_source (id, app_id, organization_id, name, columns, access_rules, hooks, hashed_columns, indexes, is_users)
@@ -66,10 +66,13 @@ export type SourceDefinition = Pick<
  * duplicates.
  * @throws ActionError REQUEST_INVALID
  */
-export function rejectUniqueOnHashed(requestedIndexes: readonly IndexDefinition[], hashed: readonly string[]): void {
+export function rejectUniqueHashedIndexes(
+  requestedIndexes: readonly IndexDefinition[],
+  hashed: readonly string[],
+): void {
   const column = requestedIndexes
     .filter(isUniqueIndex)
-    .flatMap(topColumnsOf)
+    .flatMap(indexTopColumns)
     .find((column) => hashed.includes(column));
   if (column === undefined) return;
   throw new ActionError(

@@ -6,7 +6,7 @@ import { randomInt } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { rateLimitError } from "../../errors.js";
-import { digestParts } from "./sign-in-attempts.js";
+import { hashParts } from "./sign-in-attempts.js";
 
 const CODE_VALIDITY_SECONDS = 600;
 const MAX_WRONG_ATTEMPTS = 5;
@@ -15,7 +15,7 @@ const MAX_WRONG_ATTEMPTS = 5;
 export interface CodeRequest {
   appId: number;
   /** Network address range from which the request was sent, or the credential if the address is unknown. */
-  from: string;
+  sender: string;
   /** Recipient of the code: the channel ("email" or "sms") and the address. */
   to: readonly [kind: string, address: string];
 }
@@ -32,8 +32,8 @@ interface CodeLimit {
   unlessNew?: (request: CodeRequest) => readonly unknown[];
 }
 
-const pairKey = ({ appId, to, from }: CodeRequest) => ["address", appId, ...to, from];
-const senderKey = ({ appId, from }: CodeRequest) => ["from", appId, from];
+const recipientAndSenderKey = ({ appId, to, sender }: CodeRequest) => ["address", appId, ...to, sender];
+const senderKey = ({ appId, sender }: CodeRequest) => ["from", appId, sender];
 
 /**
  * Limits on requests for codes, in this order:
@@ -43,11 +43,16 @@ const senderKey = ({ appId, from }: CodeRequest) => ["from", appId, from];
  * - Of one app in total.
  */
 const CODE_LIMITS: readonly CodeLimit[] = [
-  { count: 5, seconds: 600, subject: pairKey },
-  { count: 20, seconds: 86_400, subject: (request) => ["today", ...pairKey(request)] },
+  { count: 5, seconds: 600, subject: recipientAndSenderKey },
+  { count: 20, seconds: 86_400, subject: (request) => ["today", ...recipientAndSenderKey(request)] },
   { count: 20, seconds: 600, subject: senderKey },
-  { count: 20, seconds: 600, subject: ({ appId, to }) => ["all", appId, ...to], unlessNew: pairKey },
-  { count: 60, seconds: 86_400, subject: ({ appId, to }) => ["all today", appId, ...to], unlessNew: pairKey },
+  { count: 20, seconds: 600, subject: ({ appId, to }) => ["all", appId, ...to], unlessNew: recipientAndSenderKey },
+  {
+    count: 60,
+    seconds: 86_400,
+    subject: ({ appId, to }) => ["all today", appId, ...to],
+    unlessNew: recipientAndSenderKey,
+  },
   { count: 300, seconds: 600, subject: ({ appId }) => ["app", appId], unlessNew: senderKey },
 ];
 
@@ -114,7 +119,7 @@ export const createCode = (): string => String(randomInt(1_000_000)).padStart(6,
 export type VerificationCodes = ReturnType<typeof createVerificationCodes>;
 
 export function createVerificationCodes({ db }: { db: Database }) {
-  const hashOf = (credentialId: number, code: string) => digestParts("code", credentialId, code);
+  const hashOf = (credentialId: number, code: string) => hashParts("code", credentialId, code);
 
   return {
     /** Number of seconds for which a code is valid. */
@@ -125,8 +130,8 @@ export function createVerificationCodes({ db }: { db: Database }) {
      * @throws ActionError RATE_LIMIT_EXCEEDED after too many requests; the rejected request itself is not counted
      */
     async countRequest(request: CodeRequest): Promise<void> {
-      const subjects = CODE_LIMITS.map(({ subject }) => digestParts("ask", ...subject(request)));
-      const knownSubjects = CODE_LIMITS.map(({ unlessNew }) => unlessNew && digestParts("ask", ...unlessNew(request)));
+      const subjects = CODE_LIMITS.map(({ subject }) => hashParts("ask", ...subject(request)));
+      const knownSubjects = CODE_LIMITS.map(({ unlessNew }) => unlessNew && hashParts("ask", ...unlessNew(request)));
       const limitColumns = [
         subjects,
         CODE_LIMITS.map(({ count }) => count),

@@ -26,7 +26,7 @@ import type { MessageAcceptance } from "../communicate/acceptance.js";
 import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
-import { digestParts, type SignInAttempts } from "./sign-in-attempts.js";
+import { hashParts, type SignInAttempts } from "./sign-in-attempts.js";
 import { createCode, createVerificationCodes } from "./verification-codes.js";
 
 /** Response to a request for a code. It is the same whether or not a code was sent. */
@@ -87,7 +87,7 @@ export function createVerification(options: {
     const values = [source.appId, source.id, JSON.stringify(normalizedValue)];
     const [entry] = await rows<{ id: number; data: EntryData }>(db, SELECT_ENTRY_BY_VALUE, values);
     const address = String(normalizedValue[column]);
-    const hash = digestParts("validate", source.appId, source.id, channel, address);
+    const hash = hashParts("validate", source.appId, source.id, channel, address);
     return { source, column, by: channel, entryId: entry?.id ?? null, address, purpose: "validate", hash };
   }
 
@@ -102,7 +102,7 @@ export function createVerification(options: {
     if (typeof address !== "string" || address === "") {
       throw new ActionError("REQUEST_INVALID", "the user who is signed in has no phone number");
     }
-    const hash = digestParts("2fa", source.appId, source.id, user.id);
+    const hash = hashParts("2fa", source.appId, source.id, user.id);
     return { source, column, by: "sms", entryId: user.id, address, purpose: "2fa", hash };
   }
 
@@ -154,7 +154,7 @@ export function createVerification(options: {
     // in the same way for all users.
     codeMessage(rules, subject.by, subject.address, "000000");
     const requester = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
-    await codes.countRequest({ appId, from: requester, to: [subject.by, subject.address] });
+    await codes.countRequest({ appId, sender: requester, to: [subject.by, subject.address] });
     await storeSubject(caller, rules, subject);
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.validSeconds * 1_000).toISOString() };
   }

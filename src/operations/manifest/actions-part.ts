@@ -11,10 +11,10 @@ import { describeValue, isObject } from "../../rules/described.js";
 import type { Manifest } from "../../rules/manifest.js";
 import {
   type ExportedAction,
-  exportedAction,
   type ImportEntry,
   type ImportStep,
   type ImportSteps,
+  toExportedAction,
 } from "../actions/import-steps.js";
 import { createAddressClaims } from "../http/routes.js";
 import { recordChange } from "../records/audit.js";
@@ -38,7 +38,7 @@ function mapLogWheres(
 
 /** Returns a draft as an item of the manifest. @param sources names of the app's data sources by ID */
 export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>): Item {
-  const action: ExportedAction = exportedAction(row);
+  const action: ExportedAction = toExportedAction(row);
   const triggers = mapLogWheres(action.triggers, ({ dataSourceId, ...where }) => {
     const name = sources.get(dataSourceId as number);
     if (name !== undefined) return { ...where, dataSource: name };

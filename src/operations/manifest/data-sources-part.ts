@@ -20,7 +20,7 @@ import { validateIndexes } from "../data-sources/index-definitions.js";
 import {
   hasEntries,
   type IndexReplacement,
-  rejectUniqueOnHashed,
+  rejectUniqueHashedIndexes,
   type SourceDefinition,
   type SourceDefinitions,
 } from "../data-sources/source-definitions.js";
@@ -67,7 +67,7 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
     isUsers: fields.isUsers ?? before?.isUsers ?? false,
   };
   const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...hashedColumnsOf(input.hooks)])];
-  rejectUniqueOnHashed(input.indexes, hashedColumns);
+  rejectUniqueHashedIndexes(input.indexes, hashedColumns);
   const isUsers = { before: before?.isUsers ?? false, mayMark: isPersonCaller(caller), hashed: hashedColumns };
   checkIsUsersChange(input.isUsers, isUsers);
   const changedFields = before
