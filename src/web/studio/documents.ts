@@ -190,6 +190,9 @@ export const MoveMediaFolder: Document<MoveMediaFolderMutation, MoveMediaFolderM
 export const DeleteMediaFolder: Document<DeleteMediaFolderMutation, DeleteMediaFolderMutationVariables> =
   "mutation DeleteMediaFolder($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){deleteMediaFolder(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
 
+export const FindMediaFile: Document<FindMediaFileQuery, FindMediaFileQueryVariables> =
+  "query FindMediaFile($appId:Int!$id:Int!){file:mediaFile(appId:$appId id:$id){id}}";
+
 export const RenameMediaFile: Document<RenameMediaFileMutation, RenameMediaFileMutationVariables> =
   "mutation RenameMediaFile($appId:Int!$id:Int!$name:String!$ifUpdatedAt:DateTime!){updateMediaFile(appId:$appId id:$id name:$name ifUpdatedAt:$ifUpdatedAt){id}}";
 
@@ -1739,6 +1742,14 @@ export type DeleteMediaFolderMutationVariables = Exact<{
 
 
 export type DeleteMediaFolderMutation = { deleteMediaFolder: boolean };
+
+export type FindMediaFileQueryVariables = Exact<{
+  appId: number;
+  id: number;
+}>;
+
+
+export type FindMediaFileQuery = { file: { id: number } };
 
 export type RenameMediaFileMutationVariables = Exact<{
   appId: number;

@@ -67,7 +67,7 @@ interface ConnectionFormProps {
 }
 
 function ConnectionForm({ git, busy, setDirty, connect }: ConnectionFormProps) {
-  const field = useFieldDraft(toFields(git), String(git?.updatedAt));
+  const field = useFieldDraft(toFields(git), { version: String(git?.updatedAt) });
   const { draft: fields, setDraft, isDirty, isChangedElsewhere } = field;
   useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
   const change = (part: Partial<ConnectionFields>) => setDraft((old) => ({ ...old, ...part }));

@@ -119,15 +119,21 @@ interface DefinitionFieldProps {
 
 export function DefinitionField({ field, stored, columns, save, onDirty, below }: DefinitionFieldProps) {
   const part: DefinitionPart = DEFINITION_PARTS[field];
-  const fieldDraft = useFieldDraft(JSON.stringify(stored, null, 2));
+  // Number of lists that contain an invalid row. Invalid rows are not part of the draft, so the save button is disabled while there are some.
+  const [faultyLists, setFaultyLists] = useState(0);
+  const fieldDraft = useFieldDraft(JSON.stringify(stored, null, 2), { hasOtherText: faultyLists > 0 });
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
   const [isJson, setJson] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
-  // Number of lists with an invalid row. The draft does not contain invalid rows, so the person cannot save while there are some.
-  const [faultyLists, setFaultyLists] = useState(0);
+  // A new form has no invalid rows.
+  const [formKey, setFormKey] = useState(0);
+  const discard = () => {
+    setFault(null);
+    setFormKey((key) => key + 1);
+    fieldDraft.takeTheirs();
+  };
   const countFaults = useCallback((change: 1 | -1) => setFaultyLists((count) => count + change), []);
-  const isUnsaved = isDirty || faultyLists > 0;
-  useEffect(() => onDirty(field, isUnsaved), [onDirty, field, isUnsaved]);
+  useEffect(() => onDirty(field, isDirty), [onDirty, field, isDirty]);
   // Removes the error message too, because it describes the previous text.
   const setText = (next: string) => {
     setFault(null);
@@ -158,14 +164,14 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
       <p id={`${field}-hint`} className="hint">
         {part.hint}
       </p>
-      <FaultyListsContext value={countFaults}>
+      <FaultyListsContext key={formKey} value={countFaults}>
         {form ?? <JsonText {...{ field, text, fault, setText }} />}
       </FaultyListsContext>
       {!isJson && !form && <p className="hint">The form cannot show this value. Change it as JSON.</p>}
       <p id={`${field}-fault`} className="fault" role="alert">
         {form && item !== null ? null : fault}
       </p>
-      <ChangedElsewhere label={part.label} field={fieldDraft} />
+      <ChangedElsewhere label={part.label} field={{ ...fieldDraft, takeTheirs: discard }} />
       <p className="row">
         <button
           type="button"
@@ -176,7 +182,7 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
           Save {part.label.toLowerCase()}
         </button>
         {isDirty && (
-          <button type="button" className="quiet" onClick={() => setText(JSON.stringify(stored, null, 2))}>
+          <button type="button" className="quiet" onClick={discard}>
             Discard
           </button>
         )}

@@ -7,13 +7,14 @@
 import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useRef } from "react";
 import type { Entry } from "../shared/model.js";
+import { CellNotices } from "./cell-notices.js";
+import { type ColumnLayout, useColumnLayouts } from "./column-layout.js";
 import { EntryRow } from "./entry-row.js";
-import { type CellEdit, cellText, useCellEdit } from "./use-cell-edit.js";
+import { useCellEdit } from "./use-cell-edit.js";
 import type { Entries, EntryOrder } from "./use-entries.js";
 
 const ROW_PIXELS = 30;
 const ID_PIXELS = 70;
-const COLUMN_PIXELS = 240;
 const REMOVE_PIXELS = 40;
 
 interface EntryGridProps {
@@ -29,9 +30,13 @@ interface EntryGridProps {
 const ORDER_ARROWS = { ASC: " ↑", DESC: " ↓" };
 const ARIA_SORT_VALUES = { ASC: "ascending", DESC: "descending" } as const;
 
-type HeadProps = Pick<EntryGridProps, "columns" | "order" | "setOrder"> & { width: number; tracks: string };
+type HeadProps = Pick<EntryGridProps, "columns" | "order" | "setOrder"> & {
+  layouts: readonly ColumnLayout[];
+  width: number;
+  tracks: string;
+};
 
-function GridHead({ columns, order, setOrder, width, tracks }: HeadProps) {
+function GridHead({ columns, order, setOrder, layouts, width, tracks }: HeadProps) {
   const sort = (column: string) => {
     if (order?.column !== column) setOrder({ column, direction: "ASC" });
     else setOrder(order.direction === "ASC" ? { column, direction: "DESC" } : null);
@@ -41,14 +46,18 @@ function GridHead({ columns, order, setOrder, width, tracks }: HeadProps) {
       <span role="columnheader" className="cell id">
         id
       </span>
-      {columns.map((column) => (
+      {columns.map((column, at) => (
         <span
           key={column}
           role="columnheader"
           className="cell-box"
           aria-sort={order?.column === column ? ARIA_SORT_VALUES[order.direction] : "none"}
         >
-          <button type="button" className="cell" onClick={() => sort(column)}>
+          <button
+            type="button"
+            className={layouts[at]!.isNumeric ? "cell number" : "cell"}
+            onClick={() => sort(column)}
+          >
             <b>{column}</b>
             <span aria-hidden="true">{order?.column === column && ORDER_ARROWS[order.direction]}</span>
           </button>
@@ -59,13 +68,6 @@ function GridHead({ columns, order, setOrder, width, tracks }: HeadProps) {
       </span>
     </div>
   );
-}
-
-/** Returns a message if another person has changed the cell that this person edits; otherwise null. */
-function changedElsewhereText({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
-  const [before, now] = [cellText(entry.data[column]), cellText(data[column])];
-  if (isSaving || updatedAt === entry.updatedAt || now === before) return null;
-  return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
 }
 
 /** Scrolls to the end of the grid after the person has added an entry. `total` may grow only later, with the next read of the entries. */
@@ -114,10 +116,10 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
   const { startIndex: from, endIndex: to } = virtualizer.range ?? { startIndex: 0, endIndex: 0 };
   const { show } = entries;
   useEffect(() => show(from, to), [show, from, to]);
-  const width = ID_PIXELS + COLUMN_PIXELS * columns.length + REMOVE_PIXELS;
-  const tracks = [ID_PIXELS, ...columns.map(() => COLUMN_PIXELS), REMOVE_PIXELS]
-    .map((pixels) => `${pixels}px`)
-    .join(" ");
+  const layouts = useColumnLayouts(columns, entries);
+  const trackPixels = [ID_PIXELS, ...layouts.map(({ pixels }) => pixels), REMOVE_PIXELS];
+  const width = trackPixels.reduce((sum, pixels) => sum + pixels, 0);
+  const tracks = trackPixels.map((pixels) => `${pixels}px`).join(" ");
   const renderRow = (index: number, start: number) => {
     const entry = edit && editedIndex === index && !edit.isSaving ? edit.entry : entries.at(index);
     return (
@@ -131,12 +133,7 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
   };
   return (
     <>
-      <p className="notice" role="status">
-        {edit && editedEntry && changedElsewhereText(edit, editedEntry.entry)}
-      </p>
-      <p className="fault" role="alert">
-        {fault && `${fault.column} of entry ${fault.entryId}: ${fault.message}`}
-      </p>
+      <CellNotices {...{ edit, fault, entries }} editedEntry={editedEntry?.entry} />
       <div
         ref={scrollBox}
         className="grid-box"
@@ -145,7 +142,7 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
         aria-rowcount={entries.total === null ? -1 : entries.total + 1}
       >
         <div role="rowgroup" className="grid-heads">
-          <GridHead {...{ columns, order, setOrder, width, tracks }} />
+          <GridHead {...{ columns, order, setOrder, layouts, width, tracks }} />
         </div>
         <div role="rowgroup" className="grid-rows" style={{ height: virtualizer.getTotalSize(), width }}>
           {rows.map(({ index, start }) => renderRow(index, start))}

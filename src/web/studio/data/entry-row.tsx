@@ -13,6 +13,8 @@ const FIRST_ENTRY_ROW = 2;
 interface CellProps {
   column: string;
   text: string;
+  /** Class of the kind of value: numbers are aligned to the right, and null is dimmed. */
+  kind: string;
   isTyped: boolean;
   fault: string | null;
   /** Starts to edit this cell; null for people who may only read. */
@@ -20,7 +22,8 @@ interface CellProps {
   acts: CellFunctions;
 }
 
-function EntryCell({ column, text, isTyped, fault, beginEdit, acts }: CellProps) {
+function EntryCell({ column, text, kind, isTyped, fault, beginEdit, acts }: CellProps) {
+  const className = ["cell", kind, fault && "fault"].filter(Boolean).join(" ");
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== "Escape") return;
     event.preventDefault();
@@ -45,11 +48,11 @@ function EntryCell({ column, text, isTyped, fault, beginEdit, acts }: CellProps)
       />
     );
   }
-  if (!beginEdit) return <span className="cell">{text}</span>;
+  if (!beginEdit) return <span className={className}>{text}</span>;
   return (
     <button
       type="button"
-      className={fault ? "cell fault" : "cell"}
+      className={className}
       aria-label={`${column}: ${text === "" ? "empty" : text}`}
       title={fault ?? "Press Enter or click to change it"}
       onClick={beginEdit}
@@ -58,6 +61,8 @@ function EntryCell({ column, text, isTyped, fault, beginEdit, acts }: CellProps)
     </button>
   );
 }
+
+const kindOf = (value: unknown): string => (value === null ? "null" : typeof value === "number" ? "number" : "");
 
 interface RowProps {
   /** Entry of this row; undefined until it is loaded. */
@@ -85,6 +90,7 @@ export const EntryRow = memo(function EntryRow(props: RowProps) {
       <span key={column} role="cell" className="cell-box">
         <EntryCell
           {...{ column, acts }}
+          kind={kindOf(entry!.data[column])}
           text={isEdited ? edit.text : cellText(entry!.data[column])}
           isTyped={isEdited && !edit.isSaving}
           fault={fault?.column === column ? fault.message : null}

@@ -20,6 +20,8 @@ export interface CellFault {
   entryId: number;
   column: string;
   message: string;
+  /** Text that the person typed and that is not stored. */
+  typed: string;
 }
 
 export const cellText = (value: unknown): string =>
@@ -67,7 +69,7 @@ export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) 
       const now = find(entry.id)?.entry ?? entry;
       const base = cellText(now.data[column]) === cellText(before) ? now : entry;
       const message = await update(base, { [column]: parseCellText(text, before) });
-      setFault(message === null ? null : { entryId: entry.id, column, message });
+      setFault(message === null ? null : { entryId: entry.id, column, message, typed: text });
       // The person may have begun to edit another cell while the save was sent.
       if (current.current === saving) change(null);
     },

@@ -32,6 +32,8 @@ export interface Entries {
   at(index: number): Entry | undefined;
   /** Returns the entry with this ID as it was last loaded, or undefined if its page is not loaded. */
   find(id: number): LoadedEntry | undefined;
+  /** Returns true if the service has no entry with this ID. */
+  isDeleted(id: number): Promise<boolean>;
   /** Tells the hook which rows are visible, by their first and last index. The hook loads the missing ones. */
   show(from: number, to: number): void;
   fault: ApiError | null;
@@ -51,6 +53,12 @@ interface Options {
 
 /** Returns the path of a column in queries. A dot in the column's name is escaped, because dots separate the steps of a path. */
 export const pathOf = (column: string): string => `data.${column.replaceAll(".", "\\.")}`;
+
+/** Messages by the status of a change that another person's change has prevented. */
+const CONFLICT_TEXTS: Readonly<Record<string, string>> = {
+  ENTRY_CHANGED: "Not saved: someone else changed this entry. The table now shows the current value.",
+  ENTRY_NOT_FOUND: "Not saved: someone else deleted this entry.",
+};
 
 interface FoundEntries {
   entries: Entry[];
@@ -191,10 +199,11 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
         return null;
       } catch (error) {
         const { status, message } = asApiError(error);
-        if (status !== "ENTRY_CHANGED") return message;
-        // Loads the entry as it is stored now. The message asks the person to enter the value again.
+        const text = CONFLICT_TEXTS[status];
+        if (text === undefined) return message;
+        // Loads the entries as they are stored now. The message asks the person to enter the value again.
         await pages.reload();
-        return "Not saved: someone else changed this entry. The table now shows the current value.";
+        return text;
       }
     },
     [pages],
@@ -211,5 +220,12 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
     }),
     [api, appId, id, write],
   );
-  return { total, fault, at: pages.at, find: pages.find, show: pages.show, ...acts };
+  const isDeleted = useCallback(
+    async (entryId: number) => {
+      const query = { where: { id: entryId }, limit: 1 };
+      return (await api.request(FindEntries, { appId, id, query })).found.entries.length === 0;
+    },
+    [api, appId, id],
+  );
+  return { total, fault, isDeleted, at: pages.at, find: pages.find, show: pages.show, ...acts };
 }

@@ -121,6 +121,42 @@ function possibleFolders(
   );
 }
 
+/**
+ * Returns the file or folder of the dialog. It stays open if a later list, such as the result of a search, does not contain the item. Then
+ * the service is asked whether the item was deleted.
+ */
+function useOpenItem(item: MediaItem, listing: MediaListing, findDeleted: MediaState["isDeleted"]) {
+  const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;
+  const folder = item.kind === "folder" ? listing.folders.find(({ id }) => id === item.id) : undefined;
+  const isListed = (file ?? folder) !== undefined;
+  const [lastListed, setLastListed] = useState<{ file?: MediaFile | undefined; folder?: MediaFolder | undefined }>({});
+  if (isListed && (lastListed.file !== file || lastListed.folder !== folder)) setLastListed({ file, folder });
+  const shown = isListed ? { file, folder } : lastListed;
+  const openItem: MediaFile | MediaFolder | undefined = shown.file ?? shown.folder;
+  const [isDeleted, setDeleted] = useState(false);
+  const [checkCount, setCheckCount] = useState(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each new list is a reason to ask, a new function is none
+  useEffect(() => {
+    if (isListed) return setDeleted(false);
+    let isOver = false;
+    findDeleted(item).then(
+      (deleted) => isOver || setDeleted(deleted),
+      // The rename reports the deletion if this read fails.
+      () => undefined,
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [isListed, listing, checkCount]);
+  return {
+    file: shown.file,
+    openItem,
+    isListed,
+    isDeleted: !isListed && isDeleted,
+    checkAgain: () => setCheckCount((count) => count + 1),
+  };
+}
+
 interface MediaDetailsProps {
   api: Api;
   media: MediaState;
@@ -131,22 +167,29 @@ interface MediaDetailsProps {
 }
 
 export function MediaDetails({ api, media, listing, item, remove, close }: MediaDetailsProps) {
-  const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;
-  const folder = item.kind === "folder" ? listing.folders.find(({ id }) => id === item.id) : undefined;
-  const openItem: MediaFile | MediaFolder | undefined = file ?? folder;
+  const { file, openItem, isListed, isDeleted, checkAgain } = useOpenItem(item, listing, media.isDeleted);
   const field = useFieldDraft(openItem?.name ?? "");
   const { draft: name, setDraft: setName } = field;
   const [message, setMessage] = useState<string | null>(null);
+  const [isRenamed, setRenamed] = useState(false);
+  // A link can name an item that is not in this folder, and the new name may not match the search.
+  const isOver = !openItem || (isRenamed && !isListed);
   useEffect(() => {
-    if (!openItem) close();
-  }, [openItem, close]);
+    if (isOver) close();
+  }, [isOver, close]);
   if (!openItem) return null;
   const ownFolderId = file ? file.folderId : (openItem as MediaFolder).parentId;
   const rename = async (event: FormEvent) => {
     event.preventDefault();
     const refusal = await media.rename(item, name);
     if (refusal === null) field.accept(name);
+    else checkAgain();
+    setRenamed(refusal === null);
     setMessage(refusal ?? "Renamed.");
+  };
+  const typeName = (next: string) => {
+    setRenamed(false);
+    setName(next);
   };
   const move = async (to: number | null) => {
     const refusal = await media.move(item, to);
@@ -168,12 +211,15 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
       )}
       {file && <FileFacts file={file} />}
       <form className="row" onSubmit={(event) => void rename(event)}>
-        <input aria-label="Name" className="grow" value={name} onChange={(event) => setName(event.target.value)} />
-        <button type="submit" disabled={!field.isDirty || field.isChangedElsewhere || name.trim() === ""}>
+        <input aria-label="Name" className="grow" value={name} onChange={(event) => typeName(event.target.value)} />
+        <button type="submit" disabled={isDeleted || !field.isDirty || field.isChangedElsewhere || name.trim() === ""}>
           Rename
         </button>
       </form>
       <ChangedElsewhere label="The name" field={field} />
+      <p className="notice" role="alert">
+        {isDeleted && `Someone else deleted this ${item.kind}.`}
+      </p>
       <select
         aria-label="Move to"
         value=""

@@ -6,6 +6,7 @@ import {
   CreateMediaFolder,
   DeleteMediaFile,
   DeleteMediaFolder,
+  FindMediaFile,
   ListMedia,
   MoveMediaFile,
   MoveMediaFolder,
@@ -40,15 +41,40 @@ export interface MediaState {
   sending: PendingUpload[];
   send(files: readonly File[]): void;
   createFolder(name: string): Promise<string | null>;
-  /** Renames a file or folder. Like `move` and `remove`, returns the service's error message, or null if the change succeeded. */
+  /**
+   * Renames a file or folder that was listed before. Like `move` and `remove`, returns the service's error message, or null if the change
+   * succeeded.
+   */
   rename(item: MediaItem, name: string): Promise<string | null>;
   move(item: MediaItem, folderId: number | null): Promise<string | null>;
   remove(item: MediaItem): Promise<string | null>;
+  /** Returns true if the service has no file or folder with this ID. @throws ApiError */
+  isDeleted(item: MediaItem): Promise<boolean>;
   /** Creates a link with which anyone can read the file for one day. @throws ApiError */
   link(fileId: number): Promise<string>;
 }
 
 let keys = 0;
+
+/** Returns true if the service answers the read of one item with "not found". @throws ApiError for other errors */
+async function isMissing(read: Promise<unknown>): Promise<boolean> {
+  try {
+    await read;
+    return false;
+  } catch (error) {
+    if (asApiError(error).status.endsWith("_NOT_FOUND")) return true;
+    throw error;
+  }
+}
+
+/** Returns the last listed change time of each file and folder. A later search may not list an item whose dialog is open. */
+function useSeenTimes(listing: MediaListing | null): ReadonlyMap<string, string> {
+  const [seenTimes] = useState(() => new Map<string, string>());
+  for (const { id, updatedAt } of listing?.files ?? []) seenTimes.set(`file ${id}`, updatedAt);
+  const folders = [...(listing?.folders ?? []), ...(listing?.folder ? [listing.folder] : [])];
+  for (const { id, updatedAt } of folders) seenTimes.set(`folder ${id}`, updatedAt);
+  return seenTimes;
+}
 
 /** @param search part of a name to find in all folders of the app; "" lists the open folder instead */
 export function useMedia(api: Api, appId: number, folderId: number | null, search: string): MediaState {
@@ -59,6 +85,7 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
     gcTime: 0,
   });
   const listing = value?.media ?? null;
+  const seenTimes = useSeenTimes(listing);
   const [sending, setSending] = useState<PendingUpload[]>([]);
 
   const write = useCallback(
@@ -115,12 +142,7 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
    * Returns the GraphQL variables that identify a file or folder, with its listed time of change. The service rejects the change if another
    * person has changed it since.
    */
-  const variablesOf = ({ kind, id }: MediaItem) => {
-    const mediaItem = (kind === "file" ? listing?.files : [...(listing?.folders ?? []), listing?.folder])?.find(
-      (item) => item?.id === id,
-    );
-    return { appId, id, ifUpdatedAt: mediaItem!.updatedAt };
-  };
+  const variablesOf = ({ kind, id }: MediaItem) => ({ appId, id, ifUpdatedAt: seenTimes.get(`${kind} ${id}`)! });
   return {
     listing,
     fault,
@@ -145,6 +167,10 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
           ? api.request(DeleteMediaFile, variablesOf(item))
           : api.request(DeleteMediaFolder, variablesOf(item)),
       ),
+    isDeleted: ({ kind, id }) =>
+      kind === "file"
+        ? isMissing(api.request(FindMediaFile, { appId, id }))
+        : isMissing(api.request(ListMedia, { appId, folderId: id, name: null })),
     link: async (id) => (await api.request(CreateMediaFileLink, { appId, id })).link.url,
   };
 }

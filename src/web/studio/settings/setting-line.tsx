@@ -33,7 +33,7 @@ export function SettingLine(props: SettingLineProps) {
   const secret = tierOf(name) === "protected";
   const stored = value === undefined ? EMPTY_VALUE : typedValueOf(value);
   // Studio cannot read the value of a protected setting. So its time of change shows if another person has replaced it.
-  const field = useFieldDraft(stored, secret ? String(details?.updatedAt) : undefined);
+  const field = useFieldDraft(stored, secret ? { version: String(details?.updatedAt) } : {});
   const { draft, setDraft, isDirty: dirty } = field;
   const [fault, setFault] = useState<string | null>(null);
   const faultId = useId();

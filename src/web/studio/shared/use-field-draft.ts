@@ -21,12 +21,21 @@ interface DraftBase<Value> {
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** @param version text that changes with the stored value. Pass it if the value itself cannot be read. */
-export function useFieldDraft<Value>(stored: Value, version: string = JSON.stringify(stored)): FieldDraft<Value> {
+interface FieldDraftOptions {
+  /** Text that changes with the stored value. Pass it if the value itself cannot be read. */
+  version?: string;
+  /** True if the form has text that the draft does not contain, such as rows with a fault. The draft then does not follow the stored value. */
+  hasOtherText?: boolean;
+}
+
+export function useFieldDraft<Value>(
+  stored: Value,
+  { version = JSON.stringify(stored), hasOtherText = false }: FieldDraftOptions = {},
+): FieldDraft<Value> {
   const [base, setBase] = useState<DraftBase<Value>>({ version, value: stored });
   const [draft, setDraft] = useState(stored);
-  const isDirty = !isSame(draft, stored);
-  const isEdited = !isSame(draft, base.value);
+  const isDirty = hasOtherText || !isSame(draft, stored);
+  const isEdited = hasOtherText || !isSame(draft, base.value);
   const isOutdated = base.version !== version;
   const resetBase = () => setBase({ version, value: stored });
   if (isOutdated && (base.version === null || !isEdited || !isDirty)) {
