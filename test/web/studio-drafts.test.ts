@@ -13,7 +13,7 @@ import { findDuplicate, isHookValue } from "../../src/web/studio/data/draft-rows
 import { deliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
 import { sendForRuns } from "../../src/web/studio/runs/bulk-send.js";
 import { groupByDay } from "../../src/web/studio/schedules/week-days.js";
-import { describeAuditData, describeAuditType } from "../../src/web/studio/shared/audit-text.js";
+import { describeAuditType, listAuditDetails } from "../../src/web/studio/shared/audit-text.js";
 import { formatExactTime } from "../../src/web/studio/shared/format.js";
 import { findValueFault } from "../../src/web/studio/shared/typed-value.js";
 
@@ -38,15 +38,22 @@ describe("entries of audit logs", () => {
     expect(types.filter((type) => !lastWords.test(describeAuditType(type)))).to.deep.equal([]);
   });
 
+  const describeAuditData = (data: unknown) =>
+    listAuditDetails(data, (id) => (id === 7 ? "Ada" : null))
+      .map(({ label, text }) => `${label} ${text}`)
+      .join(" · ");
+
   it("have details in words, without JSON, empty texts and zero counts", () => {
     const change = { id: 5, inserted: 1, updated: 0, entries: [{ event: "create", id: 24 }], name: null };
     expect(describeAuditData(change)).to.equal("ID 5 · inserted 1 · entries event create, ID 24");
     expect(describeAuditData({ origins: [], bindings: [] })).to.equal("origins none · bindings none");
     expect(describeAuditData({ fileId: 7, isPublic: true, rules: { all: "read" } })).to.equal(
-      "file ID 7 · is public yes · rules all read",
+      "file #7 · public yes · rules all read",
     );
     expect(describeAuditData({ keys: Array.from({ length: 12 }, (_, at) => `k${at}`) })).to.match(/k9, 2 more$/);
     expect(describeAuditData(null)).to.equal("");
+    expect(describeAuditData({ userId: 7, role: "editor" })).to.equal("person Ada · role editor");
+    expect(describeAuditData({ userId: 8, ids: [1, 2], count: 2 })).to.equal("person #8 · IDs 1, 2");
     const expiresAt = "2027-02-24T12:06:13.703Z";
     expect(describeAuditData({ expiresAt })).to.equal(`expires at ${formatExactTime(expiresAt)}`);
     expect(describeAuditData({ name: "2027-02-24T12:06:13.703X" })).to.contain("703X");

@@ -1,5 +1,6 @@
 /** List of the app's actions with their states. Supports search, and moving the focus by arrow keys. */
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { TRIGGER_WORDS } from "../runs/run-words.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ActionSummary, PublishedCopy } from "../shared/model.js";
 import type { Navigation } from "../shell/place.js";
@@ -10,7 +11,7 @@ import type { Actions } from "./use-actions.js";
 const SEARCH_DELAY_MS = 250;
 
 function matchesWords({ name, description, environment, triggers }: ActionSummary, words: string[]): boolean {
-  const kinds = triggers.map(({ trigger }) => trigger);
+  const kinds = triggers.flatMap(({ trigger }) => [trigger, TRIGGER_WORDS[trigger]]);
   const text = [name, description, environment, ...kinds].join(" ").toLowerCase();
   return words.every((word) => text.includes(word));
 }
@@ -50,7 +51,7 @@ function ActionRow({ action, copy, hasFailed, isCurrent, open }: ActionRowProps)
   // Most actions run on the server, so the list names the environment only for actions that also or only run in pages.
   const kinds = [
     ...(environment === "server" ? [] : [environment]),
-    ...new Set(triggers.map(({ trigger }) => trigger)),
+    ...new Set(triggers.map(({ trigger }) => TRIGGER_WORDS[trigger])),
   ];
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {

@@ -41,13 +41,13 @@ monaco.editor.defineTheme("studio-light", {
   base: "vs",
   inherit: true,
   rules: [],
-  colors: createSurfaceColors("#ffffff", "#59626f"),
+  colors: createSurfaceColors("#ffffff", "#5a636f"),
 });
 monaco.editor.defineTheme("studio-dark", {
   base: "vs-dark",
   inherit: true,
   rules: [],
-  colors: createSurfaceColors("#14171c", "#a0a9b6"),
+  colors: createSurfaceColors("#121519", "#9ba5b3"),
 });
 const applyTheme = () => monaco.editor.setTheme(darkModeQuery.matches ? "studio-dark" : "studio-light");
 darkModeQuery.addEventListener("change", applyTheme);

@@ -3,6 +3,7 @@
  * loaded.
  */
 import {
+  type CSSProperties,
   type KeyboardEvent,
   memo,
   type RefObject,
@@ -84,6 +85,8 @@ const LineNumbers = memo(function LineNumbers({
 });
 
 const LINE_HEIGHT_PX = 20;
+/** Minimum number of digits for which Monaco reserves space (its option `lineNumbersMinChars`). */
+const NUMBER_DIGITS_MIN = 3;
 
 /** Moves the cursor to a position in the code and scrolls there, like Monaco. */
 function showPosition(text: HTMLTextAreaElement, { line, column }: CodePosition): void {
@@ -163,6 +166,7 @@ export function PlainCode({ code, onChange, plainCodeState, at }: PlainCodeProps
   const colors = useRef<HTMLElement>(null);
   const numbers = useRef<HTMLElement>(null);
   const isColored = code.length <= COLORED_MAX_CHARACTERS;
+  const lineCount = code.split("\n").length;
   const followScroll = useCallback(() => {
     const { scrollLeft, scrollTop } = textArea.current!;
     if (colors.current) colors.current.style.transform = `translate(${-scrollLeft}px, ${-scrollTop}px)`;
@@ -193,7 +197,10 @@ export function PlainCode({ code, onChange, plainCodeState, at }: PlainCodeProps
     applyEdit(event.currentTarget, edit);
   };
   return (
-    <div className={isColored ? "plain-code-box colored" : "plain-code-box"}>
+    <div
+      className={isColored ? "plain-code-box colored" : "plain-code-box"}
+      style={{ "--code-digits": Math.max(NUMBER_DIGITS_MIN, String(lineCount).length) } as CSSProperties}
+    >
       {isColored && <ColoredCode code={code} element={colors} />}
       <textarea
         ref={textArea}
@@ -213,7 +220,7 @@ export function PlainCode({ code, onChange, plainCodeState, at }: PlainCodeProps
           onChange(target.value);
         }}
       />
-      <LineNumbers lineCount={code.split("\n").length} element={numbers} />
+      <LineNumbers lineCount={lineCount} element={numbers} />
     </div>
   );
 }

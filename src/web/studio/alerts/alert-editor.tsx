@@ -111,7 +111,7 @@ function ConditionFields({ draft, change, faultOf, actions }: PartProps & { acti
         <ChoiceField label="Action" value={actionId} options={named} choose={(next) => change({ actionId: next })} />
       )}
       {condition === "failed" && (
-        <>
+        <div className="row pair">
           <NumberField
             label="Failures"
             value={failures}
@@ -124,7 +124,7 @@ function ConditionFields({ draft, change, faultOf, actions }: PartProps & { acti
             fault={faultOf("of")}
             change={(next) => change({ of: next })}
           />
-        </>
+        </div>
       )}
       {(condition === "silent" || condition === "queued") && (
         <NumberField

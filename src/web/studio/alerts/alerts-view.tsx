@@ -42,6 +42,8 @@ function useAlerts(api: Api, appId: number) {
   return { alerts: value?.alerts ?? null, fault, save, remove, test };
 }
 
+const STATE_CHIPS = { firing: "chip failed", on: "chip live", off: "chip" };
+
 function Line({ alert, selected, open }: { alert: Alert; selected: boolean; open: () => void }) {
   const state = alert.firing.length > 0 ? "firing" : alert.enabled ? "on" : "off";
   return (
@@ -49,7 +51,7 @@ function Line({ alert, selected, open }: { alert: Alert; selected: boolean; open
       <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
         <b>{alert.name}</b>
         <span className="gist">{alertSummary(alert)}</span>
-        <span className={state === "firing" ? "chip failed" : "chip"}>{state}</span>
+        <span className={STATE_CHIPS[state]}>{state}</span>
       </button>
     </li>
   );

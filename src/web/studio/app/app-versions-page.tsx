@@ -56,7 +56,7 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
   };
   return (
     <>
-      <p className="row">
+      <p className="page-action">
         <button
           type="button"
           className="primary"
@@ -65,8 +65,8 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
         >
           Take a version now
         </button>
-        <span className="hint">Each publication of the app takes one too.</span>
       </p>
+      <p className="hint">Each publication of the app also takes a version.</p>
       <p className="fault" role="alert">
         {fault}
       </p>

@@ -2,8 +2,9 @@
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { ReadAudit } from "../documents.js";
 import { useNames } from "../people/people.js";
-import { describeAuditData, describeAuditType } from "../shared/audit-text.js";
-import { formatExactTime, formatTime } from "../shared/format.js";
+import { AuditDetails } from "../shared/audit-details.js";
+import { describeAuditType } from "../shared/audit-text.js";
+import { formatCount, formatExactTime, formatTime } from "../shared/format.js";
 import { readFirstPageAgain } from "../shared/query-client.js";
 import type { PageProps } from "../shell/page-props.js";
 
@@ -39,12 +40,12 @@ export function AuditPage({ api, appId, actions }: PageProps) {
   const nameOf = useNames(appId);
   return (
     <>
-      <p className="row">
+      <p className="page-action">
         <button type="button" onClick={() => void readAgain()}>
           Read again
         </button>
-        <span className="hint">{total} changes are stored.</span>
       </p>
+      <p className="hint">{formatCount(total, "change is", "changes are")} stored.</p>
       <p className="fault" role="alert">
         {error?.message}
       </p>
@@ -56,9 +57,9 @@ export function AuditPage({ api, appId, actions }: PageProps) {
             </time>
             <span title={type}>{describeAuditType(type)}</span>
             <b>{nameOf(userId) ?? (credentialId === null ? "the service" : `token ${credentialId}`)}</b>
-            <span className="hint grow">
+            <span className="grow details">
               {actionId !== null && <b>{actions.findLoggedAction(actionId)?.name ?? `action ${actionId}`} </b>}
-              {describeAuditData(data)}
+              <AuditDetails data={data} nameOf={nameOf} />
             </span>
           </li>
         ))}

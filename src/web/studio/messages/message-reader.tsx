@@ -9,6 +9,7 @@ import { formatExactTime } from "../shared/format.js";
 import type { Message, MessageDecision } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
 import { ForEditors } from "../shell/role.js";
+import { statusLabel } from "./status-label.js";
 
 type BodyView = "HTML" | "Text" | "Headers";
 
@@ -129,7 +130,7 @@ export function MessageReader({ message, confirm, decide, back }: ReaderProps) {
           ← Outbox
         </button>
         <h2 className="grow">{subject ?? (kind === "sms" ? "Text message" : "(no subject)")}</h2>
-        <span className={`chip ${status}`}>{status}</span>
+        <span className={`chip ${status}`}>{statusLabel(status)}</span>
       </div>
       <RecipientList message={message} />
       <p className="hint">

@@ -14,6 +14,7 @@ import { hrefOf, idOf } from "../shell/place.js";
 import type { Channel } from "./delivery-draft.js";
 import { DeliveryForm } from "./delivery-form.js";
 import { MessageReader } from "./message-reader.js";
+import { statusLabel } from "./status-label.js";
 import { useOutbox } from "./use-outbox.js";
 
 const ICON_PIXELS = 14;
@@ -50,7 +51,7 @@ function Line({ message, selected, open }: LineProps) {
           {formatTime(createdAt)}
         </time>
         <span className="gist">{kind === "sms" ? "Text message" : subject || "(no subject)"}</span>
-        <span className={`chip ${status}`}>{status}</span>
+        <span className={`chip ${status}`}>{statusLabel(status)}</span>
       </button>
     </li>
   );
@@ -95,7 +96,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
               <option value="">All statuses</option>
               {MESSAGE_STATUSES.map((status) => (
                 <option key={status} value={status}>
-                  {capitalize(status)}
+                  {capitalize(statusLabel(status))}
                 </option>
               ))}
             </select>

@@ -6,6 +6,7 @@ import type { MessageStatus } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
 import type { Channel } from "./delivery-draft.js";
+import { statusLabel } from "./status-label.js";
 
 /** Interval at which the form reads the message's state, until the message has left the queue. */
 const REFRESH_MS = 1_000;
@@ -84,7 +85,7 @@ export function TestMessage(props: TestMessageProps) {
       <p className="row" role="status">
         {sent && (
           <>
-            <span className={`chip ${sent.status}`}>{sent.status}</span>
+            <span className={`chip ${sent.status}`}>{statusLabel(sent.status)}</span>
             <span className="grow">{[STATUS_WORDS[sent.status], sent.detail].filter(Boolean).join(" ")}</span>
             <a href={hrefOf({ appId, view: "outbox", item: String(sent.id) })}>Open the message</a>
           </>

@@ -2,7 +2,8 @@
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { ListOrganizationPeople, ReadOrganizationAudit } from "../documents.js";
-import { describeAuditData, describeAuditType } from "../shared/audit-text.js";
+import { AuditDetails } from "../shared/audit-details.js";
+import { describeAuditType } from "../shared/audit-text.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
 import { readFirstPageAgain } from "../shared/query-client.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
@@ -12,8 +13,6 @@ import { mayManage } from "../shell/rights.js";
 import { fullName } from "./people.js";
 
 const PAGE = 100;
-/** Placeholder for missing details. It keeps the column of network addresses at the right edge. */
-const NO_DETAILS = "\u00a0";
 
 interface LogProps extends Pick<PageProps, "api"> {
   organizationId: number;
@@ -48,7 +47,7 @@ function AccessLog(props: LogProps) {
   const entries = data?.pages.flatMap(({ items }) => items);
   return (
     <>
-      <p className="row">
+      <p className="page-action">
         <button type="button" onClick={() => void readAgain()}>
           Read again
         </button>
@@ -65,7 +64,9 @@ function AccessLog(props: LogProps) {
             <span title={type}>{describeAuditType(type)}</span>
             {typeof userId === "number" && <b>{nameOf(userId)}</b>}
             {typeof subjectId === "number" && subjectId !== userId && <span>about {nameOf(subjectId)}</span>}
-            <span className="hint grow">{describeAuditData(data) || NO_DETAILS}</span>
+            <span className="grow details">
+              <AuditDetails data={data} nameOf={nameOf} />
+            </span>
             <span className="hint">{address ?? ""}</span>
           </li>
         ))}

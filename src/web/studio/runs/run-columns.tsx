@@ -59,14 +59,14 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "started",
     head: "Started",
-    width: "minmax(76px, 120px)",
+    width: "minmax(76px, 104px)",
     className: "started",
     cell: (run) => <StartedCell {...run} />,
   },
   {
     key: "action",
     head: "Action",
-    width: "minmax(90px, 2fr)",
+    width: "minmax(104px, 2fr)",
     className: "run-name",
     isFixed: true,
     cell: (run, { appId, filters }) => <ActionLink {...{ run, appId, filters }} />,
@@ -82,7 +82,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "queued",
     head: "Queued",
-    width: "minmax(76px, 120px)",
+    width: "minmax(76px, 104px)",
     className: "started",
     cell: (run) => <QueuedCell {...run} />,
   },

@@ -91,11 +91,35 @@ function valueText(value: unknown): string {
 /** False for empty texts and for zero, which are left out. An empty list is shown, because a change may have emptied it. */
 const isShown = (value: unknown): boolean => value !== null && value !== 0 && value !== "";
 
-const detailTexts = (data: object): string[] =>
-  Object.entries(data)
-    .filter(([, value]) => isShown(value))
-    .map(([name, value]) => `${splitWords(name)} ${valueText(value)}`);
+/** True for a count that repeats the length of a list beside it. */
+const isListCount = (name: string, value: unknown, data: object): boolean =>
+  name === "count" && Object.values(data).some((list) => Array.isArray(list) && list.length === value);
 
-/** Describes the details of an entry: `{"keys": ["a", "b"]}` becomes `keys a, b`. */
-export const describeAuditData = (data: unknown): string =>
-  typeof data === "object" && data !== null ? detailTexts(data).join(" · ") : "";
+/** One detail of an entry: `{"fileId": 7}` becomes the label `file` and the text `#7`. */
+export interface AuditDetail {
+  label: string;
+  text: string;
+}
+
+type NameOfPerson = (id: number) => string | null;
+
+function describeDetail(name: string, value: unknown, nameOf: NameOfPerson): AuditDetail {
+  const label = splitWords(name.replace(/^is(?=[A-Z])/, "").replace(/^[A-Z]/, (letter) => letter.toLowerCase()));
+  if (typeof value !== "number" || !name.endsWith("Id")) return { label, text: valueText(value) };
+  if (name === "userId") return { label: "person", text: nameOf(value) ?? `#${value}` };
+  return { label: label.replace(/ ID$/, ""), text: `#${value}` };
+}
+
+const NO_NAMES: NameOfPerson = () => null;
+
+const listDetails = (data: object, nameOf: NameOfPerson): AuditDetail[] =>
+  Object.entries(data)
+    .filter(([name, value]) => isShown(value) && !isListCount(name, value, data))
+    .map(([name, value]) => describeDetail(name, value, nameOf));
+
+const detailTexts = (data: object): string[] =>
+  listDetails(data, NO_NAMES).map(({ label, text }) => `${label} ${text}`);
+
+/** Returns the details of an entry: `{"keys": ["a", "b"]}` becomes the label `keys` and the text `a, b`. */
+export const listAuditDetails = (data: unknown, nameOf: NameOfPerson = NO_NAMES): AuditDetail[] =>
+  typeof data === "object" && data !== null ? listDetails(data, nameOf) : [];

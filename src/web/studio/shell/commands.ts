@@ -1,10 +1,13 @@
 /** Commands of the command palette: those that components register, and one for each button on the screen. */
 import { useLayoutEffect } from "react";
+import type { IconComponent } from "./page-icons.js";
 
 export interface Command {
   name: string;
   /** Keyboard shortcut of the command, as the palette shows it. */
   keys?: string;
+  /** Icon of the kind of thing that the command opens. Commands without an icon press a button of the page. */
+  icon?: IconComponent | undefined;
   run: () => void;
 }
 

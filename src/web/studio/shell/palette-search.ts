@@ -1,9 +1,11 @@
 /** Commands of the palette that are read from the service: data sources, settings, people, runs and sections of the documentation. */
+import BookOpen from "lucide-react/icons/book-open";
 import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";
 import { FindPaletteDataSources, FindPalettePeople, ListSettingKeys, ReadPublicSettings } from "../documents.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { Command } from "./commands.js";
+import { PAGE_ICONS } from "./page-icons.js";
 import type { Navigation } from "./place.js";
 
 const TYPED_MS = 200;
@@ -33,14 +35,17 @@ export function useItems({ appId, isEditor, go }: SearchContext): Command[] {
   return [
     ...(tables?.dataSources ?? []).map(({ id, name }) => ({
       name: `Table ${name}`,
+      icon: PAGE_ICONS.data,
       run: () => go({ view: "data", item: String(id), query: {} }),
     })),
     ...[...keys].sort().map((key) => ({
       name: `Setting ${key}`,
+      icon: PAGE_ICONS.settings,
       run: () => go({ view: "settings", item: null, query: { key } }),
     })),
     ...(people?.members ?? []).map(({ user: { firstName, lastName, email } }) => ({
       name: `Person ${[firstName, lastName].filter(Boolean).join(" ")} ${email}`.replaceAll(/\s+/g, " "),
+      icon: PAGE_ICONS["app/people"],
       run: () => go({ view: "app", item: "people" }),
     })),
   ];
@@ -58,6 +63,7 @@ export function useDocsHits(typed: string, { openDocs }: SearchContext): Command
       const docPages = await searchDocs(query).catch(() => []);
       const commands = docPages.slice(0, DOCS_SHOWN).map(({ name, path }) => ({
         name: `Docs: ${name}`,
+        icon: BookOpen,
         run: () => openDocs(path),
       }));
       if (!isOver) setHits(commands);
@@ -74,5 +80,6 @@ export function useDocsHits(typed: string, { openDocs }: SearchContext): Command
 export function runCommands(typed: string, { go }: SearchContext): Command[] {
   const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
   if (number === undefined) return [];
-  return [{ name: `Open run ${number}`, run: () => go({ view: "runs", item: number, query: {} }) }];
+  const run = () => go({ view: "runs", item: number, query: {} });
+  return [{ name: `Open run ${number}`, icon: PAGE_ICONS.runs, run }];
 }

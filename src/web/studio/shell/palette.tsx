@@ -2,12 +2,14 @@
  * Command palette, which opens at Ctrl+K. It finds by words: commands of the screen, actions, data sources, settings, people, runs and
  * documentation.
  */
+import ChevronRight from "lucide-react/icons/chevron-right";
 import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
 import { ModalDialog } from "../shared/modal.js";
 import { type Command, currentCommands } from "./commands.js";
 import { runCommands, type SearchContext, useDocsHits, useItems } from "./palette-search.js";
 
 const MAX_COMMANDS_SHOWN = 40;
+const ICON_PIXELS = 16;
 
 function filterCommands(commands: Command[], typed: string): Command[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
@@ -22,6 +24,8 @@ const optionId = (index: number) => `command-${index}`;
 const removeDuplicates = (commands: Command[]): Command[] => [
   ...new Map(commands.map((command) => [command.name, command])).values(),
 ];
+
+const CommandIcon = ({ icon: Icon = ChevronRight }: Command) => <Icon size={ICON_PIXELS} aria-hidden />;
 
 function CommandPalette({ close, context }: { close: () => void; context: SearchContext }) {
   const [commands] = useState(currentCommands);
@@ -88,6 +92,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
             aria-selected={index === at}
             onClick={() => choose(command)}
           >
+            <CommandIcon {...command} />
             <span className="grow">{command.name}</span>
             {command.keys && <kbd>{command.keys}</kbd>}
           </div>

@@ -2,59 +2,19 @@
  * Sidebar with the list of apps, the button of the command palette, grouped links to all pages, and the account menu. In a narrow window
  * the sidebar is a drawer.
  */
-import ArrowLeftRight from "lucide-react/icons/arrow-left-right";
-import Bell from "lucide-react/icons/bell";
 import BookOpen from "lucide-react/icons/book-open";
-import CalendarClock from "lucide-react/icons/calendar-clock";
-import Database from "lucide-react/icons/database";
-import FolderGit from "lucide-react/icons/folder-git";
-import GitBranch from "lucide-react/icons/git-branch";
-import History from "lucide-react/icons/history";
-import House from "lucide-react/icons/house";
-import Image from "lucide-react/icons/image";
-import KeyRound from "lucide-react/icons/key-round";
 import PanelLeft from "lucide-react/icons/panel-left";
-import Play from "lucide-react/icons/play";
-import Plug from "lucide-react/icons/plug";
-import ScrollText from "lucide-react/icons/scroll-text";
 import Search from "lucide-react/icons/search";
-import Send from "lucide-react/icons/send";
-import Settings from "lucide-react/icons/settings";
-import Siren from "lucide-react/icons/siren";
-import SlidersHorizontal from "lucide-react/icons/sliders-horizontal";
-import Users from "lucide-react/icons/users";
-import Zap from "lucide-react/icons/zap";
-import { type ComponentType, lazy, useEffect, useRef } from "react";
+import { lazy, useEffect, useRef } from "react";
 import type { Role } from "../../../rules/roles.js";
 import { serviceAddress } from "../../service-address.js";
 import type { App } from "../shared/model.js";
 import { withLoadError } from "./load-error.js";
 import { AccountButton, AppButton, LoadOnFirstUse } from "./menu-buttons.js";
+import { PAGE_ICONS } from "./page-icons.js";
 import { hrefOf, type Navigation, type Place } from "./place.js";
 import { mayEdit } from "./rights.js";
 import { APP_PARTS, isAppPart, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETAILS, type View } from "./views.js";
-
-const LINK_ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: boolean }>> = {
-  home: House,
-  actions: Zap,
-  data: Database,
-  media: Image,
-  runs: Play,
-  schedule: CalendarClock,
-  outbox: Send,
-  notifications: Bell,
-  alerts: Siren,
-  "app/audit": ScrollText,
-  settings: SlidersHorizontal,
-  "app/connections": Plug,
-  "app/people": Users,
-  "app/tokens": KeyRound,
-  "app/versions": History,
-  "app/stages": GitBranch,
-  "app/git": FolderGit,
-  "app/transfer": ArrowLeftRight,
-  "app/general": Settings,
-};
 
 const ICON_PIXELS = 16;
 
@@ -111,7 +71,7 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
               </p>
             )}
             {shownLinks.map((sidebarLink) => {
-              const Icon = LINK_ICONS[sidebarLink.link];
+              const Icon = PAGE_ICONS[sidebarLink.link];
               const isOpen =
                 sidebarLink.view === place.view && (sidebarLink.view !== "app" || sidebarLink.item === item);
               return (

@@ -3,11 +3,15 @@ import { useCallback, useEffect, useMemo } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import type { App } from "../shared/model.js";
 import { type Command, useCommands } from "./commands.js";
+import { type IconComponent, PAGE_ICONS } from "./page-icons.js";
 import type { Navigation } from "./place.js";
-import { APP_PARTS, VIEW_DETAILS, VIEW_NAMES, type View } from "./views.js";
+import { APP_PARTS, type AppPart, VIEW_DETAILS, VIEW_NAMES, type View } from "./views.js";
 
 /** Pages without a command, because their URL must name the item that they show. */
 const VIEWS_OF_ONE_ITEM: readonly View[] = ["app", "people", "access"];
+
+/** Icons of pages by the page's name. Pages without a link in the sidebar have none. */
+const VIEW_ICONS: Partial<Record<View, IconComponent>> = PAGE_ICONS;
 
 interface FrameCommands {
   isAdmin: boolean;
@@ -35,15 +39,18 @@ export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameC
       ...VIEW_NAMES.filter((view) => !VIEWS_OF_ONE_ITEM.includes(view) && (view !== "service" || isAdmin)).map(
         (view) => ({
           name: `Go to ${VIEW_DETAILS[view].label}`,
+          icon: VIEW_ICONS[view],
           run: () => go({ view, item: null }),
         }),
       ),
       ...Object.entries(APP_PARTS).map(([item, label]) => ({
         name: `Go to ${label}`,
+        icon: PAGE_ICONS[`app/${item as AppPart}`],
         run: () => go({ view: "app", item }),
       })),
       ...(list?.actions ?? []).map(({ id, name }) => ({
         name: `Open ${name}`,
+        icon: PAGE_ICONS.actions,
         run: () => go({ view: "actions", item: String(id), query: {} }),
       })),
       ...apps.map(({ id, name }) => ({ name: `Switch to the app ${name} · ${id}`, run: () => go({ appId: id }) })),
