@@ -104,9 +104,9 @@ npm run bench -- --report                             # writes this page
 
 ## Costs of a run
 
-Each line shows the costs of one call of \`runWithResult\`. \`language\` adds two numbers in an isolate, \`document\` does the same in an empty document,
-\`svc-barcode\` draws a QR code, \`five-fetches\` sends five requests, and \`ten-finds\` reads a data source ten times. \`bench/harness/kinds.ts\` has all code.
-The last line, \`language, queued\`, is a
+Each row of this table shows the costs of one call of \`runWithResult\`, for different code. \`language\` adds two numbers in an isolate, \`document\` does the same in an empty document,
+\`svc-barcode\` draws a QR code, \`five-fetches\` sends five requests, and \`ten-finds\` reads a data source ten times. \`bench/harness/kinds.ts\` has the code of all rows.
+The last row, \`language, queued\`, is a
 run that first waits in the queue, as runs of schedules and log events do.
 
 ${formatCostTable(lines)}

@@ -46,7 +46,7 @@ export class NotificationResolver {
 
   @Query(() => NotificationListType, {
     description:
-      "Lists notifications, newest first. A back end gets all of the app, the user of a page only their own.",
+      "Lists notifications, newest first. Editors, API tokens and server actions get all notifications of the app. A page gets only those for its user.",
   })
   async notifications(
     @Ctx() context: RequestContext,

@@ -45,7 +45,7 @@ function sectionOf(namespace: NamespaceExample, sources: readonly string[]): str
       : `Calls of ${inlineCode(path)} can fail with ${errors.map(inlineCode).join(", ")}, and with the [errors of every call](#errors-of-every-call). `;
   return [
     `## ${path}`,
-    `${about} ${name === null ? "Needs no package." : `An action that uses it lists \`${name}\` in \`dependencies\`.`} How to use it: ${seeAlso}.`,
+    `${about} ${name === null ? "Needs no package." : `An action that uses ${inlineCode(path)} lists \`${name}\` in \`dependencies\`.`} How to use it: ${seeAlso}.`,
     markdownTable(["call", "what it does"], rows),
     `${errorsText}${otherErrors ?? ""}`.trim(),
     ...examplesOf(namespace),
