@@ -12,7 +12,7 @@ const REPETITIONS_MAX = 255;
 /** Maximum size of an expression in which `x{3}` counts as `xxx`, because PostgreSQL's automaton has a copy for each repetition. */
 const EXPANDED_SIZE_MAX = 1_000;
 
-const LINE_END_CHARACTERS = "\\n\\r\\u2028\\u2029";
+const LINE_TERMINATORS = "\\n\\r\\u2028\\u2029";
 const SPACE_CHARACTERS = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff";
 const CHARACTER_SETS = { digit: "0-9", space: SPACE_CHARACTERS, word: "A-Za-z0-9_" } as const;
 const UNESCAPED_CHARACTER = /[A-Za-z0-9 ]/;
@@ -100,7 +100,7 @@ function translateCharacterClass(node: AST.CharacterClass, ignoreCase: boolean):
 }
 
 function translateCharacterSet(node: AST.CharacterSet, dotAll: boolean): string {
-  if (node.kind === "any") return dotAll ? "." : `[^${LINE_END_CHARACTERS}]`;
+  if (node.kind === "any") return dotAll ? "." : `[^${LINE_TERMINATORS}]`;
   if (node.kind === "property") return rejectExpression(node.raw);
   return `[${node.negate ? "^" : ""}${CHARACTER_SETS[node.kind]}]`;
 }
