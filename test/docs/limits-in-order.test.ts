@@ -73,7 +73,7 @@ describe("the list of limits", () => {
 
 /** Constants that limit no caller: sizes of truncated texts and of generated keys, and a limit that follows from another one. */
 const INTERNAL_CONSTANTS = [
-  ...["VALUE_BYTES", "WORD_CHARACTERS", "REASON_MAX_CHARACTERS", "FAILURE_CHARACTERS", "QUOTED_CHARACTERS_MAX"],
+  ...["WORD_CHARACTERS", "REASON_MAX_CHARACTERS", "FAILURE_CHARACTERS", "QUOTED_CHARACTERS_MAX"],
   ...["SHOWN_CHARACTERS_MAX", "SECRET_BYTES", "SALT_BYTES", "TAG_BYTES", "ARTIFACT_NAME_MAX_CHARACTERS"],
 ];
 /** Matches names of limits by their endings. */
