@@ -6,7 +6,7 @@ import { parseCookie, stringifySetCookie } from "cookie";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { formatFlowCookie, type OpenId, type OpenIdFlow, parseFlowCookie } from "../operations/accounts/open-id.js";
-import { safeNextPath } from "../rules/next-path.js";
+import { toSafeNextPath } from "../rules/next-path.js";
 import { signInRequest } from "./context.js";
 import { pathBefore } from "./page-origin.js";
 
@@ -31,7 +31,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     `${request.context.browser!.origin}${base}/v1/auth/oidc/${encodeURIComponent(providerIn(request))}/callback`;
   const nextIn = ({ query, body }: FastifyRequest) => {
     const { next } = { ...(query as object), ...(body as object | undefined) } as { next?: unknown };
-    return safeNextPath(next, `${base}/studio`);
+    return toSafeNextPath(next, `${base}/studio`);
   };
   const beginFlow = (reply: FastifyReply, flow: OpenIdFlow) =>
     reply.header("set-cookie", cookie(formatFlowCookie(flow), FLOW_SECONDS)).header("cache-control", "no-store");
@@ -71,7 +71,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     reply.removeHeader("set-cookie");
     reply.header("set-cookie", [...cookies.filter((text) => !text.startsWith(name)), cookie("", 0)]);
     reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
-    const next = safeNextPath(outcome.next, `${base}/studio`);
+    const next = toSafeNextPath(outcome.next, `${base}/studio`);
     if (outcome.kind !== "refused") return reply.redirect(next);
     return reply.redirect(`${base}/studio?sign-in=${outcome.reason}`);
   });

@@ -7,7 +7,7 @@ import { createRateWindow } from "../engine/rate-window.js";
 import { createSecretScans } from "../engine/secret-scan.js";
 import { StartError } from "../errors.js";
 import type { Caller } from "../rules/access.js";
-import { type AddressAssets, addressedAssets, createCatalogue } from "../rules/packages.js";
+import { type AddAssetUrls, addAssetUrls, createCatalogue } from "../rules/packages.js";
 import { createAppTokens } from "./access/app-tokens.js";
 import { createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
@@ -88,7 +88,7 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
 /** Creates the modules for scripts of dependencies: from the catalogue, from npm and from other URLs. */
 function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, intake: IntakeLimiter) {
   const catalogue = readCatalogue(config);
-  const addressed: AddressAssets = (stored) => addressedAssets(stored, catalogue, baseUrl);
+  const addressed: AddAssetUrls = (stored) => addAssetUrls(stored, catalogue, baseUrl);
   const { npm, allowPrivateNetwork, egressAddress } = config;
   return {
     catalogue,

@@ -20,19 +20,19 @@ import {
   DEBOUNCE_SHAPE,
   debounceFault,
   jitterFault,
-  storedConcurrency,
-  storedDebounce,
   timeoutFault,
+  toStoredConcurrency,
+  toStoredDebounce,
 } from "./run-limits.js";
 import {
-  storedTriggers,
-  triggerNotAllowedFault,
+  forbiddenTriggerFault,
+  toStoredTriggers,
   triggerShape,
   triggersFault,
   triggerTypeFault,
 } from "./trigger-input.js";
 import { flatShape, type Shape } from "./unknown-fields.js";
-import { validationRow } from "./validation-table.js";
+import { positionInValidationTable } from "./validation-table.js";
 
 /** Fields of an action that its author sets (specification, Create parameters), after validation. */
 export interface ActionInput extends RunLimits {
@@ -162,7 +162,7 @@ class ActionBody {
 
   @Rule("TRIGGERS_INVALID", triggersFault)
   @Rule("TRIGGER_TYPE_INVALID", triggerTypeFault)
-  @Rule("TRIGGER_NOT_ALLOWED", (triggers, body) => triggerNotAllowedFault(triggers, body.environment))
+  @Rule("TRIGGER_NOT_ALLOWED", (triggers, body) => forbiddenTriggerFault(triggers, body.environment))
   triggers: unknown = [];
 
   @Rule("DEPENDENCIES_INVALID", fields.dependenciesFault)
@@ -253,7 +253,7 @@ function checkBody(body: ActionBody): ActionInput {
     description: (body.description as string | null) || null,
     active: body.active as boolean,
     environment: body.environment as Environment,
-    triggers: storedTriggers(body.triggers),
+    triggers: toStoredTriggers(body.triggers),
     dependencies: [...(body.dependencies as string[])],
     frequency: body.frequency as string | null,
     timezone: body.timezone as string | null,
@@ -261,8 +261,8 @@ function checkBody(body: ActionBody): ActionInput {
     access: toStoredAccess(body.access),
     ...omitNullSource(toStoredSource(body.source)),
     ...omitNullLimits({
-      concurrency: storedConcurrency(body.concurrency),
-      debounce: storedDebounce(body.debounce),
+      concurrency: toStoredConcurrency(body.concurrency),
+      debounce: toStoredDebounce(body.debounce),
       timeoutMs: body.timeoutMs as number | null,
       jitterSeconds: body.jitterSeconds as number | null,
     }),
@@ -281,7 +281,7 @@ function faultOf(errors: ValidationError[], body: ActionBody): ActionError {
     .flatMap(({ property, contexts }) =>
       Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as ActionKey })),
     )
-    .sort((a, b) => validationRow(a.status) - validationRow(b.status));
+    .sort((a, b) => positionInValidationTable(a.status) - positionInValidationTable(b.status));
   if (brokenFields.length === 0) return new ActionError("REQUEST_INVALID");
   return new ActionInputError(
     brokenFields.map(({ status, fault, property }) => ({

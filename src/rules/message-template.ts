@@ -4,34 +4,37 @@ import { ActionError } from "../errors.js";
 const PLACEHOLDER_SHAPE = /\{\{([^{}]+)\}\}/g;
 const HTML_ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-/** Maximum length of a text after replacement. A long value that occurs a thousand times could otherwise fill the memory. */
-const FILLED_MAX_CHARACTERS = 2 * 1024 * 1024;
+/**
+ * Maximum length of a text after its placeholders are replaced. A long value that occurs a thousand times could
+ * otherwise fill the memory.
+ */
+const RESULT_MAX_CHARACTERS = 2 * 1024 * 1024;
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => HTML_ENTITIES[character]!);
 
 /**
- * Returns the text of the property `path`, or of a nested property if `path` contains dots. Returns "" if the value is
- * missing, or is an object or a list. Reads only own properties, so that no name reaches a prototype.
+ * Returns the value of the property `path` of `data` as text; dots in `path` lead to nested properties. Returns "" if the
+value is missing, an object or a list. Reads only own properties, never those of the prototype.
  */
-function valueAt(data: object, path: string): string {
-  if (Object.hasOwn(data, path)) return textOf((data as Record<string, unknown>)[path]);
+function textAtPath(data: object, path: string): string {
+  if (Object.hasOwn(data, path)) return toText((data as Record<string, unknown>)[path]);
   let value: unknown = data;
   for (const key of path.split(".")) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return "";
     value = (value as Record<string, unknown>)[key];
   }
-  return textOf(value);
+  return toText(value);
 }
 
-const textOf = (value: unknown): string =>
+const toText = (value: unknown): string =>
   ["string", "number", "boolean"].includes(typeof value) ? String(value) : "";
 
 /** Returns the names of a text's placeholders without surrounding spaces. */
-export const placeholdersOf = (text: string): string[] =>
+export const readPlaceholders = (text: string): string[] =>
   Array.from(text.matchAll(PLACEHOLDER_SHAPE), ([, name]) => name!.trim());
 
 /**
- * Returns `text` with placeholders replaced; unchanged if `data` is null. If `html` is true, values are escaped.
+ * Replaces the placeholders in `text` by values of `data`; returns `text` unchanged if `data` is null. Escapes values if `html` is true.
  * @throws ActionError REQUEST_INVALID if the result is longer than FILLED_MAX_CHARACTERS
  */
 export function fillTemplate(text: string, data: object | null, field: string, { html }: { html: boolean }): string {
@@ -41,16 +44,16 @@ export function fillTemplate(text: string, data: object | null, field: string, {
   let from = 0;
   const add = (part: string) => {
     length += part.length;
-    if (length > FILLED_MAX_CHARACTERS) {
+    if (length > RESULT_MAX_CHARACTERS) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `${field} is longer than ${FILLED_MAX_CHARACTERS} characters after its placeholders are replaced`,
+        `${field} is longer than ${RESULT_MAX_CHARACTERS} characters after its placeholders are replaced`,
       );
     }
     parts.push(part);
   };
   for (const match of text.matchAll(PLACEHOLDER_SHAPE)) {
-    const value = valueAt(data, match[1]!.trim());
+    const value = textAtPath(data, match[1]!.trim());
     add(text.slice(from, match.index));
     add(html ? escapeHtml(value) : value);
     from = match.index + match[0].length;

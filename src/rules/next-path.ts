@@ -3,8 +3,8 @@
 const BASE_URL = "http://service.invalid";
 const PATH_MAX_CHARACTERS = 2_000;
 
-/** Returns the value if it is a path of this service; otherwise the path `otherwise`. */
-export function safeNextPath(value: unknown, otherwise: string): string {
+/** Returns the value if it is a path on this service. Returns `otherwise` for anything else, such as a URL of another site. */
+export function toSafeNextPath(value: unknown, otherwise: string): string {
   if (typeof value !== "string" || value.length > PATH_MAX_CHARACTERS) return otherwise;
   // Browsers read a backslash as a slash, and skip tabs and line breaks: `/\evil.example` and `/<tab>/evil.example` name a host.
   if (!/^\/(?!\/)[\x21-\x5b\x5d-\x7e]*$/.test(value)) return otherwise;

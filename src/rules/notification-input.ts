@@ -12,7 +12,7 @@ export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
 
 export interface PushRequest {
   payload: Record<string, unknown>;
-  /** Unix time in milliseconds at which the notification is sent; null to send it at once. */
+  /** Unix time in milliseconds at which the service sends the push message; null sends it at once. */
   delayUntilTimestamp: number | null;
 }
 
@@ -20,7 +20,7 @@ export interface PushRequest {
 export interface NotificationFields {
   status?: NotificationStatus;
   data?: Record<string, unknown>;
-  /** Properties to add to `data`, which keeps its other properties. */
+  /** Properties to add to the notification's `data`, which keeps its other properties. */
   extendData?: Record<string, unknown>;
   scope?: Scope | null;
   orderAt?: Date | null;
@@ -36,12 +36,12 @@ const NOTIFICATION_SHAPE: Shape = {
 };
 
 export const NOTIFICATIONS_PER_BATCH = 1_000;
-/** Maximum size of the data in a push message: the limit of push services (4,096 bytes) without the overhead of encryption. */
+/** Maximum size of the data in a push message. Push services accept 4,096 bytes, and encryption adds some. */
 const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
-const LATEST_MS = 8_640_000_000_000_000;
+const TIME_MAX_MS = 8_640_000_000_000_000;
 
-function readStorable(value: unknown, field: string, maxBytes: number): Record<string, unknown> {
+function readStorableObject(value: unknown, field: string, maxBytes: number): Record<string, unknown> {
   if (!isObject(value)) return refuseField(field, "an object", value);
   if (nestsDeeperThan(value, DATA_MAX_DEPTH))
     refuseField(field, `an object with at most ${DATA_MAX_DEPTH} levels`, value);
@@ -56,14 +56,14 @@ function readStorable(value: unknown, field: string, maxBytes: number): Record<s
 
 function readTime(value: unknown, field: string): Date {
   const time = typeof value === "string" ? Date.parse(value) : value;
-  if (typeof time === "number" && Number.isFinite(time) && Math.abs(time) <= LATEST_MS) return new Date(time);
+  if (typeof time === "number" && Number.isFinite(time) && Math.abs(time) <= TIME_MAX_MS) return new Date(time);
   return refuseField(field, "a time: ISO 8601, or Unix milliseconds", value);
 }
 
 function parsePushRequest(value: unknown): PushRequest | null {
   if (value === null) return null;
   if (!isObject(value)) return refuseField("pushNotification", "an object {payload, delayUntilTimestamp}", value);
-  const payload = readStorable(value["payload"], "pushNotification.payload", PUSH_MAX_BYTES);
+  const payload = readStorableObject(value["payload"], "pushNotification.payload", PUSH_MAX_BYTES);
   const { delayUntilTimestamp: delay = null } = value;
   const at = delay === null ? null : readTime(delay, "pushNotification.delayUntilTimestamp").getTime();
   return { payload, delayUntilTimestamp: at };
@@ -77,27 +77,27 @@ function readTexts(data: Record<string, unknown>): Record<string, unknown> {
   return data;
 }
 
-/** `extendData: true` merges `data` instead of replacing it. */
-function dataOf({ data, extendData }: Record<string, unknown>): { data?: unknown; extendData?: unknown } {
+/** Returns the fields `data` and `extendData`. With `extendData: true`, `data` is merged into the stored data instead of replacing it. */
+function readDataFields({ data, extendData }: Record<string, unknown>): { data?: unknown; extendData?: unknown } {
   if (typeof extendData !== "boolean") return { data, extendData };
   return extendData ? { extendData: data } : { data };
 }
 
-/** @param path path of the notification in the request's body @throws REQUEST_INVALID with the path of the invalid field */
+/** Validates a notification. @param path its path in the request's body @throws REQUEST_INVALID with the path of the invalid field */
 export function parseNotification(body: unknown, path = ""): NotificationFields {
   if (!isObject(body)) return refuseField("the notification", "an object", body);
   const { status, scope, orderAt, pushNotification } = body;
-  const { data, extendData } = dataOf(body);
+  const { data, extendData } = readDataFields(body);
   if (status !== undefined && status !== null && !NOTIFICATION_STATUSES.some((allowed) => allowed === status)) {
     refuseField("status", `one of ${NOTIFICATION_STATUSES.join(", ")}`, status);
   }
   const isSet = (value: unknown) => value !== undefined && value !== null;
   const fields: NotificationFields = {
     ...(isSet(status) && { status: status as NotificationStatus }),
-    ...(isSet(data) && { data: readTexts(readStorable(data, "data", EVENT_MAX_BYTES)) }),
+    ...(isSet(data) && { data: readTexts(readStorableObject(data, "data", EVENT_MAX_BYTES)) }),
     ...(isSet(extendData) && {
       extendData: readTexts(
-        readStorable(extendData, body["extendData"] === true ? "data" : "extendData", EVENT_MAX_BYTES),
+        readStorableObject(extendData, body["extendData"] === true ? "data" : "extendData", EVENT_MAX_BYTES),
       ),
     }),
     ...(scope !== undefined && { scope: parseScope(scope) }),
@@ -108,60 +108,64 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
   return fields;
 }
 
-/** Value of `ids` that means all published notifications. */
+/** Value of the request's field `ids` that stands for all published notifications. */
 export const ALL_NOTIFICATIONS = "all";
 
-const MARKED_SHAPE = flatShape(["ids"]);
+const MARK_SHAPE = flatShape(["ids"]);
 
 /** Parses the IDs of notifications to mark as read or unread, or "all". @throws REQUEST_INVALID */
-export function parseMarked(value: unknown): typeof ALL_NOTIFICATIONS | number[] {
+export function parseMarkedIds(value: unknown): typeof ALL_NOTIFICATIONS | number[] {
   const ids = isObject(value) ? value["ids"] : value;
   const isList = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH;
   if (ids !== ALL_NOTIFICATIONS && !(isList && ids.every((id) => Number.isSafeInteger(id) && id > 0))) {
     return refuseField("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH} ids`, ids);
   }
-  refuseUnknownFields(value, MARKED_SHAPE);
+  refuseUnknownFields(value, MARK_SHAPE);
   return ids as typeof ALL_NOTIFICATIONS | number[];
 }
 
-/** A browser's push subscription. */
+/** Web Push subscription of a browser: the address to send to and the keys for the encryption. */
 export interface PushTarget {
   endpoint: string;
   p256dh: string;
   auth: string;
 }
 
-/** Shape of `PushSubscription.toJSON()`. */
+/** Allowed fields of a push subscription, as the browser's `PushSubscription.toJSON()` returns it. */
 export const PUSH_TARGET_SHAPE: Shape = {
   fields: { ...flatShape(["endpoint", "expirationTime"]).fields, keys: flatShape(["p256dh", "auth"]) },
 };
-/** Allowed fields of a device to remove: a device from the list, or the subscription of the browser. */
+/** Allowed fields of a request to remove a device: those of a listed device, and those of the browser's push subscription. */
 export const PUSH_DEVICE_SHAPE = flatShape(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
-const ENDPOINT_MAX = 2_000;
+const ENDPOINT_MAX_CHARACTERS = 2_000;
 const KEY_BYTES = 65;
 const AUTH_BYTES = 16;
 
-function keyOf(value: unknown, field: string, bytes: number): string {
+function readKey(value: unknown, field: string, bytes: number): string {
   const isValid = typeof value === "string" && /^[A-Za-z0-9_-]{1,100}={0,2}$/.test(value);
   if (isValid && Buffer.from(value, "base64url").length === bytes) return value.replaceAll("=", "");
   return refuseField(field, `${bytes} bytes in base64url`, typeof value);
 }
 
-/** Parses `PushSubscription.toJSON()`. @param allowHttp true if plain http is allowed @throws ActionError REQUEST_INVALID */
+/**
+ * Validates the result of `PushSubscription.toJSON()`.
+ * @param allowHttp true if http URLs are allowed
+ * @throws ActionError REQUEST_INVALID
+ */
 export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
   if (!isObject(body)) return refuseField("the subscription", "an object {endpoint, keys}", body);
   const { endpoint, keys, expirationTime = null } = body;
   if (expirationTime !== null && !(typeof expirationTime === "number" && expirationTime >= 0)) {
     refuseField("expirationTime", "a time in milliseconds or null", expirationTime);
   }
-  const url = typeof endpoint === "string" && endpoint.length <= ENDPOINT_MAX ? URL.parse(endpoint) : null;
+  const url = typeof endpoint === "string" && endpoint.length <= ENDPOINT_MAX_CHARACTERS ? URL.parse(endpoint) : null;
   const isWeb = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
   if (!url || !isWeb || url.username !== "" || url.password !== "") refuseField("endpoint", "an https URL", endpoint);
   const input = isObject(keys) ? keys : {};
   return {
     endpoint: url!.href,
-    p256dh: keyOf(input["p256dh"], "keys.p256dh", KEY_BYTES),
-    auth: keyOf(input["auth"], "keys.auth", AUTH_BYTES),
+    p256dh: readKey(input["p256dh"], "keys.p256dh", KEY_BYTES),
+    auth: readKey(input["auth"], "keys.auth", AUTH_BYTES),
   };
 }

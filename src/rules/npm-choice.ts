@@ -11,52 +11,52 @@ export interface VersionChoice {
   version: string;
   tarball: string;
   integrity: string;
-  /** Names and version ranges of the package's dependencies, including peers. */
-  needs: [name: string, range: string][];
+  /** Names and version ranges of the package's dependencies, including its peer dependencies. */
+  dependencies: [name: string, range: string][];
 }
 
-/** Chosen version, or a fault. The text of the fault follows the name of the package: "lodash has no version …". */
+/** Chosen version, or a fault: the second half of an error message, which the caller puts after the package's name ("has no version …"). */
 export type VersionResult = VersionChoice | { fault: string };
 
 /** Maximum number of dependencies of a package. Ordinary packages have far fewer. */
-const NEEDS_MAX = 500;
+const DEPENDENCIES_MAX = 500;
 const TEXT_MAX_CHARACTERS = 2_048;
 
 const VERSION = /^[0-9A-Za-z.+-]{1,128}$/;
 
-function entriesOf(value: unknown): [string, string][] {
+function stringEntriesOf(value: unknown): [string, string][] {
   if (!isObject(value)) return [];
   const entries = Object.entries(value).filter(([, range]) => typeof range === "string");
-  return entries.slice(0, NEEDS_MAX) as [string, string][];
+  return entries.slice(0, DEPENDENCIES_MAX) as [string, string][];
 }
 
-function integrityOf({ integrity, shasum }: { integrity?: unknown; shasum?: unknown }): string | null {
+function readIntegrity({ integrity, shasum }: { integrity?: unknown; shasum?: unknown }): string | null {
   if (typeof integrity === "string" && integrity !== "") return integrity;
   if (typeof shasum !== "string" || !/^[0-9a-f]{40}$/.test(shasum)) return null;
   return `sha1-${Buffer.from(shasum, "hex").toString("base64")}`;
 }
 
-/** Returns the required dependencies. Optional dependencies are ignored: they contain native code, and packages work without them. */
+/** Returns a package's required dependencies. Omits optional ones, which usually contain native code and which packages can do without. */
 function requiredDependenciesOf(manifest: NonNullable<ReturnType<typeof pickManifest>>): [string, string][] {
   const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = manifest;
-  const optionalNames = new Set(entriesOf(optionalDependencies).map(([name]) => name));
+  const optionalNames = new Set(stringEntriesOf(optionalDependencies).map(([name]) => name));
   const peerMeta = isObject(peerDependenciesMeta) ? peerDependenciesMeta : {};
   const isOptionalPeer = (name: string) =>
     Object.hasOwn(peerMeta, name) && isObject(peerMeta[name]) && peerMeta[name]["optional"] === true;
-  const peers = entriesOf(peerDependencies).filter(([name]) => !isOptionalPeer(name));
-  return [...entriesOf(dependencies).filter(([name]) => !optionalNames.has(name)), ...peers];
+  const peers = stringEntriesOf(peerDependencies).filter(([name]) => !isOptionalPeer(name));
+  return [...stringEntriesOf(dependencies).filter(([name]) => !optionalNames.has(name)), ...peers];
 }
 
 export interface VersionQuery {
-  /** The registry document, JSON. */
+  /** JSON document that the registry has for the package, as bytes. */
   document: Uint8Array;
-  /** Version, range or tag that is requested; "" stands for the newest version. */
+  /** Version, version range or tag to choose from; "" stands for the newest version. */
   range: string;
-  /** Time in ISO 8601. Versions published later are not chosen for a range or tag. null if there is no minimum age. */
+  /** Time in ISO 8601: a range or tag selects only versions published before it. null selects versions of any age. */
   publishedBefore: string | null;
 }
 
-/** Chooses a version. If the document has no publication times, versions of any age are allowed. */
+/** Chooses a version of the package. If the document has no publication times, `publishedBefore` has no effect. */
 export function chooseVersion({ document, range, publishedBefore }: VersionQuery): VersionResult {
   let packument: unknown;
   try {
@@ -79,7 +79,7 @@ export function chooseVersion({ document, range, publishedBefore }: VersionQuery
   }
   const { version, dist } = manifest as NonNullable<typeof manifest>;
   const tarball = isObject(dist) ? dist["tarball"] : undefined;
-  const integrity = isObject(dist) ? integrityOf(dist) : null;
+  const integrity = isObject(dist) ? readIntegrity(dist) : null;
   if (typeof version !== "string" || !VERSION.test(version))
     return { fault: "has an invalid version number in the registry" };
   if (typeof tarball !== "string" || tarball.length > TEXT_MAX_CHARACTERS || !URL.canParse(tarball))
@@ -89,6 +89,6 @@ export function chooseVersion({ document, range, publishedBefore }: VersionQuery
     version,
     tarball,
     integrity: integrity.slice(0, TEXT_MAX_CHARACTERS),
-    needs: requiredDependenciesOf(manifest as never),
+    dependencies: requiredDependenciesOf(manifest as never),
   };
 }

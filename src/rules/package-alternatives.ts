@@ -1,6 +1,6 @@
 /**
- * npm packages that need Node, each with a replacement that works in actions. The error for the package suggests the
- * replacement.
+ * npm packages that need Node.js, each with a replacement that works in actions. If an action depends on such a package,
+the error message suggests the replacement.
  */
 
 const PACKAGE_ALTERNATIVES: Readonly<Record<string, string>> = {
@@ -43,8 +43,8 @@ const PACKAGE_ALTERNATIVES: Readonly<Record<string, string>> = {
   xml2js: "fast-xml-parser",
 };
 
-/** @param dependency name with an optional version @returns the replacement, or "" if none is known */
-export function alternativeTo(dependency: string): string {
+/** Returns the replacement for a package that needs Node.js; "" if none is known. @param dependency name with an optional version */
+export function findAlternative(dependency: string): string {
   const [name = ""] = /^.[^@/]*/.exec(dependency) ?? [];
   return Object.hasOwn(PACKAGE_ALTERNATIVES, name) ? PACKAGE_ALTERNATIVES[name]! : "";
 }

@@ -10,25 +10,25 @@ const PACKAGE_MODES = ["isolate", "network-isolate", "document"] as const;
 export type PackageMode = (typeof PACKAGE_MODES)[number];
 
 /**
- * A package of the catalogue. `namespace` is its property of `Svc`, or null. It has either `path` (this service serves
- * it) or `url` (an external https URL). Without both, the specification names it but it is not built yet.
+ * A package of the catalogue. Code uses it as `Svc.<namespace>`; null if it has no such name. The script of the package is
+at `path` of this service or at the external `url`. A package with neither is in the specification, but not built yet.
  */
 export interface PackageEntry {
   name: string;
   namespace: string | null;
   path?: string;
   url?: string;
-  /** True if the package works without the client library; or the names of the functions that work without it. */
+  /** True if the package works without the client library svc.js; an array has the names of the functions that do. */
   standalone?: boolean | readonly string[];
-  /** Cheapest mode with all globals that the package uses; by default `document`. A package with a `url` always runs in a document. */
+  /** Cheapest mode that has all globals the package uses. Default `document`; a package with a `url` always runs in `document`. */
   mode?: PackageMode;
-  /** False if the package makes no requests. Default true, except for `isolate`. */
+  /** False if the package sends no network requests. Default true; false for the mode `isolate`. */
   network?: boolean;
-  /** True if most uses of the package need only the language, so that a run with it is first tried in `isolate`. */
+  /** True if most uses of the package need only the JavaScript language. A run with the package then starts in the mode `isolate`. */
   canBeTried?: boolean;
-  /** Words that make code run in a document if the code contains them. */
+  /** Names of functions that need a document: code that contains one of these words runs in the mode `document`. */
   inDocument?: readonly string[];
-  /** Functions of the package that work without a document. Code with any other use of the namespace runs in a document. */
+  /** Names of functions that need no document. Code that uses any other function of the package runs in the mode `document`. */
   withoutDocument?: readonly string[];
 }
 
@@ -51,13 +51,13 @@ export function createCatalogue(extra: unknown = []): Catalogue {
   if (!Array.isArray(extra)) throw new Error(`packages must be an array of entries (got ${describeValue(extra)})`);
   const catalogue = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.name, entry]));
   for (const [index, value] of extra.entries()) {
-    const entry = packageEntry(value, `packages[${index}]`);
+    const entry = parsePackageEntry(value, `packages[${index}]`);
     catalogue.set(entry.name, entry);
   }
   return catalogue;
 }
 
-function packageEntry(value: unknown, where: string): PackageEntry {
+function parsePackageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object (got ${describeValue(value)})`);
   const { name, namespace = null, path, url, standalone = false, mode = "document" } = value;
   // Before version 0.2.0, the name of `canBeTried` was `mayDoWithLess`.
@@ -100,25 +100,28 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   return { ...value, canBeTried } as unknown as PackageEntry;
 }
 
-/** Kind of a dependency: a file of the service, a package of the registry, or an external URL. */
+/** Parsed dependency of an action: a package of the catalogue, a package of the npm registry, or an external URL. */
 export type Dependency =
   | { kind: "served"; asset: StoredAsset }
-  /** `subpath` is "" or starts with a slash: the module of the package that is loaded. */
+  /** `subpath` is the module to load from the package, such as `/sha256`; "" loads the main module. */
   | { kind: "npm"; name: string; range: string; subpath: string }
   | { kind: "address"; url: string };
 
-/** Matches names that are reserved for packages of the service. They are never requested from a registry. */
-const OWN_NAMES = /^svc-/i;
+/** Matches names that are reserved for the service's own packages. The service never requests them from a registry. */
+const RESERVED_NAMES = /^svc-/i;
 const SPEC_MAX_CHARACTERS = 300;
 
-/** Returns the error of a dependency. `retryAfter` is the number of seconds after which a retry may succeed (contract, section 4). */
+/**
+ * Creates the error for a dependency that cannot be loaded. `retryAfter`: seconds after which a retry may succeed
+ * (contract, section 4).
+ */
 export function unresolvedError(dependency: string, reason: string, retryAfter?: number): ActionError {
   const details = retryAfter === undefined ? {} : { retryAfter };
   return new ActionError("DEPENDENCY_UNRESOLVED", `dependencies: ${describeValue(dependency)} ${reason}`, details);
 }
 
-/** @throws ActionError DEPENDENCY_UNRESOLVED for an invalid dependency */
-export function readDependency(dependency: string, catalogue: Catalogue): Dependency {
+/** Parses one element of an action's `dependencies`. @throws ActionError DEPENDENCY_UNRESOLVED if it is invalid */
+export function parseDependency(dependency: string, catalogue: Catalogue): Dependency {
   const entry = catalogue.get(dependency);
   if (entry?.path !== undefined) return { kind: "served", asset: { name: entry.name, path: entry.path } };
   if (entry && entry.url === undefined) throw notBuiltError(dependency);
@@ -128,23 +131,23 @@ export function readDependency(dependency: string, catalogue: Catalogue): Depend
     if (urlFault !== null) throw unresolvedError(dependency, urlFault);
     return { kind: "address", url: new URL(address).href };
   }
-  if (OWN_NAMES.test(dependency))
+  if (RESERVED_NAMES.test(dependency))
     throw unresolvedError(dependency, 'is not a package of this service; names with "svc-" are reserved for it');
-  return { kind: "npm", ...npmSpecOf(dependency) };
+  return { kind: "npm", ...parseNpmSpec(dependency) };
 }
 
 /** Matches a name and a version, followed by the path of a module: `@noble/hashes@1/sha256`. */
-const WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
+const NAME_WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
 
 /**
  * Parses a name with an optional version, range or tag, and an optional subpath. Rejects forms that an npm client would
  * resolve to a folder or another host.
  */
-function npmSpecOf(dependency: string): { name: string; range: string; subpath: string } {
+function parseNpmSpec(dependency: string): { name: string; range: string; subpath: string } {
   const refusal = "is not a package of this service, an npm package such as lodash or @scope/name@^2, or an https URL";
   const isPlain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
   if (!isPlain || dependency !== dependency.trim()) throw unresolvedError(dependency, refusal);
-  const [, spec = dependency, subpath = ""] = WITH_SUBPATH.exec(dependency) ?? [];
+  const [, spec = dependency, subpath = ""] = NAME_WITH_SUBPATH.exec(dependency) ?? [];
   const climbsUp = subpath.split("/").some((segment) => segment === "." || segment === "..");
   try {
     const { type, name, rawSpec } = npa(spec, "/");
@@ -152,7 +155,7 @@ function npmSpecOf(dependency: string): { name: string; range: string; subpath: 
     if (isOfRegistry && name && !climbsUp)
       return { name, range: rawSpec === "*" && !spec.endsWith("@*") ? "" : rawSpec, subpath };
   } catch {
-    // The spec is invalid for any registry.
+    // npa throws for a name or version that no registry accepts: the statement after this block throws the error.
   }
   throw unresolvedError(dependency, refusal);
 }
@@ -172,7 +175,7 @@ export function isPackageName(name: string): boolean {
   }
 }
 
-/** Returns the error for a package that the specification has, but this service does not. */
+/** Creates the error for a package that the specification names, but that this service does not have yet. */
 export function notBuiltError(dependency: string): ActionError {
   const message = `dependencies: the package ${dependency} is not available yet`;
   return new ActionError("DEPENDENCY_UNRESOLVED", message);
@@ -184,18 +187,18 @@ export type StoredScriptAsset = StoredAsset & { sha256: string };
 export const isStoredScript = (asset: StoredAsset): asset is StoredScriptAsset => asset.sha256 !== undefined;
 
 /** Path under which the service serves a stored script. */
-export const storedPath = (sha256: string): string => `/client/kept/${sha256}.js`;
+export const storedScriptPath = (sha256: string): string => `/client/kept/${sha256}.js`;
 
-/** Function that adds the current URLs to stored assets. */
-export type AddressAssets = (stored: readonly StoredAsset[]) => Asset[];
+/** Function that adds to each stored asset the URL at which browsers can load it now. */
+export type AddAssetUrls = (stored: readonly StoredAsset[]) => Asset[];
 
 /**
- * Adds the current URLs to stored assets (specification, Action object, `assets`).
+ * Adds to each stored asset the URL at which browsers can load it now (specification, Action object, `assets`).
  * @param baseUrl URL of the service without a trailing slash
  */
-export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catalogue, baseUrl: string): Asset[] {
+export function addAssetUrls(stored: readonly StoredAsset[], catalogue: Catalogue, baseUrl: string): Asset[] {
   return stored.map(({ name, path, url, sha256, ...kept }) => {
-    // Older rows also contain a URL: an external URL, or a URL of the service, which may have changed since.
+    // Assets stored by older versions contain a URL too: an external one, or one of the service, which may be outdated.
     const servedPath = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
     return servedPath === undefined
       ? { name, url: url!, path, ...kept }
@@ -203,36 +206,35 @@ export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catal
   });
 }
 
-/** Returns the reason why a text is not a valid https URL, or null. */
+/** Returns the reason why `text` is not a valid https URL, as the second half of an error message; null if it is valid. */
 function externalUrlFault(text: unknown): string | null {
   if (typeof text !== "string") return "is not a URL";
   if (text.length > URL_MAX_CHARACTERS) return `is longer than ${URL_MAX_CHARACTERS} characters`;
-  // The URL parser drops tabs and line breaks and converts backslashes: the checked URL would differ from the given
-  // text.
+  // The URL parser drops tabs and line breaks and converts backslashes, so the checked URL would differ from `text`.
   if (/[\s\\]/.test(text) || !URL.canParse(text)) return "is not a valid URL";
   const url = new URL(text);
   if (url.protocol !== "https:") return "must be an https URL";
   return url.username !== "" || url.password !== "" ? "must not contain a user name or password" : null;
 }
 
-/** True if the code uses any members of `Svc` other than these. `members` are regular expressions. */
+/** True if the code uses a member of `Svc` that is not in `members`, which are regular expressions such as `App\\.Settings`. */
 function usesOtherMembers(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
 
-/** Functions of `Svc` that work without the client library and without a token: a small script provides them. */
+/** Functions of `Svc` that a small script provides, so that code with only these functions runs without the client library and a token. */
 const REQUEST_FUNCTIONS = ["App\\.V3\\.Actions\\.request", "App\\.Settings\\.get"];
 
 /** True if the code uses one of REQUEST_FUNCTIONS. */
 export const usesRequestFunctions = (code: string): boolean =>
   new RegExp(`\\bSvc\\.(?:${REQUEST_FUNCTIONS.join("|")})\\b`).test(code);
 
-/** Returns the name by which code imports a dependency, without its version. */
+/** Returns the name with which code imports a dependency: the dependency without its version. */
 export const importName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
 
 /**
- * True if the code may need the client library. Uses of packages that work without the library are ignored. A search for
- * the word `Svc` is enough, because code has no other name for the library.
+ * True if the code may need the client library. Ignores uses of packages that work without the library. Searches only for
+the word `Svc`, because code has no other name for the library.
  */
 export function needsLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): boolean {
   if (!code.includes("Svc")) return false;
@@ -244,26 +246,26 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
   return usesOtherMembers(code, [...REQUEST_FUNCTIONS, ...ownNames]);
 }
 
-/** Returns the mode for code that uses the client library. Code that uses members of `Svc` other than its packages needs a document. */
-export function modeOfLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageMode {
+/** Returns the mode for code that uses the client library. Code that uses a member of `Svc` that is not a package needs `document`. */
+export function modeForLibraryCode(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageMode {
   const packageNames = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
   const namespaces = [...packageNames, ...(usesRequestFunctions(code) ? REQUEST_FUNCTIONS : [])];
   return namespaces.length > 0 && !usesOtherMembers(code, namespaces) ? "network-isolate" : "document";
 }
 
-/** Mode and network that code needs because it uses a package. */
-export type PackageNeed = Required<Pick<PackageEntry, "mode" | "network" | "canBeTried">>;
+/** Mode that code needs because it uses a package, and if the package sends network requests. */
+export type PackageRequirement = Required<Pick<PackageEntry, "mode" | "network" | "canBeTried">>;
 
-/** True if the code may use functions of the package other than these. */
+/** True if the code may use a function of the package that is not in `functions`. */
 function usesOtherFunctions(code: string, namespace: string | null, functions: readonly string[]): boolean {
   return usesOtherMembers(code, [`${namespace}\\.(?:${functions.join("|")})`, `(?!${namespace}\\b)\\w+`]);
 }
 
 /**
- * Returns the mode and network that the code needs because it uses a package.
- * @param isShared true if code that is not analyzed may also call the package
+ * Returns the mode that the code needs because it uses the package, and if it needs network access.
+ * @param isShared true if other code, such as another package, may also call the package
  */
-export function needOfPackage(entry: PackageEntry, code: string, isShared = false): PackageNeed {
+export function requirementOfPackage(entry: PackageEntry, code: string, isShared = false): PackageRequirement {
   const { namespace, mode = "document", network = mode !== "isolate", canBeTried = false } = entry;
   const { inDocument = [], withoutDocument = [] } = entry;
   const containsOneOf = (words: readonly string[]) =>

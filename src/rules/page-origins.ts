@@ -7,17 +7,21 @@ import { normalizeOrigin } from "./integration-origins.js";
 const ORIGIN_MAX_CHARACTERS = 300;
 const LOOPBACK_HOST = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** Returns the normal form of an origin that a browser can send in `Origin`; null for any other text. */
+/** Returns the origin in the form in which browsers send it in the header `Origin`; null if the text is no valid origin. */
 function readOrigin(value: unknown, allowHttp: boolean): string | null {
   if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || /[\s\\@?#*]/.test(value)) return null;
   const url = /^https?:\/\/[^/]+\/?$/i.test(value) ? URL.parse(value) : null;
   const origin = url && normalizeOrigin(url);
   if (!url || !origin) return null;
-  // http is allowed only on the developer's machine, because anyone on the network can change a page on its way.
+  // http is allowed only for the developer's own machine, because others on the network can change a page sent by http.
   return url.protocol === "https:" || allowHttp || LOOPBACK_HOST.test(url.hostname) ? origin : null;
 }
 
-/** @param allowHttp true if http origins of any host are valid (ALLOW_PRIVATE_NETWORK) @throws REQUEST_INVALID */
+/**
+ * Validates the origins of an app's external pages.
+ * @param allowHttp true if http is valid for any host (ALLOW_PRIVATE_NETWORK)
+ * @throws REQUEST_INVALID
+ */
 export function parsePageOrigins(value: unknown, allowHttp: boolean): string[] {
   if (!Array.isArray(value) || value.length > PAGE_ORIGINS_MAX) {
     const expected = `an array of at most ${PAGE_ORIGINS_MAX} origins`;

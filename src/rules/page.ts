@@ -4,38 +4,41 @@ import { ActionError } from "../errors.js";
 import { PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES } from "../limits.js";
 import { refuseField } from "./fields.js";
 
-function naturalNumber(value: unknown, name: string, fallback: number, max: number): number {
+function requireWholeNumber(value: unknown, name: string, fallback: number, max: number): number {
   if (value === undefined || value === null) return fallback;
   if (Number.isSafeInteger(value) && (value as number) >= 0) return Math.min(value as number, max);
   refuseField(name, "a whole number from 0", value);
 }
 
-/** Parses `limit` and `offset`. A `limit` above `max` counts as `max`. @throws REQUEST_INVALID unless they are whole numbers */
+/** Parses `limit` and `offset`. A `limit` above `max` counts as `max`. @throws REQUEST_INVALID if one of them is not a whole number */
 export function parsePageLimits(
   options: { limit?: unknown; offset?: unknown },
   fallback = PAGE_DEFAULT,
   max = PAGE_MAX,
 ): { limit: number; offset: number } {
   return {
-    limit: naturalNumber(options.limit, "limit", fallback, max),
-    offset: naturalNumber(options.offset, "offset", 0, Number.MAX_SAFE_INTEGER),
+    limit: requireWholeNumber(options.limit, "limit", fallback, max),
+    offset: requireWholeNumber(options.offset, "offset", 0, Number.MAX_SAFE_INTEGER),
   };
 }
 
-/** Returns the cursor that stands for the position after the row with this ID. */
-export const cursorOf = (id: number): string => Buffer.from(`after ${id}`).toString("base64url");
+/** Returns a cursor with which a caller gets the rows after the row with this ID. */
+export const createCursor = (id: number): string => Buffer.from(`after ${id}`).toString("base64url");
 
-/** Returns the ID in a cursor; null if there is no cursor. @throws REQUEST_INVALID unless `cursorOf` created the cursor */
-export function idOfCursor(cursor: unknown, name = "cursor"): number | null {
+/**
+ * Returns the row ID in a cursor; null if the caller sent no cursor.
+ * @throws REQUEST_INVALID if `createCursor` did not create the cursor
+ */
+export function parseCursor(cursor: unknown, name = "cursor"): number | null {
   if (cursor === undefined || cursor === null) return null;
   const id = Number(/^after ([1-9]\d{0,15})$/.exec(Buffer.from(String(cursor), "base64url").toString())?.[1]);
-  if (Number.isSafeInteger(id) && cursorOf(id) === cursor) return id;
+  if (Number.isSafeInteger(id) && createCursor(id) === cursor) return id;
   throw new ActionError("REQUEST_INVALID", `${name} must be the cursor of an earlier page`);
 }
 
 /**
- * Reserves memory for the bytes of a response, before the operation reads its rows. Rejects if the response would be too
- * large.
+ * Function that reserves memory for a response of this size before the operation reads the rows. Rejects if the response
+would be too large.
  */
 export type ReserveBytes = (bytes: number) => Promise<void>;
 
@@ -45,8 +48,11 @@ export interface SizedRow {
   bytes: number;
 }
 
-/** Returns the IDs of the first rows that fit into PAGE_MAX_BYTES, at least one, after `reserve` has reserved their bytes. */
-export async function idsThatFit(
+/**
+ * Returns the IDs of the first rows whose total size is at most PAGE_MAX_BYTES, at least one ID. Calls `reserve` with
+ * their size before.
+ */
+export async function selectIdsThatFit(
   sized: readonly SizedRow[],
   reserve: ReserveBytes = async () => undefined,
 ): Promise<number[]> {

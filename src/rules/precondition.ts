@@ -2,17 +2,17 @@
 import { hash } from "node:crypto";
 import { ActionError } from "../errors.js";
 
-/** Values of `updatedAt` (ISO 8601 with milliseconds) of which the resource must have one; undefined accepts any. */
+/** Accepted values of the resource's `updatedAt` (ISO 8601 with milliseconds); undefined accepts every value. */
 export type ExpectedTags = readonly string[] | undefined;
 
-/** Separates the two parts of an entity tag: the version, and the state that authors do not change. */
+/** Separates the two parts of an entity tag: the version (`updatedAt`), and state that the service changes, such as an alert's. */
 const TAG_SEPARATOR = ";";
 
 /**
- * Returns the entity tag of a resource. `shownVariant` is state that authors do not change, such as the firing state of
- * an alert. `If-None-Match` compares it; `If-Match` ignores it.
+ * Returns the entity tag of a resource. `shownVariant` is state that only the service changes, such as the firing state of
+an alert. `If-None-Match` compares the whole tag; `If-Match` ignores `shownVariant`.
  */
-export const entityTag = (updatedAt: string, shownVariant: string | null = null): string =>
+export const createEntityTag = (updatedAt: string, shownVariant: string | null = null): string =>
   `"${updatedAt}${shownVariant === null ? "" : TAG_SEPARATOR + shownVariant}"`;
 
 /** Matches an entity tag. The prefix W/ is accepted, because proxies that compress responses add it. */
@@ -20,10 +20,10 @@ const ENTITY_TAG = /^(?:W\/)?"([\x21\x23-\x7e\x80-\xff]*)"$/;
 const TAGS_MAX = 20;
 
 /**
- * Parses the entity tags of a header; undefined if the header is absent or `*`.
- * @throws ActionError REQUEST_INVALID for a header that is neither `*` nor entity tags
+ * Parses a header with a list of entity tags; undefined if the header is absent or `*`.
+ * @throws ActionError REQUEST_INVALID for a header that is neither `*` nor a list of entity tags
  */
-function tagsIn(header: string | undefined, name: string): string[] | undefined {
+function parseEntityTags(header: string | undefined, name: string): string[] | undefined {
   if (header === undefined || header.trim() === "*") return undefined;
   const tags = header.split(",", TAGS_MAX + 1).map((tag) => ENTITY_TAG.exec(tag.trim())?.[1]);
   if (tags.length <= TAGS_MAX && tags.every((tag) => tag !== undefined)) return tags;
@@ -31,59 +31,63 @@ function tagsIn(header: string | undefined, name: string): string[] | undefined 
   throw new ActionError("REQUEST_INVALID", `${name} must be ${expected}`);
 }
 
-/** Returns the versions in the header `If-Match`. @throws REQUEST_INVALID */
+/** Returns the expected versions in the header `If-Match`; undefined if it is absent or `*`. @throws REQUEST_INVALID */
 export const readIfMatch = (header: string | undefined): ExpectedTags =>
-  tagsIn(header, "If-Match")?.map((tag) => tag.split(TAG_SEPARATOR, 1)[0]!);
+  parseEntityTags(header, "If-Match")?.map((tag) => tag.split(TAG_SEPARATOR, 1)[0]!);
 
-/** True if `If-None-Match` is `*` or contains the tag, so that the client has the current state. @throws REQUEST_INVALID */
+/** True if the header `If-None-Match` is `*` or contains the tag: the client already has the current state. @throws REQUEST_INVALID */
 export function isKnownTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
-  return tagsIn(header, "If-None-Match")?.includes(tag.slice(1, -1)) ?? true;
+  return parseEntityTags(header, "If-None-Match")?.includes(tag.slice(1, -1)) ?? true;
 }
 
 /** SQL for the new `updated_at`: at least a millisecond after the old one, so that two versions never have the same tag. */
 export const NEXT_UPDATED_AT =
   "date_trunc('milliseconds', greatest(clock_timestamp(), updated_at + interval '1 millisecond'))";
 
-/** @throws RESOURCE_CHANGED with the current resource, if its version is not expected */
-export function requireCurrent<T extends { updatedAt: string }>(resource: T, precondition: ExpectedTags): void {
+/** Checks the precondition of a change. @throws RESOURCE_CHANGED with the current resource, if `updatedAt` is not an expected value */
+export function requireExpectedVersion<T extends { updatedAt: string }>(resource: T, precondition: ExpectedTags): void {
   if (!precondition || precondition.includes(resource.updatedAt)) return;
   const message = `the resource was changed at ${resource.updatedAt}, after the version that the request expects; read it again`;
   throw new ActionError("RESOURCE_CHANGED", message, { resource });
 }
 
-/** Item of a list, as far as the version of the list depends on it. */
+/** Fields of a list's item from which the version of the whole list is computed. */
 export interface ListItemVersion {
   id: number;
   updatedAt: string;
 }
 
 /** Returns the version of a list. It changes when an item is added, changed or removed, and does not depend on the order. */
-export const listVersionOf = (items: readonly ListItemVersion[]): string =>
+export const computeListVersion = (items: readonly ListItemVersion[]): string =>
   hash("sha256", JSON.stringify(items.map(({ id, updatedAt }) => `${id} ${updatedAt}`).sort()), "base64url").slice(
     0,
     22,
   );
 
 /**
- * Checks the precondition of a change to an item that can only be read in a list. The expected tag can be the item's
+ * Checks the precondition of a change to an item that callers can read only in a list. The expected tag can be the item's
  * `updatedAt` or the version of the list.
- * @param item undefined if it is not in the list
+ * @param item current item; undefined if the list does not contain it
  * @throws RESOURCE_CHANGED with the current item
  */
-export function requireInList(
+export function requireExpectedItemVersion(
   item: ListItemVersion | undefined,
   lists: readonly (readonly ListItemVersion[])[],
   precondition: ExpectedTags,
 ): void {
   if (!precondition || (item && precondition.includes(item.updatedAt))) return;
-  if (lists.some((list) => precondition.includes(listVersionOf(list)))) return;
+  if (lists.some((list) => precondition.includes(computeListVersion(list)))) return;
   const message = "the resource or its list was changed after the version that the request expects; read it again";
   throw new ActionError("RESOURCE_CHANGED", message, item && { resource: item });
 }
 
-/** @throws the error that `changed` returns, if the version of the row is not expected */
-export function requireUnchanged(updatedAt: Date, precondition: ExpectedTags, changed: () => ActionError): void {
+/** Checks the precondition of a change to a row. @throws the error that `changed` creates, if `updatedAt` is not an expected value */
+export function requireExpectedRowVersion(
+  updatedAt: Date,
+  precondition: ExpectedTags,
+  changed: () => ActionError,
+): void {
   if (precondition && !precondition.includes(updatedAt.toISOString())) throw changed();
 }
 

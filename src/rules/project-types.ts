@@ -6,20 +6,20 @@ import { importName } from "./packages.js";
 
 type Item = Record<string, unknown>;
 
-/** Parts of a manifest from which declarations are built. */
-export interface TypedDefinitions {
+/** Parts of an app's manifest that the declarations describe. */
+export interface DeclaredDefinitions {
   settings?: Item[] | undefined;
   dataSources?: Item[] | undefined;
   secretBindings?: Item[] | undefined;
 }
 
 /**
- * Declaration files of packages by name; null if a package has none. The files of a package import each other by their
- * position in the list.
+ * TypeScript declaration files of packages, by the package's name; null if a package has none. Files of one package import
+each other by their index in the array.
  */
 export type PackageDeclarations = ReadonlyMap<string, readonly string[] | null>;
 
-/** Dependencies of an action, and the scripts to which the service has resolved them. */
+/** An action's dependencies, and the scripts (`assets`) that the service has stored for them. */
 interface DependentDefinition {
   dependencies?: unknown;
   assets?: { name: string; integrity: string }[] | undefined;
@@ -28,10 +28,10 @@ interface DependentDefinition {
 const HASH_PREFIX = "sha256-";
 
 /**
- * Returns the integrity hash of each package's script, by the name that code imports. The hash is null if the service has
- * not resolved the package yet.
+ * Returns the integrity hash of the script of each package, by the name that code imports. The hash is null if the service
+has not stored a script for the package yet.
  */
-export function importedPackages(actions: readonly DependentDefinition[]): Map<string, string | null> {
+export function hashesOfImportedPackages(actions: readonly DependentDefinition[]): Map<string, string | null> {
   const typesByName = new Map<string, string | null>();
   for (const { dependencies, assets = [] } of actions) {
     for (const dependency of Array.isArray(dependencies) ? dependencies : []) {
@@ -46,7 +46,7 @@ export function importedPackages(actions: readonly DependentDefinition[]): Map<s
 
 const FILE_HEAD = `/** Types of this app. \`svc dev\` and \`svc check\` write this file; changes to it are lost. */`;
 
-/** Maximum length of all package declarations, because they slow down each check. Packages beyond the limit have type `any`. */
+/** Maximum total length of all package declarations, because long ones slow down type checks. Further packages get the type `any`. */
 export const PACKAGE_TYPES_MAX_CHARACTERS = 6 * 1024 * 1024;
 
 const MODULE_DECLARATIONS = `declare module "svc" {
@@ -119,7 +119,7 @@ const NAMESPACE_NAMES = [
   "Audio",
 ];
 
-/** Declarations of "svc/client" until the real ones have been loaded from the server. They allow everything. */
+/** Declarations of "svc/client" for use before the server's declarations are available. They accept all code. */
 const UNKNOWN_CLIENT = `export interface LimitData { [field: string]: any }
 export type Trigger = any;
 export type Client = any;
@@ -128,16 +128,16 @@ export type Entry<Row> = any;
 export type DataSources = any;
 export type DataSourceConnection = any;`;
 
-/** Declarations for files that code can import as text, by their extension. */
+/** Declares modules for files that code can import as text: one pattern for each file extension. */
 const TEXT_MODULES = ["html", "txt", "md", "csv", "sql", "css", "svg"]
   .map((extension) => `declare module "*.${extension}" {\n  const text: string;\n  export default text;\n}`)
   .join("\n");
 
-const propertyLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}: ${type};`;
-const optionalLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}?: ${type};`;
+const createPropertyLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}: ${type};`;
+const createOptionalLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}?: ${type};`;
 
-/** Returns the keys of settings that code does not receive, because they have a sealed secret binding. */
-function sealedKeys(...definitions: TypedDefinitions[]): Set<unknown> {
+/** Returns the keys of settings with a sealed secret binding, because code does not receive their values. */
+function collectSealedKeys(...definitions: DeclaredDefinitions[]): Set<unknown> {
   const bindings = definitions.flatMap(({ secretBindings }) => secretBindings ?? []);
   return new Set(bindings.filter(({ sealed }) => sealed === true).map(({ key }) => key));
 }
@@ -145,11 +145,11 @@ function sealedKeys(...definitions: TypedDefinitions[]): Set<unknown> {
 const settingType = ({ value }: Item): string =>
   value !== undefined && value !== null && typeof value !== "object" ? typeof value : "any";
 
-function typeBlock(head: string, lines: readonly string[]): string {
+function createTypeBlock(head: string, lines: readonly string[]): string {
   return `${head} {\n${lines.join("\n")}\n}\n`;
 }
 
-/** Merges two lists by `key`. Items of the local folder replace those of the server. */
+/** Merges two lists of items. A local item replaces the server's item with the same value in the field `key`. */
 const mergeItems = (server: readonly Item[] = [], local: readonly Item[] = [], key: string): Item[] => [
   ...new Map([...server, ...local].map((item) => [item[key], item])).values(),
 ];
@@ -157,16 +157,16 @@ const mergeItems = (server: readonly Item[] = [], local: readonly Item[] = [], k
 const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(text);
 
 /**
- * Declares the module of a package with the package's types; without types, everything in it is `any`. Each declaration
- * file becomes a module with a private name.
+ * Declares the module of a package with the types in `files`; without files, all exports have the type `any`. Each
+declaration file becomes a module with an internal name.
  */
-function packageModule(name: string, files: readonly string[] | null): string {
-  // Skips the first file, which declares the package's global for code without imports.
+function declarePackageModule(name: string, files: readonly string[] | null): string {
+  // Skips the first file: it declares the package's global variable, for code that does not import the package.
   const [entry, ...others] = files?.slice(1) ?? [];
   if (entry === undefined || !isModule(entry)) return `declare module ${JSON.stringify(name)};`;
   const moduleName = (index: number | string) => JSON.stringify(`svc-types:${name}/${index}`);
   const modules = [entry, ...others].map((text, index) =>
-    typeBlock(`declare module ${moduleName(index + 1)}`, [
+    createTypeBlock(`declare module ${moduleName(index + 1)}`, [
       text.replaceAll(/"\.\/(\d{1,4})"/g, (_all, number) => moduleName(number)),
     ]),
   );
@@ -176,35 +176,36 @@ function packageModule(name: string, files: readonly string[] | null): string {
   ].join("\n");
 }
 
-function packageModules(packages: PackageDeclarations): string[] {
+function declarePackageModules(packages: PackageDeclarations): string[] {
   let characters = 0;
   return [...packages].map(([name, files]) => {
-    const text = packageModule(name, files);
+    const text = declarePackageModule(name, files);
     characters += text.length;
-    return characters <= PACKAGE_TYPES_MAX_CHARACTERS ? text : packageModule(name, null);
+    return characters <= PACKAGE_TYPES_MAX_CHARACTERS ? text : declarePackageModule(name, null);
   });
 }
 
 /**
+ * Builds the text of svc.d.ts.
  * @param server definitions on the server
  * @param local definitions in the project's folder
  * @param packages declarations of the packages that actions import
- * @param client text of /client/svc.d.ts
+ * @param client text of the server's file /client/svc.d.ts; "" if it is not available
  */
-export function projectTypes(
-  server: TypedDefinitions,
-  local: TypedDefinitions,
+export function buildProjectTypes(
+  server: DeclaredDefinitions,
+  local: DeclaredDefinitions,
   packages: PackageDeclarations,
   client: string,
 ): string {
   const settings = mergeItems(server.settings, local.settings, "key");
   const dataSources = mergeItems(server.dataSources, local.dataSources, "name");
-  const sealedNames = sealedKeys(server, local);
+  const sealedNames = collectSealedKeys(server, local);
   const hiddenSettings = settings.filter(({ key }) => String(key).startsWith("_") && !sealedNames.has(key));
   const publicSettings = settings.filter(({ key }) => !String(key).startsWith("_"));
   const sources = dataSources.map(({ name, columns }) => {
     const rows = ((columns as string[] | undefined) ?? []).map((column) => `${JSON.stringify(column)}: any;`);
-    return propertyLine(name, rows.length === 0 ? "Record<string, any>" : `{ ${rows.join(" ")} }`);
+    return createPropertyLine(name, rows.length === 0 ? "Record<string, any>" : `{ ${rows.join(" ")} }`);
   });
   const api =
     client === ""
@@ -213,23 +214,23 @@ export function projectTypes(
   const offeredNamespaces = NAMESPACE_NAMES.filter((name) => api.includes(`export interface ${name} {`));
   return [
     FILE_HEAD,
-    typeBlock(
+    createTypeBlock(
       "interface SvcSettings",
-      // The settings are optional, so that a test needs to pass only those that its code uses.
-      hiddenSettings.map(({ key }) => optionalLine(key, "any")),
+      // The settings are optional properties, so that a test of an action can pass only the settings that the action uses.
+      hiddenSettings.map(({ key }) => createOptionalLine(key, "any")),
     ),
-    typeBlock(
+    createTypeBlock(
       "interface SvcPublicSettings",
-      publicSettings.map((setting) => propertyLine(setting["key"], settingType(setting))),
+      publicSettings.map((setting) => createPropertyLine(setting["key"], settingType(setting))),
     ),
-    typeBlock("interface SvcDataSources", sources),
+    createTypeBlock("interface SvcDataSources", sources),
     GLOBAL_DECLARATIONS,
     `declare const Svc: import("svc/client").Client & {\n  DataSources: SvcTypedDataSources;\n${offeredNamespaces
       .map((name) => `  ${name}: import("svc/client").${name};`)
       .join("\n")}\n};\n`,
     MODULE_DECLARATIONS,
     TEXT_MODULES,
-    ...packageModules(packages),
-    typeBlock('declare module "svc/client"', [api.replaceAll("export declare const ", "export const ")]),
+    ...declarePackageModules(packages),
+    createTypeBlock('declare module "svc/client"', [api.replaceAll("export declare const ", "export const ")]),
   ].join("\n");
 }

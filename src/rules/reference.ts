@@ -3,13 +3,13 @@ import { refuseField } from "./fields.js";
 
 export type EntityReference = { readonly id: number } | { readonly name: string };
 
-/** Kinds of references, as in the parameter `by` of a request. */
+/** Values of the request parameter `by`: the reference is an ID or a name. */
 export const REFERENCE_KINDS = ["id", "name"] as const;
 export type ReferenceKind = (typeof REFERENCE_KINDS)[number];
 
 const ID = /^[1-9]\d{0,15}$/;
 
-/** Reference that no row has. It stands for digits that cannot be an ID. */
+/** Reference that matches no row. It stands for a number that is too large for an ID. */
 const UNKNOWN_ID = { id: 0 } as const;
 
 function referenceById(text: string): EntityReference {
@@ -18,20 +18,20 @@ function referenceById(text: string): EntityReference {
 }
 
 /** Parses a reference. If `kind` is not set, a number or a text of digits is an ID, and any other text is a name. */
-export function referenceOf(value: string | number, kind?: ReferenceKind | null): EntityReference {
+export function parseReference(value: string | number, kind?: ReferenceKind | null): EntityReference {
   const text = String(value);
   if (kind === "name") return { name: text };
   return kind === "id" || typeof value === "number" || /^\d+$/.test(text) ? referenceById(text) : { name: text };
 }
 
-/** Parses the parameter `by` of a request. @throws REQUEST_INVALID */
-export function referenceKind(value: unknown): ReferenceKind | null {
+/** Parses the request parameter `by`; null if absent. @throws REQUEST_INVALID */
+export function parseReferenceKind(value: unknown): ReferenceKind | null {
   if (value === undefined) return null;
   if ((REFERENCE_KINDS as readonly unknown[]).includes(value)) return value as ReferenceKind;
   refuseField("by", "id or name", value);
 }
 
-/** Returns a key for maps, which differs for different references. */
+/** Returns a text that identifies the reference, for use as the key of a Map. */
 export const referenceKey = (ref: EntityReference): string => ("id" in ref ? `#${ref.id}` : `=${ref.name}`);
 
 /** Returns name and ID as SQL parameters; one is null. A name with U+0000 becomes null too, because PostgreSQL rejects it. */

@@ -8,10 +8,10 @@ import { normalizeHost, normalizeOrigin } from "./integration-origins.js";
 import { nearestName } from "./unknown-fields.js";
 
 const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-const WITHOUT_BODY: readonly string[] = ["GET", "HEAD"];
+const METHODS_WITHOUT_BODY: readonly string[] = ["GET", "HEAD"];
 const IDEMPOTENT_METHODS: readonly string[] = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"];
 const RESPONSE_TYPES = ["text", "json", "bytes"] as const;
-const OPTIONS = [
+const OPTION_NAMES = [
   "url",
   "method",
   "headers",
@@ -36,7 +36,7 @@ const RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Matches header values without control characters, because a line break would start another header. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Matches headers that the service sets itself, or that apply only to one connection. */
+/** Matches headers that code cannot set: the service sets them itself, or they apply only to one connection. */
 const FORBIDDEN_HEADER =
   /^(?:cookie2?|set-cookie2?|host|content-length|referer|auth-token.*|svc-.*|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 
@@ -47,14 +47,14 @@ export interface RequestDescription {
   method: string;
   headers: Record<string, string>;
   body: Uint8Array | null;
-  /** Key of a secret binding. */
+  /** Key of the secret binding whose value the service adds to the request; null for none. */
   auth: string | null;
   timeoutMs: number;
   responseType: ResponseType;
   retry: { attempts: number; on: number[] } | undefined;
 }
 
-/** Error for invalid options, with an error code of the contract. */
+/** Error for invalid options. `code` is one of the contract's error codes. */
 export class RequestOptionsError extends Error {
   constructor(
     readonly code: "POLICY" | "LIMIT",
@@ -64,7 +64,7 @@ export class RequestOptionsError extends Error {
   }
 }
 
-function optionsError(message: string): never {
+function throwOptionsError(message: string): never {
   throw new RequestOptionsError("POLICY", message);
 }
 
@@ -76,53 +76,54 @@ export const isHeaderValue = (value: string): boolean => HEADER_VALUE.test(value
 
 function readUrl(value: unknown): URL {
   if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS) {
-    optionsError(`url must be a string of at most ${URL_MAX_CHARACTERS} characters (got ${describeType(value)})`);
+    throwOptionsError(`url must be a string of at most ${URL_MAX_CHARACTERS} characters (got ${describeType(value)})`);
   }
   const url = URL.parse(value as string);
-  if (!url || !/^https?:$/.test(url.protocol)) optionsError("url must be an absolute https URL");
-  if (url!.username !== "" || url!.password !== "") optionsError("url must not contain credentials");
+  if (!url || !/^https?:$/.test(url.protocol)) throwOptionsError("url must be an absolute https URL");
+  if (url!.username !== "" || url!.password !== "") throwOptionsError("url must not contain credentials");
   const host = normalizeHost(url!.hostname);
-  if (host === null) optionsError("url must contain a valid host");
+  if (host === null) throwOptionsError("url must contain a valid host");
   url!.hostname = host!;
   url!.hash = "";
   return url!;
 }
 
-/** Yields the names and values of `query` or `form`. An array yields its name for each element. */
+/** Yields the name-value pairs of the option `query` or `form`. An array yields one pair for each element. */
 function* pairsOf(value: unknown, field: string): Generator<[string, string]> {
-  if (!isObject(value)) optionsError(`${field} must be an object (got ${describeValue(value)})`);
+  if (!isObject(value)) throwOptionsError(`${field} must be an object (got ${describeValue(value)})`);
   let count = 0;
   for (const [name, input] of Object.entries(value as object)) {
     for (const item of Array.isArray(input) ? input : [input]) {
       if (item === null || item === undefined) continue;
       if (!["string", "number", "boolean"].includes(typeof item)) {
-        optionsError(
+        throwOptionsError(
           `${field}.${name.slice(0, 60)} must be a string, a number or a boolean (got ${describeType(item)})`,
         );
       }
       count += 1;
-      if (count > PARAMETERS_MAX) optionsError(`${field} must have at most ${PARAMETERS_MAX} values`);
+      if (count > PARAMETERS_MAX) throwOptionsError(`${field} must have at most ${PARAMETERS_MAX} values`);
       yield [name, String(item)];
     }
   }
 }
 
 function readHeaders(value: unknown): Record<string, string> {
-  if (!isObject(value)) optionsError(`headers must be an object (got ${describeValue(value)})`);
+  if (!isObject(value)) throwOptionsError(`headers must be an object (got ${describeValue(value)})`);
   const entries = Object.entries(value as object);
   if (entries.length > HEADERS_MAX)
-    optionsError(`headers must have at most ${HEADERS_MAX} fields (got ${entries.length})`);
+    throwOptionsError(`headers must have at most ${HEADERS_MAX} fields (got ${entries.length})`);
   const headers = new Map<string, string>();
   let characters = 0;
   for (const [input, content] of entries) {
     const name = input.toLowerCase();
-    if (!HEADER_NAME.test(input)) optionsError(`headers has an invalid name (got ${describeValue(input)})`);
-    if (FORBIDDEN_HEADER.test(name)) optionsError(`headers.${input} is not allowed: the service sets or removes it`);
-    if (headers.has(name)) optionsError(`headers.${input} must not be set twice; case is ignored`);
+    if (!HEADER_NAME.test(input)) throwOptionsError(`headers has an invalid name (got ${describeValue(input)})`);
+    if (FORBIDDEN_HEADER.test(name))
+      throwOptionsError(`headers.${input} is not allowed: the service sets or removes it`);
+    if (headers.has(name)) throwOptionsError(`headers.${input} must not be set twice; case is ignored`);
     const text = typeof content === "number" ? String(content) : content;
-    // The message contains only the type of the value, which may be a secret.
+    // The message contains only the type of the value, because the value may be a secret.
     if (typeof text !== "string" || !HEADER_VALUE.test(text)) {
-      optionsError(
+      throwOptionsError(
         `headers.${input} must be a string without line breaks, of Latin-1 characters (got ${describeType(content)})`,
       );
     }
@@ -130,23 +131,23 @@ function readHeaders(value: unknown): Record<string, string> {
     characters += name.length + (text as string).length;
   }
   if (characters > HEADERS_MAX_CHARACTERS)
-    optionsError(`headers must have at most ${HEADERS_MAX_CHARACTERS} characters`);
+    throwOptionsError(`headers must have at most ${HEADERS_MAX_CHARACTERS} characters`);
   return Object.fromEntries(headers);
 }
 
-interface Body {
+interface RequestBody {
   bytes: Uint8Array | null;
   type: string | null;
 }
 
-/** Parses the body: `body` is a string or `{base64}`, `json` is JSON text that the client library has serialized. */
-function readBody(options: Record<string, unknown>): Body {
+/** Reads the body from the option `body` (a string or `{base64}`), `json` (JSON text, made by the client library) or `form`. */
+function readBody(options: Record<string, unknown>): RequestBody {
   const bodyFields = ["body", "json", "form"].filter((name) => options[name] !== undefined && options[name] !== null);
-  if (bodyFields.length > 1) optionsError(`options must contain only one of ${bodyFields.join(" and ")}`);
+  if (bodyFields.length > 1) throwOptionsError(`options must contain only one of ${bodyFields.join(" and ")}`);
   const { body, json, form } = options;
   if (typeof json === "string") return { bytes: Buffer.from(json), type: "application/json" };
   if (bodyFields[0] === "json")
-    optionsError(`json must be a value that can be serialized as JSON (got ${describeValue(json)})`);
+    throwOptionsError(`json must be a value that can be serialized as JSON (got ${describeValue(json)})`);
   if (bodyFields[0] === "form") {
     const text = new URLSearchParams([...pairsOf(form, "form")]).toString();
     return { bytes: Buffer.from(text), type: "application/x-www-form-urlencoded;charset=UTF-8" };
@@ -155,27 +156,27 @@ function readBody(options: Record<string, unknown>): Body {
   if (isObject(body) && typeof body["base64"] === "string") {
     return { bytes: Buffer.from(body["base64"], "base64"), type: null };
   }
-  if (bodyFields[0] === "body") optionsError(`body must be a string or bytes (got ${describeValue(body)})`);
+  if (bodyFields[0] === "body") throwOptionsError(`body must be a string or bytes (got ${describeValue(body)})`);
   return { bytes: null, type: null };
 }
 
 function readInteger(value: unknown, field: string, min: number, max: number): number {
   if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
-  return optionsError(`${field} must be an integer from ${min} to ${max} (got ${describeValue(value)})`);
+  return throwOptionsError(`${field} must be an integer from ${min} to ${max} (got ${describeValue(value)})`);
 }
 
 function readRetry(value: unknown, method: string, headers: Record<string, string>): RequestDescription["retry"] {
   if (value === undefined || value === null) return undefined;
-  if (!isObject(value)) return optionsError(`retry must be an object (got ${describeValue(value)})`);
+  if (!isObject(value)) return throwOptionsError(`retry must be an object (got ${describeValue(value)})`);
   const unknownField = Object.keys(value).find((name) => !["attempts", "on"].includes(name));
   if (unknownField !== undefined)
-    optionsError(`retry.${unknownField.slice(0, 60)} is not an option; retry can have "attempts" and "on"`);
+    throwOptionsError(`retry.${unknownField.slice(0, 60)} is not an option; retry can have "attempts" and "on"`);
   if (!IDEMPOTENT_METHODS.includes(method) && headers["idempotency-key"] === undefined) {
-    optionsError(`retry of ${method} requires the header Idempotency-Key`);
+    throwOptionsError(`retry of ${method} requires the header Idempotency-Key`);
   }
   const { attempts, on = RETRY_STATUSES } = value;
   if (!Array.isArray(on) || on.length > RETRY_STATUSES_MAX) {
-    return optionsError(
+    return throwOptionsError(
       `retry.on must be an array of at most ${RETRY_STATUSES_MAX} statuses (got ${describeValue(on)})`,
     );
   }
@@ -185,13 +186,15 @@ function readRetry(value: unknown, method: string, headers: Record<string, strin
   };
 }
 
-function refuseUnknown(options: Record<string, unknown>): void {
-  const unknownField = Object.keys(options).find((name) => !OPTIONS.includes(name));
+function rejectUnknownOptions(options: Record<string, unknown>): void {
+  const unknownField = Object.keys(options).find((name) => !OPTION_NAMES.includes(name));
   if (unknownField === undefined) return;
-  optionsError(`${unknownField.slice(0, 60)} is not an option; did you mean ${nearestName(unknownField, OPTIONS)}?`);
+  throwOptionsError(
+    `${unknownField.slice(0, 60)} is not an option; did you mean ${nearestName(unknownField, OPTION_NAMES)}?`,
+  );
 }
 
-/** Returns the origin in the `url` of options that may be invalid, for an error message; null if there is none. */
+/** Returns the origin of the option `url`, for an error message about options that may be invalid; null if it has no origin. */
 export function requestedOriginOf(options: unknown): string | null {
   const input = isObject(options) ? options["url"] : null;
   if (typeof input !== "string" || input.length > URL_MAX_CHARACTERS) return null;
@@ -199,29 +202,29 @@ export function requestedOriginOf(options: unknown): string | null {
   return url && normalizeOrigin(url);
 }
 
-/** @throws RequestOptionsError */
+/** Validates the options, and converts them to a request. @throws RequestOptionsError */
 export function readRequestOptions(options: unknown): RequestDescription {
-  if (!isObject(options)) return optionsError(`options must be an object (got ${describeValue(options)})`);
-  refuseUnknown(options);
+  if (!isObject(options)) return throwOptionsError(`options must be an object (got ${describeValue(options)})`);
+  rejectUnknownOptions(options);
   const { method: verb = "GET", auth = null, timeoutMs, responseType = "text" } = options;
   const method = typeof verb === "string" ? verb.toUpperCase() : "";
   if (!METHODS.includes(method))
-    optionsError(`method must be one of ${METHODS.join(", ")} (got ${describeValue(verb)})`);
+    throwOptionsError(`method must be one of ${METHODS.join(", ")} (got ${describeValue(verb)})`);
   const url = readUrl(options["url"]);
   for (const pair of pairsOf(options["query"] ?? {}, "query")) url.searchParams.append(...pair);
   if (url.href.length > URL_MAX_CHARACTERS)
-    optionsError(`url with query must have at most ${URL_MAX_CHARACTERS} characters`);
+    throwOptionsError(`url with query must have at most ${URL_MAX_CHARACTERS} characters`);
   const headers = readHeaders(options["headers"] ?? {});
   const { bytes, type } = readBody(options);
-  if (bytes !== null && WITHOUT_BODY.includes(method)) optionsError(`${method} must not have a body`);
+  if (bytes !== null && METHODS_WITHOUT_BODY.includes(method)) throwOptionsError(`${method} must not have a body`);
   if (bytes !== null && bytes.byteLength > REQUEST_BODY_MAX_BYTES) {
     throw new RequestOptionsError("LIMIT", `the body must be at most 1 MB (got ${bytes.byteLength} bytes)`);
   }
   if (type !== null) headers["content-type"] ??= type;
   if (auth !== null && typeof auth !== "string")
-    optionsError(`auth must be the key of a secret binding (got ${describeValue(auth)})`);
+    throwOptionsError(`auth must be the key of a secret binding (got ${describeValue(auth)})`);
   if (!RESPONSE_TYPES.includes(responseType as ResponseType)) {
-    optionsError(`responseType must be one of ${RESPONSE_TYPES.join(", ")} (got ${describeValue(responseType)})`);
+    throwOptionsError(`responseType must be one of ${RESPONSE_TYPES.join(", ")} (got ${describeValue(responseType)})`);
   }
   return {
     url,

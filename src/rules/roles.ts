@@ -8,23 +8,23 @@ import { refuseField } from "./fields.js";
 export const ROLES = ["reader", "operator", "editor", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
-/** Area of a role: a whole organization, or one app of the organization. */
+/** Organization or app in which a person has a role. */
 export interface RoleScope {
   organizationId: number;
-  /** ID of the app; null for the whole organization. */
+  /** ID of the app; null if the role applies to the whole organization. */
   appId: number | null;
 }
 
 const rankOf = (role: Role): number => ROLES.indexOf(role);
 
-/** True if the first role is higher than the second. Every role is higher than none. */
+/** True if `role` is higher than `other`. Every role is higher than null, which stands for no role. */
 export const isRoleAbove = (role: Role, other: Role | null): boolean => other === null || rankOf(role) > rankOf(other);
 
-/** Returns the highest of several roles, null for none. */
+/** Returns the highest of several roles; null if `roles` is empty. */
 export const highestOf = (roles: readonly Role[]): Role | null =>
   roles.reduce<Role | null>((highest, role) => (isRoleAbove(role, highest) ? role : highest), null);
 
-/** @throws REQUEST_INVALID */
+/** Returns the value if it is the name of a role. @throws REQUEST_INVALID */
 export function parseRole(value: unknown, field: string): Role {
   if (ROLES.some((role) => role === value)) return value as Role;
   refuseField(field, `one of ${ROLES.join(", ")}`, value);

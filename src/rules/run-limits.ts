@@ -1,6 +1,7 @@
 /**
  * Validates the run limits of an action: `concurrency`, `debounce`, `timeoutMs` and `jitterSeconds`. The functions
- * `…Fault` return an error message or null; the functions `stored…` return the form in which a limit is stored.
+ * `…Fault` return an error message, or null for a valid value; the functions `toStored…` return the form in which the
+database stores a limit.
  */
 import type { Concurrency, ConcurrencyPolicy, Debounce } from "../data/action-types.js";
 import {
@@ -17,9 +18,9 @@ const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "ca
 
 const KEY_MAX_CHARACTERS = 255;
 /** Matches a path of property names, separated by dots. */
-const KEY = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
-/** Default of `maxWaitMs` as a multiple of `delayMs`. */
-const WAITS_PER_DELAY = 10;
+const KEY_PATH = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
+/** Factor for the default of `maxWaitMs`: this number multiplied by `delayMs`. */
+const DEFAULT_DELAYS_PER_WAIT = 10;
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
 
@@ -43,7 +44,10 @@ function numberFault(
 function keyFault(key: unknown): string | null {
   if (isAbsent(key)) return null;
   const isValid =
-    typeof key === "string" && key.length <= KEY_MAX_CHARACTERS && KEY.test(key) && unstorableCharacterIndex(key) < 0;
+    typeof key === "string" &&
+    key.length <= KEY_MAX_CHARACTERS &&
+    KEY_PATH.test(key) &&
+    unstorableCharacterIndex(key) < 0;
   const expected = `the path of a property of the payload, such as "order.id", of at most ${KEY_MAX_CHARACTERS} characters`;
   return isValid ? null : `concurrency.key must be ${expected} (got ${describeValue(key)})`;
 }
@@ -80,7 +84,7 @@ export function debounceFault(value: unknown, environment: unknown): string | nu
   return clientFault("debounce", environment);
 }
 
-/** @param max maximum time limit of a run in milliseconds, which the operator sets */
+/** Returns an error message for an invalid `timeoutMs`; null if valid. @param max maximum in milliseconds, which the operator sets */
 export function timeoutFault(value: unknown, environment: unknown, max: number): string | null {
   if (isAbsent(value)) return null;
   const minimumMs = Math.min(TIMEOUT_MIN_MS, max);
@@ -100,16 +104,16 @@ export function jitterFault(value: unknown, triggers: unknown): string | null {
 }
 
 /** Returns the stored form of a value that `concurrencyFault` accepts. */
-export function storedConcurrency(value: unknown): Concurrency | null {
+export function toStoredConcurrency(value: unknown): Concurrency | null {
   if (!isObject(value)) return null;
   const { policy, limit, key } = value as unknown as Concurrency;
   return { policy, limit: limit ?? 1, key: key ?? null };
 }
 
 /** Returns the stored form of a value that `debounceFault` accepts. */
-export function storedDebounce(value: unknown): Debounce | null {
+export function toStoredDebounce(value: unknown): Debounce | null {
   if (!isObject(value)) return null;
   const { delayMs, maxWaitMs, manual } = value as unknown as Debounce;
-  const longestWaitMs = maxWaitMs ?? Math.min(delayMs * WAITS_PER_DELAY, DEBOUNCE_WAIT_MAX_MS);
+  const longestWaitMs = maxWaitMs ?? Math.min(delayMs * DEFAULT_DELAYS_PER_WAIT, DEBOUNCE_WAIT_MAX_MS);
   return { delayMs, maxWaitMs: longestWaitMs, manual: manual ?? false };
 }

@@ -6,23 +6,23 @@
 import cronstrue from "cronstrue";
 import { type CronFields, firesEveryDay, parseCron } from "./cron-grammar.js";
 
-/** @param frequency as checked by `checkFrequency` */
+/** Returns the description of a schedule. @param frequency cron expression that `checkFrequency` accepts */
 export function describeFrequency(frequency: string): string {
   const fields = parseCron(frequency);
   if ("fault" in fields) throw new Error(`frequency ${fields.fault}`);
-  const minutes = stepText(fields.minutes, 60, 2) ?? listText(fields.minutes, 60);
-  const everyFewHours = fields.minutes.size === 1 ? stepText(fields.hours, 24, 3) : null;
-  const time = `${minutes} ${everyFewHours ?? listText(fields.hours, 24)}`;
+  const minutes = formatStep(fields.minutes, 60, 2) ?? formatList(fields.minutes, 60);
+  const everyFewHours = fields.minutes.size === 1 ? formatStep(fields.hours, 24, 3) : null;
+  const time = `${minutes} ${everyFewHours ?? formatList(fields.hours, 24)}`;
   const sentence = describeCron(`${time} * * *`);
   const partText = (days: string) => describeCron(`${time} ${days}`).slice(sentence.length);
-  return sentence + dayText(fields, partText) + partText(`* ${listText(fields.months, 12)} *`);
+  return sentence + describeDays(fields, partText) + partText(`* ${formatList(fields.months, 12)} *`);
 }
 
-/** Describes the days. If both day fields are restricted, cron fires on days that match at least one of them. */
-function dayText(fields: CronFields, partText: (days: string) => string): string {
+/** Describes the days of a schedule. If the day field and the weekday field are both restricted, cron fires if one of them matches. */
+function describeDays(fields: CronFields, partText: (days: string) => string): string {
   if (firesEveryDay(fields)) return "";
-  const days = partText(`${listText(fields.days, 31)} * *`);
-  const weekdays = partText(`* * ${listText(fields.weekdays, 7)}`);
+  const days = partText(`${formatList(fields.days, 31)} * *`);
+  const weekdays = partText(`* * ${formatList(fields.weekdays, 7)}`);
   if (fields.isAnyDay || fields.isAnyWeekday) return days + weekdays;
   return `${days}, or ${weekdays.replace(/^, (only )?/, "")}`;
 }
@@ -32,9 +32,9 @@ const describeCron = (expression: string) =>
 
 /**
  * Returns `*\/n` if the values are exactly the multiples of n below `size`; otherwise null.
- * @param countMin minimum number of values; fewer are described as a list
+ * @param countMin minimum number of values; for fewer values, returns null
  */
-function stepText(values: ReadonlySet<number>, size: number, countMin: number): string | null {
+function formatStep(values: ReadonlySet<number>, size: number, countMin: number): string | null {
   const step = size / values.size;
   const isEven =
     values.size >= countMin && step > 1 && Number.isInteger(step) && [...values].every((value) => value % step === 0);
@@ -42,7 +42,7 @@ function stepText(values: ReadonlySet<number>, size: number, countMin: number): 
 }
 
 /** Returns the values as a list of numbers and ranges; `*` for all of them. */
-function listText(values: ReadonlySet<number>, size: number): string {
+function formatList(values: ReadonlySet<number>, size: number): string {
   if (values.size === size) return "*";
   const sorted = [...values].sort((a, b) => a - b);
   const items: string[] = [];

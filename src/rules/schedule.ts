@@ -1,5 +1,5 @@
 /**
- * Validates cron expressions and time zones, and computes ticks. Pure functions, which read no clock and no database.
+ * Validates cron expressions and time zones, and computes ticks: the times at which a schedule starts a run. Pure functions.
  *
  * The library croner finds the matches of an expression on a clock without daylight saving time. This file converts each
  * match to the time zone:
@@ -16,7 +16,7 @@ import { ActionError, type Status } from "../errors.js";
 import { canFire, firesEveryMinute, parseCron } from "./cron-grammar.js";
 import { describeValue } from "./described.js";
 import links from "./time-zone-links.json" with { type: "json" };
-import { endOfSkip, instantsOf, zoneOffset } from "./zone-clock.js";
+import { findEndOfSkip, findInstants, utcOffsetMs } from "./zone-clock.js";
 
 export interface ScheduleFault {
   status: Extract<Status, "FREQUENCY_INVALID" | "FREQUENCY_TOO_FREQUENT" | "TIMEZONE_INVALID">;
@@ -52,30 +52,32 @@ export function timezoneFault(value: unknown): ScheduleFault | null {
   return { status: "TIMEZONE_INVALID", message };
 }
 
-/** @throws ActionError FREQUENCY_INVALID or FREQUENCY_TOO_FREQUENT */
+/** Rejects an invalid frequency. @throws ActionError FREQUENCY_INVALID or FREQUENCY_TOO_FREQUENT */
 export function checkFrequency(value: unknown): asserts value is string {
   throwFault(frequencyFault(value));
 }
 
-/** @throws ActionError TIMEZONE_INVALID */
+/** Rejects an invalid time zone. @throws ActionError TIMEZONE_INVALID */
 export function checkTimezone(value: unknown): asserts value is string {
   throwFault(timezoneFault(value));
 }
 
 /**
- * Returns the next ticks after `from`, the earliest first. There are fewer than `count` only after the year 3000.
+ * Returns the next `count` ticks after `from`, the earliest first; fewer only if the schedule has no more ticks before the year 3000.
  * @param frequency cron expression that {@link checkFrequency} accepts
  * @param timezone time zone that {@link checkTimezone} accepts
  */
-export function nextRuns(frequency: string, timezone: string, from: Date, count: number): Date[] {
+export function computeNextTicks(frequency: string, timezone: string, from: Date, count: number): Date[] {
   const start = from.getTime();
   const matches = new Cron(frequency, { timezone: "UTC", mode: "5-part" });
   const isDaily = firesOncePerDay(frequency);
   const ticks: number[] = [];
-  let wallTime = matches.nextRun(new Date(start + firstOffset(timezone, start)));
+  let wallTime = matches.nextRun(new Date(start + smallerOffsetNear(timezone, start)));
   for (; wallTime !== null; wallTime = matches.nextRun(wallTime)) {
-    const instants = isDaily ? dailyInstant(timezone, wallTime.getTime()) : instantsOf(timezone, wallTime.getTime());
-    // A match in a repeated hour has two instants. The second can be later than the instants of the next matches.
+    const instants = isDaily
+      ? instantOfDailyTime(timezone, wallTime.getTime())
+      : findInstants(timezone, wallTime.getTime());
+    // A match in an hour that the clock repeats has two instants. The second may be later than the instants of the next matches.
     if (ticks.length >= count && instants.length > 0 && instants[0]! > ticks[count - 1]!) break;
     ticks.push(...instants.filter((instant) => instant > start));
     ticks.sort((a, b) => a - b);
@@ -83,9 +85,12 @@ export function nextRuns(frequency: string, timezone: string, from: Date, count:
   return ticks.slice(0, count).map((tick) => new Date(tick));
 }
 
-/** Returns the UTC offset for the first match: the smaller one if the clock goes back within a day, because times then repeat. */
-function firstOffset(timezone: string, start: number): number {
-  return Math.min(zoneOffset(timezone, start), zoneOffset(timezone, start + 86_400_000));
+/**
+ * Returns the UTC offset of the zone at `start` or a day later, whichever is smaller: the smaller one applies after the
+ * clock goes back.
+ */
+function smallerOffsetNear(timezone: string, start: number): number {
+  return Math.min(utcOffsetMs(timezone, start), utcOffsetMs(timezone, start + 86_400_000));
 }
 
 function firesOncePerDay(frequency: string): boolean {
@@ -93,9 +98,9 @@ function firesOncePerDay(frequency: string): boolean {
   return !("fault" in fields) && fields.minutes.size === 1 && fields.hours.size === 1;
 }
 
-function dailyInstant(timezone: string, wallTime: number): number[] {
-  const [first] = instantsOf(timezone, wallTime);
-  const instant = first ?? endOfSkip(timezone, wallTime);
+function instantOfDailyTime(timezone: string, wallTime: number): number[] {
+  const [first] = findInstants(timezone, wallTime);
+  const instant = first ?? findEndOfSkip(timezone, wallTime);
   return instant === null ? [] : [instant];
 }
 

@@ -1,18 +1,18 @@
 /**
- * Evaluates the operators of a `where` on a document in memory, with the same results as the SQL of entry-query. Pass
- * only a `where` that entry-query has validated.
+ * Evaluates the operators of a `where` on a document in memory, with the same results as the SQL of entry-query. Call these
+functions only with a `where` that entry-query has validated.
  */
 import { isDeepStrictEqual } from "node:util";
 import { containsTextFolded } from "./comparable-text.js";
 import { isObject } from "./described.js";
 
-/** Value at a path of a document; undefined if there is none, null for JSON's null. */
+/** Value at a path of a document; undefined if the document has no value there; null for JSON's null. */
 export type FoundValue = unknown;
 export type ValueTest = (value: FoundValue) => boolean;
 
-const INDEX = /^(?:0|[1-9]\d{0,4})$/;
+const ARRAY_INDEX = /^(?:0|[1-9]\d{0,4})$/;
 
-/** Maximum number of values that are tested for one document. More would block the process, and so all other requests. */
+/** Maximum number of values to test for one document. More tests would block the process, and so all other requests. */
 const TESTS_MAX = 20_000;
 export class TestLimitError extends Error {}
 
@@ -26,16 +26,16 @@ export class TestBudget {
 }
 
 function childValue(value: FoundValue, name: string): FoundValue {
-  if (Array.isArray(value)) return INDEX.test(name) ? value[Number(name)] : undefined;
+  if (Array.isArray(value)) return ARRAY_INDEX.test(name) ? value[Number(name)] : undefined;
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** Returns the values at the path. For an array along the path, these are the values in all its elements. */
-export function valuesAt(document: FoundValue, segments: readonly string[], budget: TestBudget): FoundValue[] {
+/** Returns the values at the path. If a value along the path is an array, follows the path in each of its elements. */
+export function readValuesAt(document: FoundValue, segments: readonly string[], budget: TestBudget): FoundValue[] {
   let values = [document];
   for (const [at, name] of segments.entries()) {
     values = values.flatMap((value) => {
-      const isLookedThrough = at > 0 && Array.isArray(value) && !INDEX.test(name);
+      const isLookedThrough = at > 0 && Array.isArray(value) && !ARRAY_INDEX.test(name);
       const items = isLookedThrough ? value : [value];
       budget.countStep(items.length);
       return items.map((item) => childValue(item, name));
@@ -44,19 +44,19 @@ export function valuesAt(document: FoundValue, segments: readonly string[], budg
   return values;
 }
 
-/** Returns the values, and after each array also its elements. */
-export const withElements = (values: readonly FoundValue[]): FoundValue[] =>
+/** Returns the values and, after each value that is an array, also the elements of this array. */
+export const addArrayElements = (values: readonly FoundValue[]): FoundValue[] =>
   values.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
 
 export const isScalar = (value: FoundValue): value is string | number | boolean =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean";
 
-const equalsTest =
+const createEqualsTest =
   (expected: unknown): ValueTest =>
   (value) =>
     isDeepStrictEqual(value ?? null, expected);
 
-const comparedTest =
+const createComparisonTest =
   (holds: (order: number) => boolean) =>
   (expected: unknown): ValueTest =>
   (value) => {
@@ -72,43 +72,43 @@ function typeName(value: FoundValue): string {
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-function isOfType(expected: unknown): ValueTest {
+function createTypeTest(expected: unknown): ValueTest {
   const name = NUMBER_TYPES.includes(String(expected)) ? "number" : expected === "bool" ? "boolean" : expected;
   return (value) => typeName(value) === name;
 }
 
-function isRemainder(expected: unknown): ValueTest {
+function createRemainderTest(expected: unknown): ValueTest {
   const [divisor, remainder] = expected as [number, number];
   return (value) => typeof value === "number" && value % divisor === remainder;
 }
 
 interface Operator {
   test: (expected: unknown) => ValueTest;
-  /** True if elements of an array count as values. */
-  ofElements: boolean;
-  /** True if the operator matches when no value passes the test. */
+  /** True if the operator also tests each element of an array. */
+  testsElements: boolean;
+  /** True if the operator matches a document in which no value passes the test. */
   negated?: boolean;
 }
 
-const elementOperator = (test: Operator["test"]): Operator => ({ test, ofElements: true });
-const oneOf = (expected: unknown): ValueTest => {
-  const tests = (expected as unknown[]).map(equalsTest);
+const elementOperator = (test: Operator["test"]): Operator => ({ test, testsElements: true });
+const createOneOfTest = (expected: unknown): ValueTest => {
+  const tests = (expected as unknown[]).map(createEqualsTest);
   return (value) => tests.some((test) => test(value));
 };
 
-/** Operators by name. `$exists: false` is evaluated elsewhere, as the negation of `$exists: true`. */
+/** Operators by name. scope.ts evaluates `$exists: false` as the negation of `$exists: true`. */
 export const SCOPE_OPERATORS: Readonly<Record<string, Operator>> = {
-  $eq: elementOperator(equalsTest),
-  $ne: { ...elementOperator(equalsTest), negated: true },
-  $gt: elementOperator(comparedTest((order) => order > 0)),
-  $gte: elementOperator(comparedTest((order) => order >= 0)),
-  $lt: elementOperator(comparedTest((order) => order < 0)),
-  $lte: elementOperator(comparedTest((order) => order <= 0)),
-  $in: elementOperator(oneOf),
-  $nin: { ...elementOperator(oneOf), negated: true },
-  $type: elementOperator(isOfType),
-  $mod: elementOperator(isRemainder),
+  $eq: elementOperator(createEqualsTest),
+  $ne: { ...elementOperator(createEqualsTest), negated: true },
+  $gt: elementOperator(createComparisonTest((order) => order > 0)),
+  $gte: elementOperator(createComparisonTest((order) => order >= 0)),
+  $lt: elementOperator(createComparisonTest((order) => order < 0)),
+  $lte: elementOperator(createComparisonTest((order) => order <= 0)),
+  $in: elementOperator(createOneOfTest),
+  $nin: { ...elementOperator(createOneOfTest), negated: true },
+  $type: elementOperator(createTypeTest),
+  $mod: elementOperator(createRemainderTest),
   $iLike: elementOperator((part) => (value) => isScalar(value) && containsTextFolded(String(value), String(part))),
-  $size: { test: (size) => (value) => Array.isArray(value) && value.length === size, ofElements: false },
-  $exists: { test: () => (value) => value !== undefined, ofElements: false },
+  $size: { test: (size) => (value) => Array.isArray(value) && value.length === size, testsElements: false },
+  $exists: { test: () => (value) => value !== undefined, testsElements: false },
 };

@@ -1,4 +1,4 @@
-/** Validates and evaluates the `scope` of a notification: the `where`, or list of them, that selects its users. */
+/** Validates and evaluates the `scope` of a notification: a `where`, or an array of them, that selects the users who can read it. */
 
 import { isObject, nestsDeeperThan } from "./described.js";
 import { parsePath } from "./entry-query/path.js";
@@ -7,13 +7,13 @@ import { compileWhere } from "./entry-query/where.js";
 import { refuseField } from "./fields.js";
 import { SCOPE_CONDITIONS } from "./scope-filters.js";
 import {
+  addArrayElements,
   type FoundValue,
+  readValuesAt,
   SCOPE_OPERATORS,
   TestBudget,
   TestLimitError,
   type ValueTest,
-  valuesAt,
-  withElements,
 } from "./scope-values.js";
 
 /** Data of an app user; null for an anonymous visitor. */
@@ -30,21 +30,21 @@ const LIST_MAX = 1_000;
  * Rejects `$regex`, because an untrusted pattern in memory could block all other requests of this process. Queries of
  * entries can use `$regex`, because PostgreSQL executes them.
  */
-function refuseRegex(value: unknown, fieldPath: string): void {
-  if (Array.isArray(value)) for (const [at, element] of value.entries()) refuseRegex(element, `${fieldPath}[${at}]`);
+function rejectRegex(value: unknown, fieldPath: string): void {
+  if (Array.isArray(value)) for (const [at, element] of value.entries()) rejectRegex(element, `${fieldPath}[${at}]`);
   if (!isObject(value)) return;
   if ("$regex" in value) refuseField(fieldPath, "compared with another operator, such as $iLike", "$regex");
-  for (const [name, field] of Object.entries(value)) refuseRegex(field, `${fieldPath}.${name}`);
+  for (const [name, field] of Object.entries(value)) rejectRegex(field, `${fieldPath}.${name}`);
 }
 
-/** Validates the `where` with the same function as queries of data sources. */
+/** Validates the `where` by compiling it, as a query of a data source does. */
 function checkWhere(where: unknown, fieldPath: string): void {
   if (!isObject(where)) refuseField(fieldPath, "an object with conditions on columns of the user", where);
   compileWhere(where, { doc: "", entry: null, canSeeColumn: () => true }, new SqlStatement(), fieldPath);
-  refuseRegex(where, fieldPath);
+  rejectRegex(where, fieldPath);
 }
 
-/** Validates a scope. A number in a list is the ID of a user; null means all users. @throws REQUEST_INVALID */
+/** Validates a scope. A number in an array is the ID of an app user; null stands for all users. @throws REQUEST_INVALID */
 export function parseScope(value: unknown): Scope | null {
   if (value === undefined || value === null) return null;
   if (nestsDeeperThan(value, SCOPE_MAX_DEPTH) || Buffer.byteLength(JSON.stringify(value)) > SCOPE_MAX_BYTES) {
@@ -59,13 +59,13 @@ export function parseScope(value: unknown): Scope | null {
   return (Array.isArray(value) ? list : list[0]) as Scope;
 }
 
-/** Evaluates a `where` on one document, and limits the number of tests. */
-class ScopeEvaluation {
+/** Evaluates a `where` on one document. @throws TestLimitError if this needs too many tests of values */
+class ScopeEvaluator {
   private readonly budget = new TestBudget();
 
   matchesWhere(where: ScopeWhere, document: FoundValue): boolean {
     return Object.entries(where).every(([name, inner]) => {
-      if (!name.startsWith("$")) return this.matchesField(document, parsePathOf(name), inner);
+      if (!name.startsWith("$")) return this.matchesField(document, parseColumnPath(name), inner);
       if (name === "$not") return !this.matchesWhere(inner as ScopeWhere, document);
       const all = inner as ScopeWhere[];
       if (name === "$filters") return all.every((filter) => this.matchesFilter(filter, document));
@@ -75,9 +75,9 @@ class ScopeEvaluation {
   }
 
   private matchesField(document: FoundValue, segments: readonly string[], tests: unknown): boolean {
-    const values = valuesAt(document, segments, this.budget);
+    const values = readValuesAt(document, segments, this.budget);
     const isTests = isObject(tests) && Object.keys(tests).some((name) => name.startsWith("$"));
-    // An empty path means an element of $elemMatch. If it is an array, its own elements are not tested.
+    // An empty path stands for an array element that $elemMatch tests. If this element is an array itself, its elements are not tested.
     const isElement = segments.length === 0;
     if (!isTests) return this.matchesOperator("$eq", tests, values, isElement);
     return Object.entries(tests).every(([name, expected]) => {
@@ -87,41 +87,41 @@ class ScopeEvaluation {
   }
 
   private matchesOperator(name: string, expected: unknown, values: readonly FoundValue[], isElement: boolean): boolean {
-    if (name === "$elemMatch") return this.elementFits(expected as ScopeWhere, values);
+    if (name === "$elemMatch") return this.matchesAnyElement(expected as ScopeWhere, values);
     if (name === "$all") {
       const all = expected as unknown[];
-      return all.length > 0 && all.every((element) => this.isAmong(element, values, isElement));
+      return all.length > 0 && all.every((element) => this.matchesIn(element, values, isElement));
     }
-    const { test, ofElements, negated = false } = SCOPE_OPERATORS[name]!;
+    const { test, testsElements: ofElements, negated = false } = SCOPE_OPERATORS[name]!;
     const isMatch = this.someValuePasses(
-      ofElements && !isElement ? withElements(values) : values,
+      ofElements && !isElement ? addArrayElements(values) : values,
       test(expected),
       expected,
     );
     return isMatch !== (negated || (name === "$exists" && expected === false));
   }
 
-  private isAmong(element: unknown, values: readonly FoundValue[], isElement: boolean): boolean {
+  private matchesIn(element: unknown, values: readonly FoundValue[], isElement: boolean): boolean {
     const isMatch = isObject(element) && Object.keys(element).join() === "$elemMatch";
     return isMatch
-      ? this.elementFits(element["$elemMatch"] as ScopeWhere, values)
+      ? this.matchesAnyElement(element["$elemMatch"] as ScopeWhere, values)
       : this.matchesOperator("$eq", element, values, isElement);
   }
 
-  private elementFits(where: ScopeWhere, values: readonly FoundValue[]): boolean {
-    const isOfElement = Object.keys(where).some((name) => name.startsWith("$") && !OF_ENTRIES.includes(name));
+  private matchesAnyElement(where: ScopeWhere, values: readonly FoundValue[]): boolean {
+    const isOfElement = Object.keys(where).some((name) => name.startsWith("$") && !ENTRY_OPERATORS.includes(name));
     const fitsElement = (element: FoundValue) =>
       isOfElement ? this.matchesField(element, [], where) : this.matchesWhere(where, element);
     return values.some((value) => Array.isArray(value) && this.someValuePasses(value, fitsElement));
   }
 
   private matchesFilter({ column, condition, value }: ScopeWhere, document: FoundValue): boolean {
-    const { test, negated = false, comparesWholeValue = false } = SCOPE_CONDITIONS[condition as string]!;
-    const values = valuesAt(document, parsePathOf(column), this.budget);
-    return this.someValuePasses(comparesWholeValue ? values : withElements(values), test(value), value) !== negated;
+    const { createTest: test, negated = false, comparesWholeValue = false } = SCOPE_CONDITIONS[condition as string]!;
+    const values = readValuesAt(document, parseColumnPath(column), this.budget);
+    return this.someValuePasses(comparesWholeValue ? values : addArrayElements(values), test(value), value) !== negated;
   }
 
-  /** True if a value passes the test. @param expected operand; each element of a list counts as one test for the limit */
+  /** True if one of the values passes the test. @param expected operand of the test; each element of an array counts as one test */
   private someValuePasses(values: readonly FoundValue[], test: ValueTest, expected?: unknown): boolean {
     const stepCount = Array.isArray(expected) ? 1 + expected.length : 1;
     return values.some((value) => {
@@ -131,22 +131,22 @@ class ScopeEvaluation {
   }
 }
 
-const OF_ENTRIES = ["$and", "$or", "$nor", "$not", "$filters"];
+const ENTRY_OPERATORS = ["$and", "$or", "$nor", "$not", "$filters"];
 
-function parsePathOf(column: unknown): readonly string[] {
+function parseColumnPath(column: unknown): readonly string[] {
   const path = parsePath(column, "scope", { entry: null });
   return path.own === null ? path.segments : [path.own];
 }
 
 /**
- * True if a notification with this scope is for the user. A scope other than null never matches an anonymous visitor.
+ * True if the scope selects the user. Only the scope null selects an anonymous visitor.
  * @param scope result of `parseScope`
  */
 export function isUserInScope(scope: Scope | null, user: ScopeUser): boolean {
   if (scope === null) return true;
   if (user === null) return false;
   try {
-    return [scope].flat().some((where) => new ScopeEvaluation().matchesWhere(where, user));
+    return [scope].flat().some((where) => new ScopeEvaluator().matchesWhere(where, user));
   } catch (error) {
     if (error instanceof TestLimitError) return false;
     throw error;

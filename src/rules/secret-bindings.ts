@@ -1,7 +1,7 @@
 /**
- * Secret bindings define which setting is sent to which origin, and in which part of the request (contract, section 9).
- * This file validates the list that an editor stores, and decides which changes of a sealed key require its value
- * again.
+ * A secret binding makes the service add the value of a setting to requests of actions to one origin (contract, section 9).
+ * This file validates an app's list of bindings. It also decides which changes need the secret's value again, because
+ * the setting is sealed: code cannot read it.
  */
 import { ActionError } from "../errors.js";
 import { SECRET_BINDINGS_MAX } from "../limits.js";
@@ -18,12 +18,15 @@ type OAuthGrantType = (typeof OAUTH_GRANTS)[number];
 export interface SecretBinding {
   /** Key of a private or protected setting. */
   key: string;
-  /** Origin to which the value is sent, in normal form. */
+  /** Origin of the requests to which the service adds the value, in normalized form. */
   origin: string;
   in: BindingTarget;
-  /** Name of the header or query parameter. For `basic` the user name; for `aws-sigv4` service and region (`s3/eu-west-1`). */
+  /**
+   * Name of the header or query parameter that contains the value. For `basic` the user name; for `aws-sigv4` service
+   * and region (`s3/eu-west-1`).
+   */
   name: string | null;
-  /** Text with one `{value}`, which is replaced by the setting's value. */
+  /** Text to send, in which the setting's value replaces `{value}`; null sends only the value. */
   format: string | null;
   /** True if code does not receive the setting in `context.settings`. */
   sealed: boolean;
@@ -33,12 +36,24 @@ export interface SecretBinding {
   grant: OAuthGrantType | null;
 }
 
-/** Binding in a request, with the new value of its setting if the request contains one. */
+/** Binding in a request. `value` is the new value of the binding's setting; absent to keep the stored value. */
 export type BindingInput = SecretBinding & { value?: unknown };
 
-const FIELDS = ["key", "origin", "in", "name", "format", "sealed", "tokenUrl", "clientId", "scopes", "grant", "value"];
+const BINDING_FIELDS = [
+  "key",
+  "origin",
+  "in",
+  "name",
+  "format",
+  "sealed",
+  "tokenUrl",
+  "clientId",
+  "scopes",
+  "grant",
+  "value",
+];
 const BINDING_SHAPE: Shape = {
-  fields: { bindings: [{ fields: Object.fromEntries(FIELDS.map((name) => [name, null])) }] },
+  fields: { bindings: [{ fields: Object.fromEntries(BINDING_FIELDS.map((name) => [name, null])) }] },
   readOnly: ["updatedAt"],
 };
 const TEXT_MAX_CHARACTERS = 500;
@@ -46,37 +61,37 @@ const KEY_MAX_CHARACTERS = 512;
 const SCOPES_MAX = 50;
 const VALUE_PLACEHOLDER = "{value}";
 /** Matches headers that a binding cannot set, because the service or the connection sets them. */
-const FIXED_HEADER =
+const RESERVED_HEADER =
   /^(?:host|content-length|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|http2-settings|:.*)$/i;
 const AWS_NAME = /^[a-z0-9-]{1,64}\/[a-z0-9-]{1,64}$/;
 
-function bindingError(message: string): never {
+function throwBindingError(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-function text(value: unknown, path: string): string | null {
+function readOptionalText(value: unknown, path: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && value !== "" && value.length <= TEXT_MAX_CHARACTERS) return value;
-  return bindingError(
+  return throwBindingError(
     `${path} must be a string of 1 to ${TEXT_MAX_CHARACTERS} characters (got ${describeType(value)})`,
   );
 }
 
-function oneOf<Value extends string>(value: unknown, values: readonly Value[], path: string): Value {
+function requireOneOf<Value extends string>(value: unknown, values: readonly Value[], path: string): Value {
   if (values.includes(value as Value)) return value as Value;
-  return bindingError(`${path} must be one of ${values.join(", ")} (got ${describeValue(value)})`);
+  return throwBindingError(`${path} must be one of ${values.join(", ")} (got ${describeValue(value)})`);
 }
 
 function readKey(key: unknown, path: string): string {
   if (typeof key === "string" && /^_./.test(key) && key.length <= KEY_MAX_CHARACTERS) return key;
-  return bindingError(
+  return throwBindingError(
     `${path} must be the key of a private or protected setting, such as "__stripe" (got ${describeValue(key)})`,
   );
 }
 
 function readOrigin(value: unknown, path: string, allowPrivateNetwork: boolean): string {
   const originProblem = integrationOriginsFault([value], "server", { allowPrivateNetwork });
-  if (originProblem !== null) bindingError(originProblem.replace("integrationOrigins[0]", path));
+  if (originProblem !== null) throwBindingError(originProblem.replace("integrationOrigins[0]", path));
   return normalizeOrigin(new URL(value as string))!;
 }
 
@@ -84,31 +99,32 @@ function readTokenUrl(value: unknown, path: string, allowPrivateNetwork: boolean
   const url = typeof value === "string" && value.length <= TEXT_MAX_CHARACTERS ? URL.parse(value) : null;
   const isPlain = url !== null && url.username === "" && url.password === "" && url.hash === "";
   if (!isPlain || integrationOriginsFault([url.origin], "server", { allowPrivateNetwork }) !== null) {
-    return bindingError(`${path} must be an https URL without credentials (got ${describeValue(value)})`);
+    return throwBindingError(`${path} must be an https URL without credentials (got ${describeValue(value)})`);
   }
   return url.href;
 }
 
 function readName(target: BindingTarget, value: unknown, path: string): string | null {
-  const name = text(value, path);
-  if (target === "query" && name === null) bindingError(`${path} is required if "in" is "query"`);
-  if (target === "header" && name !== null && (!isHeaderName(name) || FIXED_HEADER.test(name))) {
-    bindingError(`${path} must be the name of a header that a request may set (got ${describeValue(name)})`);
+  const name = readOptionalText(value, path);
+  if (target === "query" && name === null) throwBindingError(`${path} is required if "in" is "query"`);
+  if (target === "header" && name !== null && (!isHeaderName(name) || RESERVED_HEADER.test(name))) {
+    throwBindingError(`${path} must be the name of a header that a request may set (got ${describeValue(name)})`);
   }
   if (target === "basic" && name?.includes(":"))
-    bindingError(`${path} must be a user name without a colon (got ${describeValue(name)})`);
+    throwBindingError(`${path} must be a user name without a colon (got ${describeValue(name)})`);
   if (target === "aws-sigv4" && name !== null && !AWS_NAME.test(name)) {
-    bindingError(`${path} must be service and region, such as "s3/eu-west-1" (got ${describeValue(name)})`);
+    throwBindingError(`${path} must be service and region, such as "s3/eu-west-1" (got ${describeValue(name)})`);
   }
   return name;
 }
 
 function readFormat(target: BindingTarget, value: unknown, path: string): string | null {
-  const format = text(value, path);
+  const format = readOptionalText(value, path);
   if (format === null) return null;
-  if (target !== "header" && target !== "query") bindingError(`${path} is allowed only if "in" is "header" or "query"`);
+  if (target !== "header" && target !== "query")
+    throwBindingError(`${path} is allowed only if "in" is "header" or "query"`);
   if (format.split(VALUE_PLACEHOLDER).length !== 2 || !isHeaderValue(format)) {
-    bindingError(
+    throwBindingError(
       `${path} must be printable text that contains ${VALUE_PLACEHOLDER} once (got ${describeValue(format)})`,
     );
   }
@@ -118,10 +134,12 @@ function readFormat(target: BindingTarget, value: unknown, path: string): string
 function readScopes(value: unknown, path: string): string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > SCOPES_MAX) {
-    return bindingError(`${path} must be an array of at most ${SCOPES_MAX} scopes (got ${describeValue(value)})`);
+    return throwBindingError(`${path} must be an array of at most ${SCOPES_MAX} scopes (got ${describeValue(value)})`);
   }
   return value.map(
-    (scope, index) => text(scope, `${path}[${index}]`) ?? bindingError(`${path}[${index}] must be a string (got null)`),
+    (scope, index) =>
+      readOptionalText(scope, `${path}[${index}]`) ??
+      throwBindingError(`${path}[${index}] must be a string (got null)`),
   );
 }
 
@@ -132,25 +150,29 @@ function readOauth(input: Record<string, unknown>, target: BindingTarget, path: 
       (name) => input[name] !== undefined && input[name] !== null,
     );
     const isEmpty = extraField === "scopes" && Array.isArray(scopes) && scopes.length === 0;
-    if (extraField !== undefined && !isEmpty) bindingError(`${path}.${extraField} is allowed only if "in" is "oauth2"`);
+    if (extraField !== undefined && !isEmpty)
+      throwBindingError(`${path}.${extraField} is allowed only if "in" is "oauth2"`);
     return { tokenUrl: null, clientId: null, scopes: [], grant: null };
   }
   return {
     tokenUrl: readTokenUrl(tokenUrl, `${path}.tokenUrl`, allowPrivateNetwork),
-    clientId: text(clientId, `${path}.clientId`) ?? bindingError(`${path}.clientId is required if "in" is "oauth2"`),
+    clientId:
+      readOptionalText(clientId, `${path}.clientId`) ??
+      throwBindingError(`${path}.clientId is required if "in" is "oauth2"`),
     scopes: readScopes(scopes, `${path}.scopes`),
-    grant: oneOf(grant, OAUTH_GRANTS, `${path}.grant`),
+    grant: requireOneOf(grant, OAUTH_GRANTS, `${path}.grant`),
   };
 }
 
 function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean): BindingInput {
-  if (!isObject(input)) return bindingError(`${path} must be an object (got ${describeValue(input)})`);
+  if (!isObject(input)) return throwBindingError(`${path} must be an object (got ${describeValue(input)})`);
   const key = readKey(input["key"], `${path}.key`);
-  const place = oneOf(input["in"], BINDING_PLACES, `${path}.in`);
+  const place = requireOneOf(input["in"], BINDING_PLACES, `${path}.in`);
   const { sealed = false, value } = input;
-  if (typeof sealed !== "boolean") bindingError(`${path}.sealed must be true or false (got ${describeValue(sealed)})`);
+  if (typeof sealed !== "boolean")
+    throwBindingError(`${path}.sealed must be true or false (got ${describeValue(sealed)})`);
   if (sealed && !key.startsWith("__"))
-    bindingError(`${path}.sealed can be true only for keys that start with __ (got ${describeValue(key)})`);
+    throwBindingError(`${path}.sealed can be true only for keys that start with __ (got ${describeValue(key)})`);
   return {
     key,
     origin: readOrigin(input["origin"], `${path}.origin`, allowPrivateNetwork),
@@ -163,11 +185,11 @@ function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean)
   };
 }
 
-/** @throws REQUEST_INVALID with the path of the invalid field */
+/** Validates the list of bindings in a request. @throws REQUEST_INVALID with the path of the invalid field */
 export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean): BindingInput[] {
   const list = isObject(body) ? body["bindings"] : undefined;
   if (!Array.isArray(list) || list.length > SECRET_BINDINGS_MAX) {
-    return bindingError(
+    return throwBindingError(
       `bindings must be an array of at most ${SECRET_BINDINGS_MAX} bindings (got ${describeValue(list)})`,
     );
   }
@@ -175,38 +197,38 @@ export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean):
   for (const [at, { key, origin, sealed }] of bindings.entries()) {
     const before = bindings.slice(0, at).filter((other) => other.key === key);
     if (before.some((other) => other.origin === origin))
-      bindingError(`bindings[${at}] must not have the same key and origin as another binding`);
+      throwBindingError(`bindings[${at}] must not have the same key and origin as another binding`);
     if (before.some((other) => other.sealed !== sealed)) {
-      bindingError(`bindings[${at}].sealed must be the same in all bindings of ${describeValue(key)}`);
+      throwBindingError(`bindings[${at}].sealed must be the same in all bindings of ${describeValue(key)}`);
     }
   }
   refuseUnknownFields(body, BINDING_SHAPE);
   return bindings;
 }
 
-/** Returns a key of all fields that decide where and how the value is sent. A different key means a new destination. */
-const destinationOf = ({ sealed: _sealed, value: _value, ...destination }: BindingInput): string =>
+/** Returns a text that contains all fields that decide where and how the value is sent. A different text is a new destination. */
+const destinationKeyOf = ({ sealed: _sealed, value: _value, ...destination }: BindingInput): string =>
   JSON.stringify(Object.entries(destination).sort());
 
 /**
- * Returns the first sealed key that must not change without its value; null if there is none. Whoever unseals a key, or
- * adds a destination, must send the secret value again, which proves that they know it.
+ * Returns the first sealed key whose change needs the secret value again; null if no change does. A person who unseals a
+ * key or adds a destination for its value must send the value, which proves that they know the secret.
  */
-export function sealedKeyNeedingValue(
+export function findSealedKeyNeedingValue(
   before: readonly SecretBinding[],
   sealedKeys: readonly string[],
   after: readonly BindingInput[],
 ): string | null {
   for (const key of sealedKeys) {
     const keyBindings = after.filter((binding) => binding.key === key);
-    const knownDestinations = new Set(before.filter((binding) => binding.key === key).map(destinationOf));
-    const isWider = keyBindings.some((binding) => !binding.sealed || !knownDestinations.has(destinationOf(binding)));
+    const knownDestinations = new Set(before.filter((binding) => binding.key === key).map(destinationKeyOf));
+    const isWider = keyBindings.some((binding) => !binding.sealed || !knownDestinations.has(destinationKeyOf(binding)));
     if (isWider && !keyBindings.some(({ value }) => value !== undefined)) return key;
   }
   return null;
 }
 
-/** Returns the keys that are sealed after a change. A key without bindings stays sealed. */
+/** Returns the keys that are sealed after a change. A sealed key stays sealed if the change removes all of its bindings. */
 export function sealedKeysAfter(sealedKeys: readonly string[], after: readonly BindingInput[]): string[] {
   const unsealedKeys = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));
   const stillSealed = sealedKeys.filter((key) => !unsealedKeys.has(key));

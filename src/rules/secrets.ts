@@ -3,7 +3,7 @@
  *
  * These values are secrets:
  * - Strings of 8 or more characters and numbers of 8 or more digits. Shorter ones ("eu", 443) occur by chance in results.
- * - A shorter string, if it is the whole value of a protected setting. It is masked only where it is a whole string.
+ * - A shorter string, if it is the whole value of a protected setting. The service masks it only where it is a whole string.
  * - Parts of a structured value (such as JSON) from 16 characters. Shorter parts are often field names.
  *
  * A single word of letters under 16 characters in a private setting is not a secret.
@@ -18,15 +18,15 @@ import { type SettingTier, tierOf } from "./setting-tiers.js";
 export interface NamedSecret {
   name: string;
   value: string;
-  /** True if the secret is masked only where it is a whole string. */
+  /** True if the service masks the secret only where it is a whole string, not inside longer strings. */
   whole: boolean;
 }
 
-const LONG_CHARACTERS = 8;
-const LONG_DIGITS = 8;
-const PART_CHARACTERS = 16;
+const SECRET_MIN_CHARACTERS = 8;
+const SECRET_MIN_DIGITS = 8;
+const SECRET_PART_MIN_CHARACTERS = 16;
 
-/** Matches a word such as `production`, which may occur by chance in any result. */
+/** Matches a text of only letters, such as `production`. Results of runs may contain such a word by chance. */
 const LETTERS_ONLY = /^\p{L}+$/u;
 
 const LINE_BREAK = /[\r\n]+/;
@@ -35,7 +35,7 @@ const PEM_LINE = /^[A-Za-z0-9+/=]+$/;
 const AUTHORITY_START = "://";
 const AUTHORITY_END = /[\s/?#]/g;
 
-/** Yields all strings and numbers in a value. It is not recursive, because JSON in strings may nest without limit. */
+/** Yields all strings and numbers in a value. Does not use recursion, because deep nesting would overflow the stack. */
 function* scalarLeaves(value: unknown): Generator<string | number> {
   const pendingValues = [value];
   while (pendingValues.length > 0) {
@@ -46,7 +46,7 @@ function* scalarLeaves(value: unknown): Generator<string | number> {
   }
 }
 
-function documentIn(text: string): unknown {
+function parseJsonDocument(text: string): unknown {
   if (!/^\s*[[{]/.test(text)) return undefined;
   try {
     return JSON.parse(text);
@@ -55,7 +55,7 @@ function documentIn(text: string): unknown {
   }
 }
 
-function decodeText(text: string): string {
+function decodePercentEncoding(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -63,8 +63,8 @@ function decodeText(text: string): string {
   }
 }
 
-/** Yields the passwords of URLs in a text: the characters between the first colon and the last @ of the authority. */
-function* passwordsIn(text: string): Generator<string> {
+/** Yields the passwords in URLs such as `https://user:password@host`: the characters after the first colon and before the last @. */
+function* findUrlPasswords(text: string): Generator<string> {
   for (let at = text.indexOf(AUTHORITY_START); at !== -1; ) {
     const authorityStart = at + AUTHORITY_START.length;
     AUTHORITY_END.lastIndex = authorityStart;
@@ -76,69 +76,71 @@ function* passwordsIn(text: string): Generator<string> {
 }
 
 /**
- * Yields the parts of a string that are secret by themselves: the lines of a PEM, the password of a URL, and the strings
- * of a JSON document with their own parts.
+ * Yields the parts of a string that are secrets too: the lines of a PEM key, the passwords of URLs, and the strings of a
+JSON document with the parts of these strings.
  */
-function* partsOf(text: string): Generator<string> {
+function* findSecretParts(text: string): Generator<string> {
   const pendingValues = [text];
   while (pendingValues.length > 0) {
     const next = pendingValues.pop()!;
     if (PEM.test(next)) yield* next.split(LINE_BREAK).filter((line) => PEM_LINE.test(line));
-    for (const password of passwordsIn(next)) yield* [password, decodeText(password)];
-    for (const leaf of scalarLeaves(documentIn(next))) {
-      if (typeof leaf !== "string" || leaf.length < PART_CHARACTERS) continue;
+    for (const password of findUrlPasswords(next)) yield* [password, decodePercentEncoding(password)];
+    for (const leaf of scalarLeaves(parseJsonDocument(next))) {
+      if (typeof leaf !== "string" || leaf.length < SECRET_PART_MIN_CHARACTERS) continue;
       yield leaf;
       pendingValues.push(leaf);
     }
   }
 }
 
-const isLong = (text: string, min: number): boolean => {
+const hasMinimumLength = (text: string, min: number): boolean => {
   const trimmedText = text.trim().replaceAll(/[\r\n]/g, "");
   return trimmedText.length >= 2 * min || (trimmedText.length >= min && countCharacters(trimmedText) >= min);
 };
 
-const isWord = (text: string): boolean =>
-  text.length < 2 * PART_CHARACTERS && countCharacters(text) < PART_CHARACTERS && LETTERS_ONLY.test(text);
+const isSingleWord = (text: string): boolean =>
+  text.length < 2 * SECRET_PART_MIN_CHARACTERS &&
+  countCharacters(text) < SECRET_PART_MIN_CHARACTERS &&
+  LETTERS_ONLY.test(text);
 
 function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
   for (const leaf of scalarLeaves(setting)) {
-    if (tier === "private" && typeof leaf === "string" && isWord(leaf.trim())) continue;
+    if (tier === "private" && typeof leaf === "string" && isSingleWord(leaf.trim())) continue;
     if (typeof leaf === "number") {
       const digits = String(Math.abs(leaf));
-      if (digits.replaceAll(/\D/g, "").length >= LONG_DIGITS) yield digits;
-    } else if (isLong(leaf, LONG_CHARACTERS)) {
+      if (digits.replaceAll(/\D/g, "").length >= SECRET_MIN_DIGITS) yield digits;
+    } else if (hasMinimumLength(leaf, SECRET_MIN_CHARACTERS)) {
       yield leaf;
-      for (const part of partsOf(leaf)) if (isLong(part, PART_CHARACTERS)) yield part;
+      for (const part of findSecretParts(leaf)) if (hasMinimumLength(part, SECRET_PART_MIN_CHARACTERS)) yield part;
     }
   }
 }
 
 /**
- * Returns the secrets of a setting without repetition. In the setting `__ai`, only the API key is a secret, because
- * answers, errors and log events contain the model and the provider's URL.
+ * Returns the secrets of a setting without duplicates. In the setting `__ai`, only the API key is a secret, because results
+and log events may contain the name of the model and the provider's URL.
  */
-export function secretsOfSetting(name: string, input: unknown): NamedSecret[] {
+export function findSecretsOfSetting(name: string, input: unknown): NamedSecret[] {
   const setting = name === AI_SETTING && isObject(input) ? input["key"] : input;
   const secrets: NamedSecret[] = Array.from(new Set(secretsIn(setting, tierOf(name))), (value) => ({
     name,
     value,
     whole: false,
   }));
-  const isShort = typeof setting === "string" && setting !== "" && !isLong(setting, LONG_CHARACTERS);
+  const isShort = typeof setting === "string" && setting !== "" && !hasMinimumLength(setting, SECRET_MIN_CHARACTERS);
   if (isShort && tierOf(name) === "protected") secrets.push({ name, value: setting, whole: true });
   return secrets;
 }
 
 /** Returns the number of secrets and their total size in bytes. */
-export function sizeOfSecrets(secrets: readonly NamedSecret[]): { count: number; bytes: number } {
+export function measureSecrets(secrets: readonly NamedSecret[]): { count: number; bytes: number } {
   const bytes = secrets.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0);
   return { count: secrets.length, bytes };
 }
 
-/** Returns an error message if the secrets of an app exceed the limits; null if they do not. */
+/** Returns an error message if an app has too many secrets, or if their total size is too large; otherwise null. */
 export function secretsFault(secrets: readonly NamedSecret[]): string | null {
-  const { count, bytes } = sizeOfSecrets(secrets);
+  const { count, bytes } = measureSecrets(secrets);
   if (count <= SECRETS_MAX_COUNT && bytes <= SECRETS_MAX_BYTES) return null;
   return (
     `an app's private and protected settings can contain at most ${SECRETS_MAX_COUNT} strings and long numbers` +

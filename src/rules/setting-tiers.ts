@@ -20,8 +20,8 @@ import {
 export type SettingTier = "public" | "private" | "protected";
 
 /**
- * Readers of settings. `runtime`: the app's pages. `http`: editors, admins, API and task tokens. `serverAction`: code of
- * server actions, as `context.settings`. `backend`: the service itself.
+ * Readers of settings. `runtime`: the app's pages. `http`: editors, admins, and API and task tokens, by requests.
+ * `serverAction`: the code of server actions, in `context.settings`. `backend`: the service itself.
  */
 export type SettingReader = "runtime" | "http" | "serverAction" | "backend";
 
@@ -38,8 +38,8 @@ const READABLE_TIERS: Record<SettingReader, readonly SettingTier[]> = {
   backend: ["public", "private", "protected"],
 };
 
-/** Keys that are rejected, because code that uses them carelessly would change an object's prototype. */
-const REFUSED_KEYS: readonly string[] = ["__proto__", "constructor", "prototype"];
+/** Keys that no setting can have, because code that assigns them to an object could change the object's prototype. */
+const FORBIDDEN_KEYS: readonly string[] = ["__proto__", "constructor", "prototype"];
 
 const ARTIFACT_PREFIX = "_aiartifact_";
 const ARTIFACT_NAME_MAX_CHARACTERS = SETTING_KEY_MAX_CHARACTERS - ARTIFACT_PREFIX.length;
@@ -52,26 +52,26 @@ export function tierOf(key: string): SettingTier {
   return key.startsWith("_") ? "private" : "public";
 }
 
-/** Returns a function that checks if the reader can read a top-level key. */
-export function isReadableBy(reader: SettingReader): (key: string) => boolean {
+/** Returns a function that is true for the top-level keys that the reader can read. */
+export function createReadableCheck(reader: SettingReader): (key: string) => boolean {
   const tiers = READABLE_TIERS[reader];
   return (key) => tiers.includes(tierOf(key));
 }
 
 function viewSettings(settings: SettingEntries, reader: SettingReader): SettingsView {
-  const readableTiers = isReadableBy(reader);
+  const readableTiers = createReadableCheck(reader);
   const result: SettingsView = Object.create(null);
   for (const [key, value] of settings) if (readableTiers(key)) result[key] = value;
   return result;
 }
 
-/** Returns `window.ENV.appSettings`: only public keys. */
+/** Returns the value of `window.ENV.appSettings` for pages: only public settings. */
 export const runtimeView = (settings: SettingEntries): SettingsView => viewSettings(settings, "runtime");
 
-/** Returns the settings in the response of GET settings: never a protected key. */
+/** Returns the settings that the response of `GET settings` contains: public and private, never protected. */
 export const httpView = (settings: SettingEntries): SettingsView => viewSettings(settings, "http");
 
-/** Settings that code does not receive, because only the service uses them. */
+/** Keys of settings that server actions do not receive in `context.settings`, because only the service uses them. */
 const HIDDEN_FROM_CODE: readonly string[] = [AI_SETTING];
 
 /** Returns `context.settings` of a `server` action: private and protected settings. */
@@ -99,25 +99,26 @@ export function checkPrivateSettingsSize(json: string): void {
  * @throws ActionError SETTINGS_INVALID
  */
 export function checkSettingKeys(body: unknown): [string, unknown][] {
-  if (!isObject(body)) throw invalidSetting(`settings must be an object of top-level keys (got ${describeType(body)})`);
+  if (!isObject(body))
+    throw createInvalidSettingError(`settings must be an object of top-level keys (got ${describeType(body)})`);
   const entries = Object.entries(body);
   checkCount(entries.length);
   for (const [key, value] of entries) {
     checkKey(key);
     if (nestsDeeperThan(value, JSON_MAX_DEPTH)) {
-      throw invalidSetting(`the setting ${describeValue(key)} must nest at most ${JSON_MAX_DEPTH} levels`);
+      throw createInvalidSettingError(`the setting ${describeValue(key)} must nest at most ${JSON_MAX_DEPTH} levels`);
     }
     if (containsInfinity(value))
-      throw invalidSetting(`the setting ${describeValue(key)} must not contain a number above 1.8e308`);
+      throw createInvalidSettingError(`the setting ${describeValue(key)} must not contain a number above 1.8e308`);
   }
   return entries;
 }
 
-/** Returns the keys of a request that deletes settings, `{keys: [string]}`, without repetition. @throws ActionError SETTINGS_INVALID */
+/** Returns the keys in a request that deletes settings, `{keys: [string]}`, without duplicates. @throws ActionError SETTINGS_INVALID */
 export function checkDeletedKeys(body: unknown): string[] {
   const keys = isObject(body) && Object.hasOwn(body, "keys") ? body["keys"] : undefined;
   if (!Array.isArray(keys))
-    throw invalidSetting(`keys must be an array of top-level key names (got ${describeValue(keys)})`);
+    throw createInvalidSettingError(`keys must be an array of top-level key names (got ${describeValue(keys)})`);
   checkCount(keys.length);
   for (const key of keys) checkKey(key);
   return [...new Set<string>(keys)];
@@ -131,18 +132,19 @@ export function checkDeletedKeys(body: unknown): string[] {
 export function parseSecretMark(body: unknown): { keys: string[]; secret: boolean } {
   const keys = checkDeletedKeys(body);
   const secret = isObject(body) ? body["secret"] : undefined;
-  if (typeof secret !== "boolean") throw invalidSetting(`secret must be true or false (got ${describeValue(secret)})`);
+  if (typeof secret !== "boolean")
+    throw createInvalidSettingError(`secret must be true or false (got ${describeValue(secret)})`);
   const wrongKey = keys.find((key) => tierOf(key) !== "private");
   if (wrongKey === undefined) return { keys, secret };
   const reason =
     tierOf(wrongKey) === "protected" ? "protected settings are always secret" : "public settings are never secret";
-  throw invalidSetting(
+  throw createInvalidSettingError(
     `keys must contain only private settings, which start with one _ (got ${describeValue(wrongKey)}); ${reason}`,
   );
 }
 
 /**
- * Returns the key of the setting in which a secure field of the AI builder stores its value (specification, App settings
+ * Returns the key of the setting that stores the value of a secure field of the AI builder (specification, App settings
  * object, rule 5).
  * @throws ActionError SETTINGS_INVALID
  */
@@ -152,21 +154,24 @@ export function artifactKey(settingKey: unknown): string {
     return ARTIFACT_PREFIX + settingKey.replace(/[^a-zA-Z0-9_.-]/gu, "_");
   }
   const receivedText = length > 0 ? `${length} characters` : describeValue(settingKey);
-  throw invalidSetting(
+  throw createInvalidSettingError(
     `settingKey must be a string of 1 to ${ARTIFACT_NAME_MAX_CHARACTERS} characters (got ${receivedText})`,
   );
 }
 
 /**
- * Removes protected keys from the body of an administrator's PUT, which ignores them (specification, Settings
- * endpoints).
+ * Removes the protected keys from the body of an administrator's PUT request, because this request ignores protected
+settings (specification, Settings endpoints).
  */
 export function dropProtectedKeys(body: unknown): unknown {
   if (!isObject(body)) return body;
   return Object.fromEntries(Object.entries(body).filter(([key]) => tierOf(key) !== "protected"));
 }
 
-/** @throws ActionError SETTINGS_INVALID for too many keys, or for a key that no setting can have */
+/**
+ * Validates the keys that a request names.
+ * @throws ActionError SETTINGS_INVALID for too many keys, or for a key that no setting can have
+ */
 export function checkRequestedKeys(keys: readonly string[]): void {
   checkCount(keys.length);
   for (const key of keys) checkKey(key);
@@ -174,17 +179,20 @@ export function checkRequestedKeys(keys: readonly string[]): void {
 
 function checkCount(count: number): void {
   if (count <= SETTINGS_KEYS_PER_REQUEST) return;
-  throw invalidSetting(`a request must contain at most ${SETTINGS_KEYS_PER_REQUEST} settings (got ${count})`);
+  throw createInvalidSettingError(
+    `a request must contain at most ${SETTINGS_KEYS_PER_REQUEST} settings (got ${count})`,
+  );
 }
 
 function checkKey(key: unknown): void {
   const expected = `a setting's key must be a string of 1 to ${SETTING_KEY_MAX_CHARACTERS} characters`;
-  if (typeof key !== "string" || key === "") throw invalidSetting(`${expected} (got ${describeValue(key)})`);
+  if (typeof key !== "string" || key === "") throw createInvalidSettingError(`${expected} (got ${describeValue(key)})`);
   const length = countCharacters(key);
-  if (length > SETTING_KEY_MAX_CHARACTERS) throw invalidSetting(`${expected} (got ${length}: ${describeValue(key)})`);
-  if (REFUSED_KEYS.includes(key)) throw invalidSetting(`a setting must not have the key ${key}`);
+  if (length > SETTING_KEY_MAX_CHARACTERS)
+    throw createInvalidSettingError(`${expected} (got ${length}: ${describeValue(key)})`);
+  if (FORBIDDEN_KEYS.includes(key)) throw createInvalidSettingError(`a setting must not have the key ${key}`);
 }
 
-function invalidSetting(message: string): ActionError {
+function createInvalidSettingError(message: string): ActionError {
   return new ActionError("SETTINGS_INVALID", message);
 }

@@ -13,7 +13,7 @@ export const SPECIFIED_TRIGGER_TYPES: readonly TriggerType[] = ["manual", "sched
 export const ADDED_TRIGGER_TYPES: readonly TriggerType[] = ["http"];
 export const TRIGGER_TYPES: readonly TriggerType[] = [...SPECIFIED_TRIGGER_TYPES, ...ADDED_TRIGGER_TYPES];
 
-const NOT_ALLOWED: Record<Environment, readonly TriggerType[]> = {
+const FORBIDDEN_TRIGGER_TYPES: Record<Environment, readonly TriggerType[]> = {
   server: ["analytics"],
   client: ["schedule", "log", "http"],
   any: ["http"],
@@ -26,7 +26,10 @@ const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   analytics: WHERE_SHAPE,
   http: { fields: HTTP_WHERE_FIELDS },
 };
-/** Returns the allowed fields of a trigger. If its type has no `where`, the `where` may contain anything (contract, section 3). */
+/**
+ * Returns the allowed fields of a trigger. For a type that uses no `where`, the fields of `where` are not checked
+ * (contract, section 3).
+ */
 export const triggerShape = ({ trigger }: Record<string, unknown>): Shape => ({
   fields: { trigger: null, where: WHERE_SHAPES[trigger as TriggerType] ?? null },
 });
@@ -36,7 +39,7 @@ const WHERE_DATA_MAX_CHARACTERS = 10_000;
 const WHERE_DATA_MAX_DEPTH = 16;
 
 /**
- * Returns the message of TRIGGERS_INVALID; null if there is none. Checks that the value is an array of objects, that
+ * Returns the message for the error TRIGGERS_INVALID; null if valid. Checks that the value is an array of objects, that
  * `log`, `analytics` and `http` triggers have a valid `where`, and that no two HTTP triggers match the same requests.
  */
 export function triggersFault(value: unknown): string | null {
@@ -50,22 +53,24 @@ export function triggersFault(value: unknown): string | null {
   return repeatedRouteFault(httpWheres(value));
 }
 
-/** Returns the `where` of each HTTP trigger, with its position in the list. */
+/** Returns the `where` of each HTTP trigger, with the index of the trigger in the list. */
 function httpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
-  const httpTriggers = triggerElements(triggers).filter(([, element]) => ownField(element, "trigger") === "http");
+  const httpTriggers = triggerElements(triggers).filter(
+    ([, element]) => fieldOrUndefined(element, "trigger") === "http",
+  );
   return httpTriggers.map(([at, element]) => ({ at, where: element["where"] as HttpWhere }));
 }
 
 /** Validates the `where` of a log trigger. Returns an error message, or the form in which the `where` is stored. */
 export function parseLogWhere(where: unknown): { fault: string } | { where: LogWhere } {
   const fault = whereFault({ trigger: "log", where });
-  return fault === null ? { where: storedLogWhere(where as Record<string, unknown>) } : { fault };
+  return fault === null ? { where: toStoredLogWhere(where as Record<string, unknown>) } : { fault };
 }
 
-/** Returns the message of TRIGGER_TYPE_INVALID; null if all types are valid. Ignores elements that are not objects. */
+/** Returns the message for the error TRIGGER_TYPE_INVALID; null if all types are valid. Ignores elements that are not objects. */
 export function triggerTypeFault(value: unknown): string | null {
   for (const [index, element] of triggerElements(value)) {
-    const type = ownField(element, "trigger");
+    const type = fieldOrUndefined(element, "trigger");
     if (isTriggerType(type)) continue;
     const expected = TRIGGER_TYPES.join(", ");
     return `triggers[${index}].trigger must be one of ${expected} (got ${describeValue(type)})`;
@@ -73,25 +78,25 @@ export function triggerTypeFault(value: unknown): string | null {
   return null;
 }
 
-/** Returns the message of TRIGGER_NOT_ALLOWED if the environment of the action does not allow the type of a trigger; otherwise null. */
-export function triggerNotAllowedFault(value: unknown, environment: unknown): string | null {
+/** Returns the message for the error TRIGGER_NOT_ALLOWED if the action's environment forbids the type of a trigger; otherwise null. */
+export function forbiddenTriggerFault(value: unknown, environment: unknown): string | null {
   if (!isEnvironment(environment)) return null;
   for (const [index, element] of triggerElements(value)) {
-    const type = ownField(element, "trigger");
-    if (!isTriggerType(type) || !NOT_ALLOWED[environment].includes(type)) continue;
+    const type = fieldOrUndefined(element, "trigger");
+    if (!isTriggerType(type) || !FORBIDDEN_TRIGGER_TYPES[environment].includes(type)) continue;
     return `triggers[${index}].trigger must not be "${type}" in an action whose environment is "${environment}"`;
   }
   return null;
 }
 
 /** Returns valid triggers in the form in which they are stored, without unused fields. */
-export function storedTriggers(value: unknown): Trigger[] {
+export function toStoredTriggers(value: unknown): Trigger[] {
   return triggerElements(value).map(([, element]) => {
     const type = element["trigger"] as TriggerType;
     const where = element["where"] as Record<string, unknown>;
-    if (type === "log") return { trigger: type, where: storedLogWhere(where) };
+    if (type === "log") return { trigger: type, where: toStoredLogWhere(where) };
     if (type === "http") return { trigger: type, where: toStoredHttpWhere(where) };
-    return type === "analytics" ? { trigger: type, where: storedAnalyticsWhere(where) } : { trigger: type };
+    return type === "analytics" ? { trigger: type, where: toStoredAnalyticsWhere(where) } : { trigger: type };
   });
 }
 
@@ -107,37 +112,37 @@ function triggerElements(value: unknown): [number, Record<string, unknown>][] {
   return Array.isArray(value) ? [...value.entries()].filter(([, element]) => isObject(element)) : [];
 }
 
-function ownField(object: Record<string, unknown>, key: string): unknown {
+function fieldOrUndefined(object: Record<string, unknown>, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
 function whereFault(element: Record<string, unknown>): string | null {
-  const type = ownField(element, "trigger");
-  if (type === "http") return httpWhereFault(ownField(element, "where"));
+  const type = fieldOrUndefined(element, "trigger");
+  if (type === "http") return httpWhereFault(fieldOrUndefined(element, "where"));
   if (type !== "log" && type !== "analytics") return null;
-  const where = ownField(element, "where");
+  const where = fieldOrUndefined(element, "where");
   if (!isObject(where)) return `where must be an object for a ${type} trigger (got ${describeValue(where)})`;
   return type === "log" ? logWhereFault(where) : analyticsWhereFault(where);
 }
 
 function logWhereFault(where: Record<string, unknown>): string | null {
-  const type = ownField(where, "type");
+  const type = fieldOrUndefined(where, "type");
   const length = `1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
   if (typeof type !== "string") return `where.type must be a log event type (got ${describeValue(type)})`;
   if (type === "" || type.length > EVENT_TYPE_MAX_CHARACTERS || unstorableCharacterIndex(type) >= 0) {
     return `where.type must be a log event type of ${length} (got ${describeValue(type)})`;
   }
-  const id = ownField(where, "dataSourceId") ?? null;
+  const id = fieldOrUndefined(where, "dataSourceId") ?? null;
   if (id === null || (Number.isSafeInteger(id) && (id as number) > 0)) return null;
   return `where.dataSourceId must be a positive integer (got ${describeValue(id)})`;
 }
 
 function analyticsWhereFault(where: Record<string, unknown>): string | null {
-  const type = ownField(where, "type");
+  const type = fieldOrUndefined(where, "type");
   if (!(ANALYTICS_EVENT_TYPES as readonly unknown[]).includes(type)) {
     return `where.type must be one of ${ANALYTICS_EVENT_TYPES.join(", ")} (got ${describeValue(type)})`;
   }
-  const data = ownField(where, "data") ?? null;
+  const data = fieldOrUndefined(where, "data") ?? null;
   if (data === null) return null;
   if (!isObject(data)) return `where.data must be an object (got ${describeValue(data)})`;
   if (nestsDeeperThan(data, WHERE_DATA_MAX_DEPTH)) return `where.data must nest at most ${WHERE_DATA_MAX_DEPTH} levels`;
@@ -146,14 +151,14 @@ function analyticsWhereFault(where: Record<string, unknown>): string | null {
   return `where.data must be at most ${WHERE_DATA_MAX_CHARACTERS} characters of JSON (got ${size})`;
 }
 
-function storedLogWhere(where: Record<string, unknown>): LogWhere {
-  const id = ownField(where, "dataSourceId") ?? null;
+function toStoredLogWhere(where: Record<string, unknown>): LogWhere {
+  const id = fieldOrUndefined(where, "dataSourceId") ?? null;
   const type = where["type"] as string;
   return id === null ? { type } : { type, dataSourceId: id as number };
 }
 
-function storedAnalyticsWhere(where: Record<string, unknown>): AnalyticsWhere {
-  const data = ownField(where, "data") ?? null;
+function toStoredAnalyticsWhere(where: Record<string, unknown>): AnalyticsWhere {
+  const data = fieldOrUndefined(where, "data") ?? null;
   const type = where["type"] as AnalyticsWhere["type"];
   return data === null ? { type } : { type, data: data as Record<string, unknown> };
 }

@@ -1,19 +1,19 @@
 /** Checks if an event matches the `where` of a trigger. The server and the browser execute this file, so it imports only types. */
 import type { AnalyticsEventType, LogWhere } from "../data/action-types.js";
 
-/** Fields of a log entry that a filter compares. */
+/** Fields of a log event that the filter of a log trigger compares. */
 export interface LogSubject {
   type: string;
   dataSourceId?: number | null;
 }
 
-/** Filter of an analytics trigger. In responses of GraphQL, fields that are not set are null. */
+/** Filter of an analytics trigger. Browsers get the filter by GraphQL, where fields that the author did not set are null. */
 export interface AnalyticsFilter {
   type: string | null;
   data?: unknown;
 }
 
-/** Fields of an analytics event that a filter compares. */
+/** Fields of an analytics event that the filter of an analytics trigger compares. */
 export interface AnalyticsSubject {
   type: string;
   data?: unknown;
@@ -21,7 +21,7 @@ export interface AnalyticsSubject {
 
 export const ANALYTICS_EVENT_TYPES: readonly AnalyticsEventType[] = ["analytics.pageView", "analytics.event"];
 
-/** The log event types of the specification (Events, Log events). A filter can also use other types. */
+/** Types of log events that the specification defines (Events, Log events). A trigger's filter can also name other types. */
 export const LOG_EVENT_TYPES: readonly string[] = [
   "sms.2fa",
   "sms.communicate",
@@ -53,8 +53,8 @@ export const LOG_EVENT_TYPES: readonly string[] = [
 ];
 
 /**
- * True if the event has the type of the filter and, if the filter has a data source, that data source. Call it only with
- * events of the action's app.
+ * True if the log event has the filter's type and, if the filter names a data source, comes from this data source. Call the
+function only with events of the action's own app.
  */
 export function matchesLog(where: LogWhere, entry: LogSubject): boolean {
   if (where.type !== entry.type) return false;
@@ -71,8 +71,8 @@ export function matchesAnalytics(where: AnalyticsFilter, event: AnalyticsSubject
 }
 
 /**
- * True if the value contains the filter. Objects need all fields of the filter, at every level. Arrays need the same
- * length and matching elements. All other values must be equal.
+ * True if the value has all fields of the filter with matching values. Objects may have further fields. Arrays need the
+same length and matching elements. All other values must be equal.
  */
 function containsFilter(value: unknown, filter: unknown): boolean {
   if (Array.isArray(filter)) {

@@ -2,34 +2,34 @@
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./described.js";
 
-/** Shape of an object, or a function that returns the shape for an object, for example by its type. */
+/** Allowed fields of an object, or a function that returns them for an object, for example by the object's type. */
 export type ShapeSource = Shape | ((value: Record<string, unknown>) => Shape);
 
 /**
- * Shape of a field's value: null if it is not checked, an array with one shape for a list of objects, `each` for an object
- * whose values are objects.
+ * Allowed fields inside a field's value. null: not checked. An array with one shape: a list of objects. `each`: an object
+whose values are objects.
  */
 type FieldShape = ShapeSource | readonly [ShapeSource] | { each: ShapeSource } | null;
 
 const isList = (shape: Exclude<FieldShape, null>): shape is readonly [ShapeSource] => Array.isArray(shape);
 
-/** Fields that an object may have. */
+/** Allowed fields of an object in a request. */
 export interface Shape {
   fields: Readonly<Record<string, FieldShape>>;
-  /** Fields that only the service sets. Requests may contain them; they are ignored. */
+  /** Fields that only the service sets. Requests may contain these fields; the service ignores them. */
   readOnly?: readonly string[];
 }
 
-/** Returns the shape of an object whose values are not checked. */
+/** Returns the shape of an object with these fields, whose values are not checked for unknown fields. */
 export const flatShape = (fields: Iterable<string>, readOnly: readonly string[] = []): Shape => ({
   fields: Object.fromEntries([...fields].map((name) => [name, null])),
   readOnly,
 });
 
-/** Number of characters of an unknown name that are compared with known names, because the comparison takes quadratic time. */
-const COMPARED_CHARACTERS = 64;
+/** Number of characters of an unknown name that are compared with the known names. The comparison takes quadratic time. */
+const COMPARED_CHARACTERS_MAX = 64;
 
-/** Returns the Levenshtein distance: the number of characters to insert, remove or replace. */
+/** Returns the Levenshtein distance of two texts: the number of characters to insert, remove or replace. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {
@@ -43,9 +43,9 @@ function editDistance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-/** Returns the known name that is closest to a name, for the error message. */
+/** Returns the known name that is most similar to `name`, as a suggestion in an error message. */
 export function nearestName(name: string, knownFields: readonly string[]): string {
-  const lower = name.slice(0, COMPARED_CHARACTERS).toLowerCase();
+  const lower = name.slice(0, COMPARED_CHARACTERS_MAX).toLowerCase();
   const rankedNames = knownFields.map((field) => ({ one: field, far: editDistance(lower, field.toLowerCase()) }));
   return rankedNames.reduce((best, next) => (next.far < best.far ? next : best)).one;
 }
@@ -59,10 +59,10 @@ interface UnknownField {
 
 const childPath = (path: string, name: string): string => (path === "" ? name : `${path}.${name}`);
 
-const shownPath = (path: string, name: string): string =>
+const quotePath = (path: string, name: string): string =>
   /^[\w$]{1,60}$/.test(name) ? childPath(path, name) : `${path}[${describeValue(name)}]`;
 
-function firstUnknownField(value: unknown, shapeOf: ShapeSource, path: string): UnknownField | null {
+function findUnknownField(value: unknown, shapeOf: ShapeSource, path: string): UnknownField | null {
   if (!isObject(value)) return null;
   const { fields, readOnly = [] } = typeof shapeOf === "function" ? shapeOf(value) : shapeOf;
   const knownNames = Object.keys(fields);
@@ -73,59 +73,59 @@ function firstUnknownField(value: unknown, shapeOf: ShapeSource, path: string): 
     }
     const shape = fields[name];
     if (!shape) continue;
-    const unknown = firstInField(inner, shape, childPath(path, name));
+    const unknown = findUnknownFieldInValue(inner, shape, childPath(path, name));
     if (unknown) return unknown;
   }
   return null;
 }
 
-function firstInField(value: unknown, shape: Exclude<FieldShape, null>, path: string): UnknownField | null {
+function findUnknownFieldInValue(value: unknown, shape: Exclude<FieldShape, null>, path: string): UnknownField | null {
   if (isList(shape)) {
     if (!Array.isArray(value)) return null;
     for (const [at, element] of value.entries()) {
-      const unknown = firstUnknownField(element, shape[0], `${path}[${at}]`);
+      const unknown = findUnknownField(element, shape[0], `${path}[${at}]`);
       if (unknown) return unknown;
     }
     return null;
   }
-  if (!("each" in shape)) return firstUnknownField(value, shape, path);
+  if (!("each" in shape)) return findUnknownField(value, shape, path);
   for (const [name, field] of isObject(value) ? Object.entries(value) : []) {
-    const unknown = firstUnknownField(field, shape.each, childPath(path, name));
+    const unknown = findUnknownField(field, shape.each, childPath(path, name));
     if (unknown) return unknown;
   }
   return null;
 }
 
-/** Returns REQUEST_INVALID for the first field, at any depth, that the shape does not allow; null if there is none. */
-export function unknownFieldIn(
+/** Returns an error REQUEST_INVALID for the first field, at any depth, that the shape does not allow; null if all are allowed. */
+export function createUnknownFieldError(
   body: unknown,
   shapeOf: ShapeSource | readonly [ShapeSource],
   path = "",
 ): ActionError | null {
-  const unknown = firstInField(body, shapeOf, path);
+  const unknown = findUnknownFieldInValue(body, shapeOf, path);
   if (!unknown) return null;
   const top = typeof shapeOf === "object" && "fields" in shapeOf ? shapeOf.fields : {};
   const belongsAbove = Object.hasOwn(top, unknown.name);
   const advice = belongsAbove
     ? `set ${JSON.stringify(unknown.name)} at the top of the body`
     : `the nearest known field is ${JSON.stringify(nearestName(unknown.name, unknown.known))}`;
-  const place = shownPath(unknown.path, unknown.name);
+  const place = quotePath(unknown.path, unknown.name);
   return new ActionError("REQUEST_INVALID", `${place} is not a known field; ${advice}`, {}, place);
 }
 
 /**
- * Rejects unknown fields. Call it after all other checks, because other faults are reported first.
+ * Rejects unknown fields. Call this function after all other checks, so that other faults are reported first.
  * @param path path of `body` if it is a part of the request's body
  * @throws ActionError REQUEST_INVALID
  */
 export function refuseUnknownFields(body: unknown, shapeOf: ShapeSource | readonly [ShapeSource], path = ""): void {
-  const fault = unknownFieldIn(body, shapeOf, path);
+  const fault = createUnknownFieldError(body, shapeOf, path);
   if (fault) throw fault;
 }
 
 /**
- * Throws the error for the unknown field that the route has found in the request. Operations call it after all other
- * checks, and before they commit.
+ * Throws the error for an unknown field, which the route found before the operation. Operations call this function after
+all other checks, and before they commit their changes.
  */
 export function reportUnknownField({ unknownField }: { unknownField?: ActionError }): void {
   if (unknownField) throw unknownField;

@@ -1,4 +1,4 @@
-// Declarations for packages that have no types, as far as this project uses them.
+// Type declarations for packages without types of their own. They contain only what this project uses.
 declare module "npm-pick-manifest" {
   function pickManifest(packument: object, wanted: string, options: object): pickManifest.Manifest | null;
   namespace pickManifest {

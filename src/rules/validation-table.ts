@@ -4,7 +4,7 @@
  */
 import type { Status } from "../errors.js";
 
-/** Error statuses in order. Statuses that only the contract has (section 4) come last. */
+/** Statuses of validation errors, in the order in which they are reported. Statuses of the contract (section 4) come last. */
 const VALIDATION_TABLE: readonly Status[] = [
   "NAME_REQUIRED",
   "NAME_EMPTY",
@@ -29,8 +29,8 @@ const VALIDATION_TABLE: readonly Status[] = [
   "INTEGRATION_ORIGINS_INVALID",
 ];
 
-/** Returns the position of a status. All statuses that are not in the table have the last position. */
-export function validationRow(status: Status): number {
+/** Returns the index of a status in VALIDATION_TABLE. A status that is not in the table sorts after all others. */
+export function positionInValidationTable(status: Status): number {
   const row = VALIDATION_TABLE.indexOf(status);
   return row < 0 ? VALIDATION_TABLE.length : row;
 }

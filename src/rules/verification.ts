@@ -10,7 +10,7 @@ import { isEmailAddress, parsePhoneNumber } from "./message-fields.js";
 import { parseEmail, parseSms } from "./message-input.js";
 import { flatShape } from "./unknown-fields.js";
 
-/** Private setting that enables verification. */
+/** Key of the private setting that turns on verification codes for an app. */
 export const VERIFY_SETTING = "_verify";
 
 export const VERIFICATION_CHANNELS = ["email", "sms"] as const;
@@ -25,25 +25,25 @@ export interface VerificationRules {
   /** True if users must enter a code in addition to their password. */
   secondFactor: boolean;
   subject: string;
-  /** Text of the message; `{{code}}` is replaced by the code. */
+  /** Text of the message to the user. The code replaces the placeholder `{{code}}`. */
   text: string;
 }
 
 /** Request of a page. Without `code`, the service sends a code. With `code`, the service checks the code. */
 export interface VerificationRequest {
   by: VerificationChannel;
-  /** E-mail address or phone number; null for the second factor, whose number is in the user's entry. */
+  /** E-mail address or phone number to verify; null for the second factor, which uses the phone number in the user's entry. */
   address: string | null;
   code: string | null;
 }
 
-const CODE_SUBJECT = "Your code";
-const TEXT =
+const DEFAULT_SUBJECT = "Your code";
+const DEFAULT_MESSAGE_TEXT =
   "Your code is {{code}}. It is good for ten minutes. If you did not ask for it, someone mistyped an address.";
-const LINE_MAX = 200;
-const TEXT_MAX = 1_000;
+const LINE_MAX_CHARACTERS = 200;
+const TEXT_MAX_CHARACTERS = 1_000;
 
-function setting(value: unknown): Record<string, unknown> {
+function requireSettingObject(value: unknown): Record<string, unknown> {
   if (isObject(value)) return value;
   throw new ActionError(
     "SETTINGS_INVALID",
@@ -51,7 +51,7 @@ function setting(value: unknown): Record<string, unknown> {
   );
 }
 
-function optionalText(fields: Record<string, unknown>, name: string, max: number): string | null {
+function readOptionalText(fields: Record<string, unknown>, name: string, max: number): string | null {
   const value = fields[name];
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && value !== "" && value.length <= max) return value;
@@ -59,37 +59,40 @@ function optionalText(fields: Record<string, unknown>, name: string, max: number
   throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: "${name}" must be ${expected}`);
 }
 
-/** Returns the rules in the setting; null if the app has no verification. @throws SETTINGS_INVALID naming the field */
-export function verificationRules(value: unknown): VerificationRules | null {
+/** Parses the value of the setting `_verify`; null if the app has no such setting. @throws SETTINGS_INVALID with the name of the field */
+export function parseVerificationRules(value: unknown): VerificationRules | null {
   if (value === undefined || value === null) return null;
-  const fields = setting(value);
+  const fields = requireSettingObject(value);
   const { dataSource, secondFactor = false } = fields;
   const isNamed = (typeof dataSource === "string" && dataSource !== "") || Number.isSafeInteger(dataSource);
   const settingError = (text: string) => new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: ${text}`);
   if (!isNamed) throw settingError('"dataSource" must be the ID or the name of a data source');
   if (typeof secondFactor !== "boolean") throw settingError('"secondFactor" must be true or false');
-  const columns = { email: optionalText(fields, "email", LINE_MAX), sms: optionalText(fields, "sms", LINE_MAX) };
+  const columns = {
+    email: readOptionalText(fields, "email", LINE_MAX_CHARACTERS),
+    sms: readOptionalText(fields, "sms", LINE_MAX_CHARACTERS),
+  };
   if (columns.email === null && columns.sms === null)
     throw settingError('"email" or "sms" must be the name of a column');
   if (secondFactor && columns.sms === null)
     throw settingError('"secondFactor" needs "sms", the column with the phone numbers');
-  const text = optionalText(fields, "text", TEXT_MAX) ?? TEXT;
+  const text = readOptionalText(fields, "text", TEXT_MAX_CHARACTERS) ?? DEFAULT_MESSAGE_TEXT;
   if (!text.includes("{{code}}")) throw settingError('"text" must contain {{code}}');
-  const subject = optionalText(fields, "subject", LINE_MAX) ?? CODE_SUBJECT;
+  const subject = readOptionalText(fields, "subject", LINE_MAX_CHARACTERS) ?? DEFAULT_SUBJECT;
   return { dataSource: dataSource as string | number, columns, secondFactor, subject, text };
 }
 
 export const VERIFICATION_SHAPE = flatShape(["email", "sms", "secondFactor", "code"]);
 
-function codeOf(value: unknown): string | null {
+function readCode(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   const bareNumber = typeof value === "string" && value.length <= 20 ? value.replaceAll(/[ -]/g, "") : "";
   if (/^\d{6}$/.test(bareNumber)) return bareNumber;
   throw new ActionError("REQUEST_INVALID", "code must be the six digits of the code that was sent");
 }
 
-/** @throws REQUEST_INVALID with the name of the invalid field */
-export function verificationRequest(body: unknown): VerificationRequest {
+/** Validates a request for a code, or with a code. @throws REQUEST_INVALID with the name of the invalid field */
+export function parseVerificationRequest(body: unknown): VerificationRequest {
   const input = isObject(body) ? body : {};
   const { email = null, sms = null, secondFactor = null } = input;
   const namedRules = [email, sms, secondFactor].filter((rule) => rule !== null);
@@ -97,7 +100,7 @@ export function verificationRequest(body: unknown): VerificationRequest {
     const message = `exactly one of "email", "sms" and "secondFactor" is required (got ${describeValue(body)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
-  const code = codeOf(input["code"]);
+  const code = readCode(input["code"]);
   if (secondFactor !== null) {
     if (secondFactor !== "sms") throw new ActionError("REQUEST_INVALID", 'secondFactor must be "sms"');
     return { by: "sms", address: null, code };
@@ -111,8 +114,8 @@ export function verificationRequest(body: unknown): VerificationRequest {
   refuseField("email", "an e-mail address such as ann@example.com", email);
 }
 
-/** Builds the message with a code. @throws ActionError REQUEST_INVALID if the address is invalid */
-export function codeMessage(
+/** Builds the e-mail or text message that contains the code. @throws ActionError REQUEST_INVALID if the address is invalid */
+export function buildCodeMessage(
   { subject, text }: VerificationRules,
   channel: VerificationChannel,
   address: string,

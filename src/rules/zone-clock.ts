@@ -2,11 +2,11 @@
 
 const DAY_MS = 86_400_000;
 
-/** Formatters by zone, because creating one takes 50 times as long as using it. */
+/** Cache of formatters by time zone, because creating a formatter takes 50 times as long as formatting a time. */
 const formatterByZone = new Map<string, Intl.DateTimeFormat>();
 
 /** Returns how far the local time of the zone is ahead of UTC at an instant, in milliseconds. */
-export function zoneOffset(timeZone: string, instant: number): number {
+export function utcOffsetMs(timeZone: string, instant: number): number {
   let formatter = formatterByZone.get(timeZone);
   if (formatter === undefined) {
     formatter = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
@@ -17,37 +17,37 @@ export function zoneOffset(timeZone: string, instant: number): number {
 }
 
 /**
- * Returns the instants of a local time, oldest first. Usually there is one. There are two if the clock repeats the time,
- * and none if the clock skips it.
+ * Returns the instants at which the clock shows a local time, the oldest first: usually one, two if the clock repeats the
+time, and none if the clock skips the time.
  * @param wall local time, as the milliseconds of the same time in UTC
  */
-export function instantsOf(timeZone: string, wall: number): number[] {
-  const offsets = new Set([zoneOffset(timeZone, wall - DAY_MS), zoneOffset(timeZone, wall + DAY_MS)]);
+export function findInstants(timeZone: string, wall: number): number[] {
+  const offsets = new Set([utcOffsetMs(timeZone, wall - DAY_MS), utcOffsetMs(timeZone, wall + DAY_MS)]);
   const instants = [...offsets].map((offset) => wall - offset);
-  return instants.filter((instant) => zoneOffset(timeZone, instant) === wall - instant).sort((a, b) => a - b);
+  return instants.filter((instant) => utcOffsetMs(timeZone, instant) === wall - instant).sort((a, b) => a - b);
 }
 
 /**
- * Returns the instant at which the clock continues after it skipped a local time; null if it skipped the whole day (Apia,
+ * Returns the instant at which the clock continues after it skips this local time; null if the zone skips the whole day (Apia,
  * 30 December 2011).
- * @param wall local time for which {@link instantsOf} returns no instant
+ * @param wall local time for which {@link findInstants} returns no instant
  */
-export function endOfSkip(timeZone: string, wall: number): number | null {
-  const before = zoneOffset(timeZone, wall - DAY_MS);
+export function findEndOfSkip(timeZone: string, wall: number): number | null {
+  const before = utcOffsetMs(timeZone, wall - DAY_MS);
   let earlier = wall - DAY_MS - before;
-  let later = wall + DAY_MS - zoneOffset(timeZone, wall + DAY_MS);
-  if (zoneOffset(timeZone, later) - before >= DAY_MS) return null;
+  let later = wall + DAY_MS - utcOffsetMs(timeZone, wall + DAY_MS);
+  if (utcOffsetMs(timeZone, later) - before >= DAY_MS) return null;
   while (later - earlier > 1000) {
     const middleTime = Math.floor((earlier + later) / 2000) * 1000;
-    if (zoneOffset(timeZone, middleTime) === before) earlier = middleTime;
+    if (utcOffsetMs(timeZone, middleTime) === before) earlier = middleTime;
     else later = middleTime;
   }
   return later;
 }
 
 /** Formats an instant as local time of a zone with its offset: 2026-11-01T01:30:00-04:00. */
-export function localTime(moment: Date, timeZone: string): string {
-  const clockTime = new Date(moment.getTime() + zoneOffset(timeZone, moment.getTime())).toISOString().slice(0, 19);
+export function formatLocalTime(moment: Date, timeZone: string): string {
+  const clockTime = new Date(moment.getTime() + utcOffsetMs(timeZone, moment.getTime())).toISOString().slice(0, 19);
   const zone = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset" }).formatToParts(moment);
   const offset = zone.find(({ type }) => type === "timeZoneName")?.value.slice("GMT".length) || "+00:00";
   return `${clockTime}${offset}`;

@@ -5,7 +5,7 @@ import { type GraphQLArgument, getNamedType } from "graphql";
 import { createSchema, type Resolvers, rootFields } from "../../src/api/graphql/schema.js";
 import { restRequest } from "../../src/api/rest/request.js";
 import { ROUTES } from "../../src/api/rest/routes.js";
-import { referenceOf } from "../../src/rules/reference.js";
+import { parseReference } from "../../src/rules/reference.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const PATH_WITH_ID_OR_NAME = /:(?:ds|nameOrId)\b/;
@@ -50,7 +50,7 @@ describe("IDs and names", () => {
       ["Seats", "id", { id: 0 }],
     ];
     for (const [value, by, expected] of cases) {
-      expect(referenceOf(value, by), `${value} ${by}`).to.deep.equal(expected);
+      expect(parseReference(value, by), `${value} ${by}`).to.deep.equal(expected);
     }
   });
 

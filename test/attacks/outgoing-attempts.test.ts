@@ -14,7 +14,7 @@ import { createSecretScans } from "../../src/engine/secret-scan.js";
 import { createCredential } from "../../src/operations/requests/credentials.js";
 import { createRequests } from "../../src/operations/requests/run-requests.js";
 import { encodedForms } from "../../src/rules/echo-forms.js";
-import { secretsOfSetting } from "../../src/rules/secrets.js";
+import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { ECHOES } from "../api/echo-forms.js";
 import { http2Server, tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { HOSTS, numbers, PATHS, PORTS, SCHEMES, USERS } from "./outgoing-urls.js";
@@ -47,7 +47,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   });
 
   const scan = () => {
-    const secrets = secretsOfSetting(KEY, SECRET);
+    const secrets = findSecretsOfSetting(KEY, SECRET);
     const forms = encodedForms(SECRET).map((value) => ({ name: KEY, value, whole: false }));
     return createSecretScans().of("1", "1", [...secrets, ...forms]);
   };

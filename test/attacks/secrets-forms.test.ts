@@ -1,7 +1,7 @@
 /** Checks that the scan finds and masks each kind of value in each encoding. The pairs are generated, so that the test covers all. */
 import { expect } from "chai";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
-import { secretsOfSetting } from "../../src/rules/secrets.js";
+import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { sampleOf } from "../harness/samples.js";
 import { PEM, VALUES } from "./secret-values.js";
 
@@ -94,7 +94,7 @@ const surroundingsFor = ({ length }: string) =>
 
 describe("secrets in every form", () => {
   for (const [kind, value] of Object.entries(VALUES)) {
-    const scan = createSecretScan(secretsOfSetting("_key", value));
+    const scan = createSecretScan(findSecretsOfSetting("_key", value));
 
     it(`finds and masks ${kind} in ${Object.keys(ENCODING_FORMS).length} forms, with text around it`, () => {
       for (const [at, [form, encode]] of Object.entries(ENCODING_FORMS).entries()) {
@@ -111,7 +111,7 @@ describe("secrets in every form", () => {
   }
 
   for (const [kind, value] of Object.entries(VALUES)) {
-    const scan = createSecretScan(secretsOfSetting("_key", value));
+    const scan = createSecretScan(findSecretsOfSetting("_key", value));
 
     it(`finds ${kind} in ${Object.keys(ENCODING_FORMS).length} forms in a URL, after its normalization`, () => {
       for (const [at, [form, encode]] of Object.entries(ENCODING_FORMS).entries()) {
@@ -125,14 +125,14 @@ describe("secrets in every form", () => {
   }
 
   it("finds the lines of a PEM one by one, in an array and in any order", () => {
-    const scan = createSecretScan(secretsOfSetting("_key", PEM));
+    const scan = createSecretScan(findSecretsOfSetting("_key", PEM));
     expect(scan.findInJson(JSON.stringify(PEM.split("\n").toReversed()))).to.equal("_key");
     expect(scan.findInJson(JSON.stringify(["-----BEGIN PRIVATE KEY-----", "q9Zk4w=="]))).to.equal(null);
   });
 
   it("finds the password of a URL alone, as written, as URL returns it and decoded", () => {
     const scan = createSecretScan(
-      secretsOfSetting("_url", "postgres://user:p%40ss%2Fword%20of%2016@db.example.com/app"),
+      findSecretsOfSetting("_url", "postgres://user:p%40ss%2Fword%20of%2016@db.example.com/app"),
     );
     const { password } = new URL("postgres://user:p%40ss%2Fword%20of%2016@db.example.com/app");
     for (const text of [password, decodeURIComponent(password)]) expect(scan.find([{ text }])).to.equal("_url");

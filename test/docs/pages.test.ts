@@ -4,8 +4,8 @@ import { dirname, join, normalize } from "node:path";
 import { expect } from "chai";
 import { CREDENTIAL_KINDS } from "../../src/data/credential.js";
 import { TICK_FATES } from "../../src/operations/watch/measures.js";
-import { nextRuns } from "../../src/rules/schedule.js";
-import { localTime } from "../../src/rules/zone-clock.js";
+import { computeNextTicks } from "../../src/rules/schedule.js";
+import { formatLocalTime } from "../../src/rules/zone-clock.js";
 import { anchorOf, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
 
 /** Returns a page's text without code blocks and inline code. */
@@ -68,8 +68,8 @@ describe("the documentation", () => {
 
   it("has the real behavior of a schedule in the two nights when the clock changes", () => {
     const at = (frequency: string, from: string, count: number) =>
-      nextRuns(frequency, "Europe/Berlin", new Date(from), count).map((tick) =>
-        localTime(tick, "Europe/Berlin").slice(8, 16),
+      computeNextTicks(frequency, "Europe/Berlin", new Date(from), count).map((tick) =>
+        formatLocalTime(tick, "Europe/Berlin").slice(8, 16),
       );
     const [march, october] = ["2027-03-28T00:00:00Z", "2027-10-31T00:00:00Z"];
     expect(at("30 2 * * *", march, 2)).to.deep.equal(["28T03:00", "29T02:30"]);

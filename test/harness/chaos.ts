@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DataSource } from "typeorm";
 import { migrateDatabase, openDatabase } from "../../src/data/database.js";
-import { nextRuns } from "../../src/rules/schedule.js";
+import { computeNextTicks } from "../../src/rules/schedule.js";
 import { type AlertHook, reportFailures } from "./alert-hook.js";
 import { type Answers, CALLED_ACTIONS, createAnswers, createRequests } from "./callers.js";
 import { createFastClock } from "./fast-clock.js";
@@ -89,7 +89,7 @@ const keyOf = (actionId: number, tick: Date) => `${actionId} ${tick.toISOString(
 
 /** Returns every tick that a row stands for. */
 function ticksOf({ actionId, tick, tickCount }: RunRow): string[] {
-  const more = tickCount > 1 ? nextRuns(SCHEDULE_FREQUENCY, "UTC", tick, tickCount - 1) : [];
+  const more = tickCount > 1 ? computeNextTicks(SCHEDULE_FREQUENCY, "UTC", tick, tickCount - 1) : [];
   return [tick, ...more].map((one) => keyOf(actionId, one));
 }
 
@@ -101,7 +101,7 @@ export async function checkTicks(db: DataSource, actionIds: number[], from: Date
     )
   ).filter(({ tick }: RunRow) => tick <= to) as RunRow[];
   const minutes = Math.ceil((to.getTime() - from.getTime()) / 60_000) + 1;
-  const ticks = nextRuns(SCHEDULE_FREQUENCY, "UTC", from, minutes).filter((tick) => tick <= to);
+  const ticks = computeNextTicks(SCHEDULE_FREQUENCY, "UTC", from, minutes).filter((tick) => tick <= to);
   const expected = new Set(actionIds.flatMap((id) => ticks.map((tick) => keyOf(id, tick))));
   const received = found.flatMap(ticksOf);
   const seen = new Set(received);

@@ -26,10 +26,10 @@ import { parseMediaName, toValidUploadName } from "../../src/rules/media-fields.
 import { containsTag, contentDisposition, parseRange, servingHeadersFor } from "../../src/rules/media-serving.js";
 import { parseSender } from "../../src/rules/message-destination.js";
 import { isEmailAddress, parseEmailHeaders, parseRecipients, requireLine } from "../../src/rules/message-fields.js";
-import { fillTemplate, placeholdersOf } from "../../src/rules/message-template.js";
+import { fillTemplate, readPlaceholders } from "../../src/rules/message-template.js";
 import { isPackageName } from "../../src/rules/packages.js";
 import { isKnownTag, readIfMatch } from "../../src/rules/precondition.js";
-import { secretsOfSetting } from "../../src/rules/secrets.js";
+import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { escapeKey, unescapeKey } from "../../src/rules/setting-key-text.js";
 import { artifactKey } from "../../src/rules/setting-tiers.js";
 
@@ -66,7 +66,10 @@ const PARSERS: Record<string, Parser> = {
   "headers of e-mail": (text) => parseEmailHeaders({ [text.slice(0, 1_000)]: text, "x-a": text }),
   "lines of messages": (text) => requireLine(text, "subject", 1e9),
   "answers of mail servers": (text) => detailOf(text),
-  "placeholders of messages": (text) => [placeholdersOf(text), fillTemplate(text, { a: "b" }, "text", { html: true })],
+  "placeholders of messages": (text) => [
+    readPlaceholders(text),
+    fillTemplate(text, { a: "b" }, "text", { html: true }),
+  ],
   "placeholders of hooks": (text) => checkPlaceholders([{ type: "sms", to: text }] as never, ["a"]),
   "placeholders of rules": (text) => fillColumnConditions({ a: { equals: text } }, { Email: "a" }),
   "expressions of frequency": (text) => parseCron(text),
@@ -77,7 +80,7 @@ const PARSERS: Record<string, Parser> = {
   stacks: (text) => removeHarnessFrames(`${text}${HARNESS_NAME}:1:1\n${text}`),
   "network addresses": (text) => addressBlock(text),
   "names of packages": (text) => isPackageName(text),
-  "values of settings": (text) => secretsOfSetting("__a", text),
+  "values of settings": (text) => findSecretsOfSetting("__a", text),
   // A key has at most 512 characters.
   "keys of settings": (text) => [text.slice(0, 512)].map((key) => [escapeKey(key), unescapeKey(key), artifactKey(key)]),
   "texts without case": (text) => foldCase(text),

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { parseCron } from "../../src/rules/cron-grammar.js";
-import { nextRuns } from "../../src/rules/schedule.js";
+import { computeNextTicks } from "../../src/rules/schedule.js";
 
 /** Title, frequency, time zone, start time, and the expected ticks (UTC, to the minute). */
 const CLOCK_CHANGES: [string, string, string, string, string[]][] = [
@@ -165,7 +165,7 @@ const CLOCK_CHANGES: [string, string, string, string, string[]][] = [
 describe("schedule: clock changes", () => {
   for (const [title, frequency, timezone, from, expected] of CLOCK_CHANGES) {
     it(`${timezone}: ${title} (${frequency})`, () => {
-      const ticks = nextRuns(frequency, timezone, new Date(from), expected.length);
+      const ticks = computeNextTicks(frequency, timezone, new Date(from), expected.length);
       expect(ticks.map((tick) => `${tick.toISOString().slice(0, 16)}Z`)).to.deep.equal(expected);
     });
   }
@@ -174,7 +174,7 @@ describe("schedule: clock changes", () => {
     for (const [, frequency, timezone, from, expected] of CLOCK_CHANGES) {
       let at = new Date(from);
       for (const tick of expected) {
-        at = nextRuns(frequency, timezone, at, 1)[0]!;
+        at = computeNextTicks(frequency, timezone, at, 1)[0]!;
         expect(`${at.toISOString().slice(0, 16)}Z`, `${frequency} ${timezone}`).to.equal(tick);
       }
     }
@@ -191,7 +191,9 @@ describe("schedule: clock changes", () => {
       const frequency = `${minute} ${hour} * * ${weekday}`;
       const from = change.at - before * 60_000;
       const expected = ticksByWalking(frequency, change.zone, from);
-      const ticks = nextRuns(frequency, change.zone, new Date(from), expected.length + 1).map((tick) => tick.getTime());
+      const ticks = computeNextTicks(frequency, change.zone, new Date(from), expected.length + 1).map((tick) =>
+        tick.getTime(),
+      );
       const until = from + WALK_MINUTES * 60_000;
       expect(
         ticks.filter((tick) => tick <= until),

@@ -5,14 +5,14 @@ import { NETWORK_ISOLATE_GLOBALS } from "../../src/engine/browser/globals.js";
 import { isDocumentGlobal } from "../../src/engine/browser/mode.js";
 import { findUsedNames, parseScript } from "../../src/engine/bundler/used-names.js";
 import {
-  addressedAssets,
+  addAssetUrls,
   BUILT_IN_PACKAGES,
   createCatalogue,
-  modeOfLibrary,
-  needOfPackage,
+  modeForLibraryCode,
   needsLibrary,
-  readDependency,
-  storedPath,
+  parseDependency,
+  requirementOfPackage,
+  storedScriptPath,
 } from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
 
@@ -22,8 +22,8 @@ const catalogue = createCatalogue();
 describe("dependencies", () => {
   it("resolve a package to the file that the service serves", () => {
     const stored = [{ name: "svc-session", path: "/client/packages/svc-session.js" }];
-    expect(readDependency("svc-session", catalogue)).to.deep.equal({ kind: "served", asset: stored[0] });
-    expect(addressedAssets(stored, catalogue, BASE)).to.deep.equal([
+    expect(parseDependency("svc-session", catalogue)).to.deep.equal({ kind: "served", asset: stored[0] });
+    expect(addAssetUrls(stored, catalogue, BASE)).to.deep.equal([
       { name: "svc-session", url: `${BASE}/client/packages/svc-session.js`, path: "/client/packages/svc-session.js" },
     ]);
   });
@@ -35,7 +35,7 @@ describe("dependencies", () => {
       { name: "https://cdn.example.com/a.js", url: "https://cdn.example.com/a.js", path: "/a.js" },
       { name: "left-the-catalogue", url: "https://cdn.example.com/b.js", path: "/b.js" },
     ];
-    expect(addressedAssets(stored, catalogue, BASE)).to.deep.equal([
+    expect(addAssetUrls(stored, catalogue, BASE)).to.deep.equal([
       { name: "svc-csv", url: BASE + path, path },
       ...stored.slice(1),
     ]);
@@ -44,15 +44,15 @@ describe("dependencies", () => {
   it("that the service stores are served by it, with their description", () => {
     const sha256 = "0".repeat(64);
     const kept = { version: "4.1.0", licence: "MIT", global: "dateFns", integrity: "sha256-x", bytes: 7 };
-    const stored = [{ name: "date-fns@4", path: storedPath(sha256), sha256, ...kept }];
-    expect(addressedAssets(stored, catalogue, BASE)).to.deep.equal([
-      { name: "date-fns@4", url: BASE + storedPath(sha256), path: storedPath(sha256), ...kept },
+    const stored = [{ name: "date-fns@4", path: storedScriptPath(sha256), sha256, ...kept }];
+    expect(addAssetUrls(stored, catalogue, BASE)).to.deep.equal([
+      { name: "date-fns@4", url: BASE + storedScriptPath(sha256), path: storedScriptPath(sha256), ...kept },
     ]);
   });
 
   it("name an external https URL by itself", () => {
     const url = "https://cdn.example.com/lib/day.js?v=1";
-    expect(readDependency(url, catalogue)).to.deep.equal({ kind: "address", url });
+    expect(parseDependency(url, catalogue)).to.deep.equal({ kind: "address", url });
   });
 
   it("name packages from npm with or without a scope, a version, a range or a tag", () => {
@@ -67,7 +67,7 @@ describe("dependencies", () => {
       ["@noble/hashes@1/sha256.js", "@noble/hashes", "1", "/sha256.js"],
     ];
     for (const [dependency, name, range, subpath = ""] of NAMED) {
-      expect(readDependency(dependency, catalogue), dependency).to.deep.equal({ kind: "npm", name, range, subpath });
+      expect(parseDependency(dependency, catalogue), dependency).to.deep.equal({ kind: "npm", name, range, subpath });
     }
   });
 
@@ -106,7 +106,7 @@ describe("dependencies", () => {
   ];
   for (const [dependency, expected] of REFUSED) {
     it(`are rejected and named: ${JSON.stringify(dependency.slice(0, 60))}`, () => {
-      const message = refusal("DEPENDENCY_UNRESOLVED", () => readDependency(dependency, catalogue));
+      const message = refusal("DEPENDENCY_UNRESOLVED", () => parseDependency(dependency, catalogue));
       expect(message).to.match(expected).and.have.length.below(260);
     });
   }
@@ -119,15 +119,15 @@ describe("the catalogue", () => {
       { name: "dayjs", namespace: null, url: "https://cdn.example.com/dayjs.min.js" },
       { name: "svc-csv", namespace: "CSV", path: "/client/packages/csv-2.js" },
     ]);
-    expect(readDependency("acme-tools", extended)).to.deep.nested.include({
+    expect(parseDependency("acme-tools", extended)).to.deep.nested.include({
       kind: "served",
       "asset.path": "/client/packages/acme-tools.js",
     });
-    expect(readDependency("dayjs", extended)).to.deep.equal({
+    expect(parseDependency("dayjs", extended)).to.deep.equal({
       kind: "address",
       url: "https://cdn.example.com/dayjs.min.js",
     });
-    expect(readDependency("svc-csv", extended)).to.deep.nested.include({
+    expect(parseDependency("svc-csv", extended)).to.deep.nested.include({
       kind: "served",
       "asset.path": "/client/packages/csv-2.js",
     });
@@ -176,7 +176,7 @@ describe("the catalogue", () => {
 
   it("needs a document on the server by default, and for code that shows something or opens a socket", () => {
     const catalogue = createCatalogue([{ name: "acme", namespace: "Acme", path: "/client/packages/acme.js" }]);
-    const mode = (name: string, code: string) => needOfPackage(catalogue.get(name)!, code).mode;
+    const mode = (name: string, code: string) => requirementOfPackage(catalogue.get(name)!, code).mode;
     expect(mode("acme", "return Acme()")).to.equal("document");
     expect(mode("svc-csv", "return Svc.CSV.parse('')")).to.equal("network-isolate");
     expect(mode("svc-datasources", "return source.find({})")).to.equal("network-isolate");
@@ -192,7 +192,7 @@ describe("the catalogue", () => {
       "return Svc.CSV.parse(Svc.Barcode.svg({ png: 1 })) // png",
       "return 1",
     ])
-      expect(needOfPackage(entry, code), code).to.deep.include({ mode: "network-isolate", canBeTried: true });
+      expect(requirementOfPackage(entry, code), code).to.deep.include({ mode: "network-isolate", canBeTried: true });
     for (const code of [
       "return Svc.Barcode.png({})",
       "return Svc.Barcode[payload.kind]({})",
@@ -201,19 +201,19 @@ describe("the catalogue", () => {
       "const { svg } = Svc.Barcode; return svg({})",
       "return Svc.Barcode.svgs()",
     ])
-      expect(needOfPackage(entry, code), code).to.deep.equal({
+      expect(requirementOfPackage(entry, code), code).to.deep.equal({
         mode: "document",
         network: false,
         canBeTried: false,
       });
-    expect(needOfPackage(entry, "return draw()", true).mode).to.equal("document");
+    expect(requirementOfPackage(entry, "return draw()", true).mode).to.equal("document");
   });
 
   it("run in a document if the code names a function that needs one", () => {
     const catalogue = createCatalogue([
       { name: "acme", namespace: "Acme", path: "/acme.js", mode: "network-isolate", inDocument: ["show"] },
     ]);
-    const mode = (name: string, code: string) => needOfPackage(catalogue.get(name)!, code).mode;
+    const mode = (name: string, code: string) => requirementOfPackage(catalogue.get(name)!, code).mode;
     expect(mode("acme", "return Acme.read()")).to.equal("network-isolate");
     expect(mode("acme", "return Acme.show(Acme.send())")).to.equal("document");
     expect(mode("svc-media", "return Svc.Media.Files.getAll()")).to.equal("network-isolate");
@@ -223,7 +223,7 @@ describe("the catalogue", () => {
 
   it("run the client library in a document if the code may use more of it than its packages", () => {
     const catalogue = createCatalogue();
-    const mode = (code: string, ...dependencies: string[]) => modeOfLibrary(code, dependencies, catalogue);
+    const mode = (code: string, ...dependencies: string[]) => modeForLibraryCode(code, dependencies, catalogue);
     expect(mode("return Svc.App.V3.Actions.run('a')")).to.equal("document");
     expect(mode("return Svc.DataSources.get(await Svc.App.V3.Actions.run('a'))", "svc-datasources")).to.equal(
       "document",

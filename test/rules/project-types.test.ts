@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { collectDeclarations } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
-import { importedPackages, projectTypes } from "../../src/rules/project-types.js";
+import { buildProjectTypes, hashesOfImportedPackages } from "../../src/rules/project-types.js";
 
 const MODULES_FOLDER = new URL("../../../node_modules/", import.meta.url).pathname;
 const require = createRequire(import.meta.url);
@@ -78,7 +78,7 @@ const found: SearchResult[] = new MiniSearch<{ id: number }>({ fields: ["id"] })
 const text: string = Papa.unparse([[1]]);
 export const all = [day, found, text, new Cron("0 4 * * *").nextRun()?.getTime(), anything.x.y, other(1)];
 `;
-    const types = projectTypes({}, {}, packages, CLIENT_TYPES);
+    const types = buildProjectTypes({}, {}, packages, CLIENT_TYPES);
     expect(await check(right, types)).to.deep.equal([]);
     const wrong = `import dayjs from "dayjs";
 import { Cron } from "croner";
@@ -93,7 +93,7 @@ export const c: number = Papa.unparse([[1]]);
 
   it("are those of the scripts that the drafts use, under the name that code imports", () => {
     const integrity = `sha256-${"A".repeat(43)}=`;
-    const found = importedPackages([
+    const found = hashesOfImportedPackages([
       { dependencies: ["dayjs@1", "svc-csv", "https://example.com/x.js", 7], assets: [{ name: "dayjs@1", integrity }] },
       { dependencies: ["dayjs", "@scope/a@2/sub"] },
       { dependencies: "dayjs" },
@@ -107,7 +107,7 @@ export const c: number = Papa.unparse([[1]]);
 
   it("leave out types of packages above the maximum of an editor", () => {
     const large = ["", `export const a: "${"x".repeat(4_000_000)}";\n`];
-    const types = projectTypes(
+    const types = buildProjectTypes(
       {},
       {},
       new Map([
@@ -124,7 +124,7 @@ export const c: number = Papa.unparse([[1]]);
     const settings = ["title", "_zone", "__key", "__pay", "__own"].map((key) => ({ key }));
     const binding = (key: string, sealed: boolean) => ({ key, sealed, origin: "https://a.example", in: "header" });
     const server = { settings, secretBindings: [binding("__key", false), binding("__pay", true)] };
-    const types = projectTypes(server, { secretBindings: [binding("__own", true)] }, new Map(), "");
+    const types = buildProjectTypes(server, { secretBindings: [binding("__own", true)] }, new Map(), "");
     const [, received] = /interface SvcSettings \{([^}]*)\}/.exec(types)!;
     expect(received!.trim().split(/\s*\n\s*/)).to.deep.equal(['"_zone"?: any;', '"__key"?: any;']);
   });

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { parseCron } from "../../src/rules/cron-grammar.js";
-import { checkFrequency, checkTimezone, nextRuns } from "../../src/rules/schedule.js";
+import { checkFrequency, checkTimezone, computeNextTicks } from "../../src/rules/schedule.js";
 import { refusal } from "./refusal.js";
 
 const BAD_FREQUENCIES: unknown[] = [
@@ -302,7 +302,7 @@ describe("schedule: accepted values", () => {
     ];
     for (const name of [...Intl.supportedValuesOf("timeZone"), ...links, "Europe/Kyiv", "Asia/Ho_Chi_Minh", "UTC"]) {
       checkTimezone(name);
-      expect(nextRuns("0 12 * * *", name, new Date("2026-06-01T00:00:00Z"), 1), name).to.have.length(1);
+      expect(computeNextTicks("0 12 * * *", name, new Date("2026-06-01T00:00:00Z"), 1), name).to.have.length(1);
     }
   });
 
@@ -317,12 +317,12 @@ describe("schedule: accepted values", () => {
       "05 09 * * *",
     ]) {
       checkFrequency(frequency);
-      expect(nextRuns(frequency, "UTC", new Date("2026-01-01T00:00:00Z"), 2), frequency).to.have.length(2);
+      expect(computeNextTicks(frequency, "UTC", new Date("2026-01-01T00:00:00Z"), 2), frequency).to.have.length(2);
     }
   });
 
   it("matches either day field if both are restricted", () => {
-    const ticks = nextRuns("0 0 13 * 5", "UTC", new Date("2026-01-01T00:00:00Z"), 4);
+    const ticks = computeNextTicks("0 0 13 * 5", "UTC", new Date("2026-01-01T00:00:00Z"), 4);
     expect(ticks.map((tick) => tick.getUTCDate())).to.deep.equal([2, 9, 13, 16]);
   });
 
@@ -360,7 +360,7 @@ function sameMinutes(frequency: string, minute: number): void {
   for (let at = from + 60_000; at <= from + 3 * 86_400_000 && expected.length < 5; at += 60_000) {
     if (matches(new Date(at))) expected.push(at);
   }
-  const ticks = nextRuns(frequency, "UTC", new Date(from), 5).map((tick) => tick.getTime());
+  const ticks = computeNextTicks(frequency, "UTC", new Date(from), 5).map((tick) => tick.getTime());
   expect(ticks.slice(0, expected.length), frequency).to.deep.equal(expected);
   if (expected.length < 5) expect(ticks[expected.length] ?? Infinity).to.be.above(from + 3 * 86_400_000);
 }

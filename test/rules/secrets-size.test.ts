@@ -1,14 +1,14 @@
 /** Tests the maximum number and size of an app's secrets. */
 import { expect } from "chai";
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../../src/limits.js";
-import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../src/rules/secrets.js";
+import { findSecretsOfSetting, measureSecrets, secretsFault } from "../../src/rules/secrets.js";
 
 const secret = (value: string) => ({ name: "_a", value, whole: false });
 
 describe("the secrets of an app", () => {
   it("are counted with their bytes", () => {
-    expect(sizeOfSecrets([])).to.deep.equal({ count: 0, bytes: 0 });
-    expect(sizeOfSecrets([secret("abc"), secret("ä")])).to.deep.equal({ count: 2, bytes: 5 });
+    expect(measureSecrets([])).to.deep.equal({ count: 0, bytes: 0 });
+    expect(measureSecrets([secret("abc"), secret("ä")])).to.deep.equal({ count: 2, bytes: 5 });
   });
 
   it("are rejected above the number and above the bytes, and not at them", () => {
@@ -22,7 +22,8 @@ describe("the secrets of an app", () => {
   });
 
   it("of a setting are long strings and numbers, parts that are secret by themselves, and short protected strings", () => {
-    const values = (name: string, value: unknown) => secretsOfSetting(name, value).map((one) => [one.value, one.whole]);
+    const values = (name: string, value: unknown) =>
+      findSecretsOfSetting(name, value).map((one) => [one.value, one.whole]);
     expect(values("_a", "abcdefg1")).to.deep.equal([["abcdefg1", false]]);
     expect(values("_a", "abcdef1")).to.deep.equal([]);
     expect(values("__a", "abcdef1")).to.deep.equal([["abcdef1", true]]);

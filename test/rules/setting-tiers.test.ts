@@ -8,9 +8,9 @@ import {
   checkPrivateSettingsSize,
   checkRequestedKeys,
   checkSettingKeys,
+  createReadableCheck,
   dropProtectedKeys,
   httpView,
-  isReadableBy,
   parseSecretMark,
   runtimeView,
   serverActionView,
@@ -53,7 +53,7 @@ describe("tiers of settings", () => {
   });
 
   it("give back-end code everything", () => {
-    expect([...SETTINGS.keys()].every(isReadableBy("backend"))).to.equal(true);
+    expect([...SETTINGS.keys()].every(createReadableCheck("backend"))).to.equal(true);
   });
 
   it("split any settings into views that lose nothing and never overlap wrongly", () => {

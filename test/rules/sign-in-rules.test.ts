@@ -1,13 +1,13 @@
 /** Tests rules of sign-ins without a service: waits after failures, return paths, and variables of OpenID providers. */
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
-import { safeNextPath } from "../../src/rules/next-path.js";
+import { toSafeNextPath } from "../../src/rules/next-path.js";
 import {
   type AttemptState,
   addAttempt,
   blockedUntil,
-  FORGOTTEN_AFTER_MS,
   removeAttempt,
+  STATE_LIFETIME_MS,
 } from "../../src/rules/sign-in-wait.js";
 
 const MINUTE_MS = 60_000;
@@ -44,7 +44,7 @@ describe("waits after failed sign-ins", () => {
     const blockedAt = (now: number) => blockedUntil(addAttempt(nine, now), now) !== null;
     expect([blockedAt(START_TIME + 599_999), blockedAt(START_TIME + 600_000)]).to.deep.equal([true, false]);
     expect(addAttempt(nine, START_TIME + 600_000).failures).to.deep.equal([START_TIME + 600_000]);
-    expect(FORGOTTEN_AFTER_MS).to.equal(24 * 60 * MINUTE_MS);
+    expect(STATE_LIFETIME_MS).to.equal(24 * 60 * MINUTE_MS);
   });
 
   it("stay after a successful attempt that did not start them", () => {
@@ -69,7 +69,7 @@ describe("waits after failed sign-ins", () => {
 describe("paths to return to after a sign-in", () => {
   it("must be on this service", () => {
     for (const path of ["/", "/studio", "/studio?app=1#actions/2", "/a/../b", "/%2f%2fevil.example"]) {
-      expect(safeNextPath(path, "/studio"), path).to.equal(path === "/a/../b" ? "/b" : path);
+      expect(toSafeNextPath(path, "/studio"), path).to.equal(path === "/a/../b" ? "/b" : path);
     }
     for (const path of [
       "",
@@ -91,7 +91,7 @@ describe("paths to return to after a sign-in", () => {
       ["/x"],
       `/${"x".repeat(2_000)}`,
     ]) {
-      expect(safeNextPath(path, "/studio"), String(path)).to.equal("/studio");
+      expect(toSafeNextPath(path, "/studio"), String(path)).to.equal("/studio");
     }
   });
 });

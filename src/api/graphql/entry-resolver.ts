@@ -13,7 +13,7 @@ import type { EntryChangeMessage } from "../../operations/data-sources/entry-fee
 import type { ImportResult } from "../../operations/data-sources/entry-imports.js";
 import type { FoundEntries } from "../../operations/data-sources/entry-reads.js";
 import { guardSource } from "../../operations/records/live-source.js";
-import { type EntityReference, type ReferenceKind, referenceOf } from "../../rules/reference.js";
+import { type EntityReference, parseReference, type ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import {
@@ -107,7 +107,11 @@ export class EntryResolver {
       const { appId, dataSourceId, by, where, since } = args as FollowArguments;
       const { gate, entries, ...visitor } = context as EntryFeedContext;
       const visit = await gate.admit(visitor, "readEntries", appId);
-      const liveSource = await entries.follow(visit, { appId, ref: referenceOf(dataSourceId, by) }, { where, since });
+      const liveSource = await entries.follow(
+        visit,
+        { appId, ref: parseReference(dataSourceId, by) },
+        { where, since },
+      );
       return guardSource(liveSource, { appId, check: (caller) => gate.readmit(caller, "readEntries", appId) });
     },
   })

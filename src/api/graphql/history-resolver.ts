@@ -8,7 +8,7 @@ import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { Replay } from "../../operations/runs/replay.js";
 import type { RunQueries, RunSummary } from "../../operations/runs/run-queries.js";
 import type { RunStatistics, Statistics } from "../../operations/runs/run-statistics.js";
-import { idOfCursor } from "../../rules/page.js";
+import { parseCursor } from "../../rules/page.js";
 import type { RequestContext } from "../context.js";
 import { ReplayInput } from "./action-inputs.js";
 import { AppId } from "./arguments.js";
@@ -73,7 +73,7 @@ export class HistoryResolver {
     @Args(() => RunsArguments) filter: RunsArguments,
   ): Promise<RunListType> {
     const caller = await this.gate.enter(context, "listRuns", appId);
-    const before = idOfCursor(filter.cursor) ?? filter.before;
+    const before = parseCursor(filter.cursor) ?? filter.before;
     return this.services.history.list(caller, appId, { ...filter, before });
   }
 

@@ -1,7 +1,7 @@
 /** Builds the GraphQL type of one page of a list: `items` and the fields of `Page`. */
 import { GraphQLSafeInt } from "graphql-scalars";
 import { Field, FieldResolver, InterfaceType, Resolver, Root } from "type-graphql";
-import { cursorOf } from "../../rules/page.js";
+import { createCursor } from "../../rules/page.js";
 
 type Types = () => [unknown];
 
@@ -48,7 +48,7 @@ export const REPLACED_BY_PAGE = { deprecationReason: "Use the fields of `Page`."
 
 function nextCursorOf({ pagination, cursor, nextCursor }: ListedPage): string | null {
   const { nextBefore } = pagination ?? {};
-  return cursor?.next ?? nextCursor ?? pagination?.nextCursor ?? (nextBefore ? cursorOf(nextBefore) : null);
+  return cursor?.next ?? nextCursor ?? pagination?.nextCursor ?? (nextBefore ? createCursor(nextBefore) : null);
 }
 
 function hasMoreOf(list: ListedPage): boolean {

@@ -1,6 +1,6 @@
 /** Arguments that refer to an action or a data source: an ID or a name, and `by`, which distinguishes them. */
 import { Arg, createParameterDecorator, ID, registerEnumType } from "type-graphql";
-import { type EntityReference, type ReferenceKind, referenceOf } from "../../rules/reference.js";
+import { type EntityReference, parseReference, type ReferenceKind } from "../../rules/reference.js";
 
 export enum ReferenceKindType {
   id = "id",
@@ -17,7 +17,7 @@ const description = "ID or name. Digits only are an ID unless `by` is `name`.";
 /** Declares an argument of that name with a reference. A field with such an argument also has `By`. */
 export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
   createParameterDecorator(
-    ({ args }): EntityReference => referenceOf(args[name] as string, args["by"] as ReferenceKind),
+    ({ args }): EntityReference => parseReference(args[name] as string, args["by"] as ReferenceKind),
     {
       arg: { name, typeFunc: () => ID, options: { description } },
     },

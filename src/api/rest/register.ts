@@ -6,7 +6,7 @@ import { ActionError } from "../../errors.js";
 import { throwDeferred } from "../../operations/access/gate.js";
 import type { RequestTracing } from "../../operations/watch/tracing.js";
 import { writeJsonParts } from "../../rules/json-text.js";
-import { entityTag, isKnownTag } from "../../rules/precondition.js";
+import { createEntityTag, isKnownTag } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { quotaHeaders } from "../context.js";
 import { requireAdmission } from "../gated.js";
@@ -74,7 +74,7 @@ export function registerRest(
           return reply.send(body.stream());
         }
         const parts = writeJsonParts(body);
-        if (context.updatedAt !== undefined) tag ??= entityTag(context.updatedAt);
+        if (context.updatedAt !== undefined) tag ??= createEntityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTag(parts);
         reply.headers(quotaHeaders(context));
         // Reads `If-None-Match` before the ETag is set: an invalid header is an error, and an error response must have

@@ -5,14 +5,14 @@ import type { FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
 import {
+  computeListVersion,
+  createEntityTag,
   type ExpectedTags,
-  entityTag,
   type ListItemVersion,
-  listVersionOf,
   readIfMatch,
 } from "../../rules/precondition.js";
-import { type EntityReference, referenceKind, referenceOf } from "../../rules/reference.js";
-import { type Shape, unknownFieldIn } from "../../rules/unknown-fields.js";
+import { type EntityReference, parseReference, parseReferenceKind } from "../../rules/reference.js";
+import { createUnknownFieldError, type Shape } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
 
 export interface RestRequest {
@@ -120,9 +120,9 @@ export function restRequest(
     names: (name) => rawSegment(request, name).split(",").map(decodeURIComponent),
     id: (name) => toId(params[name]),
     reference: (name) =>
-      referenceOf(
+      parseReference(
         params[name] ?? "",
-        readOrDefer(() => referenceKind(query["by"]), null),
+        readOrDefer(() => parseReferenceKind(query["by"]), null),
       ),
     number: (name) =>
       readOrDefer(() => {
@@ -146,18 +146,18 @@ export function restRequest(
     check: (read) => readOrDefer(read, undefined),
     ifMatch: () => readOrDefer(() => readIfMatch(request.headers["if-match"]), undefined),
     at({ updatedAt }, answer, answerTag = null) {
-      onTag(entityTag(updatedAt, answerTag));
+      onTag(createEntityTag(updatedAt, answerTag));
       return answer;
     },
     ofList(items, answer) {
       const answerTag = hash("sha256", JSON.stringify(answer), "base64url").slice(0, 22);
-      onTag(entityTag(listVersionOf(items), answerTag));
+      onTag(createEntityTag(computeListVersion(items), answerTag));
       return answer;
     },
     object(shape) {
       return readOrDefer(() => {
         const object = bodyObject();
-        const unknown = shape ? unknownFieldIn(object, shape) : null;
+        const unknown = shape ? createUnknownFieldError(object, shape) : null;
         if (unknown) context.unknownField ??= unknown;
         return object;
       }, {});

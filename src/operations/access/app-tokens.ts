@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, SCOPES, type Scope } from "../../rules/access.js";
 import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
-import { type ExpectedTags, type ListItemVersion, requireInList } from "../../rules/precondition.js";
+import { type ExpectedTags, type ListItemVersion, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { Credentials } from "./credentials.js";
@@ -162,7 +162,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       if (precondition) {
         const tokens = (await selectValidTokens(db, "app_id = $1", appId)).map(addUpdatedAt);
         const token = tokens.find((token) => token.id === id);
-        if (token) requireInList(token, [tokens], precondition);
+        if (token) requireExpectedItemVersion(token, [tokens], precondition);
       }
       await credentials.revoke(id, appId);
       await recordChange(db.manager, caller, { appId, type: "token.delete", data: { tokenId: id } });

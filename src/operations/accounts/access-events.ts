@@ -4,7 +4,7 @@
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
-import { cursorOf, idOfCursor, parsePageLimits } from "../../rules/page.js";
+import { createCursor, parseCursor, parsePageLimits } from "../../rules/page.js";
 
 /** Entry to write to the audit log of access. `data` contains names and IDs, never a secret. */
 export interface AccessEvent {
@@ -79,11 +79,11 @@ export function createAccessEntryList({ db }: { db: DataSource }) {
     options: { limit?: number | null; cursor?: string | null },
   ): Promise<AccessEntryPage> => {
     const { limit } = parsePageLimits(options);
-    const values = [organizationId, isAdministrator, idOfCursor(options.cursor), limit + 1];
+    const values = [organizationId, isAdministrator, parseCursor(options.cursor), limit + 1];
     const eventRows = await rows<AccessEntry & { createdAt: Date }>(db, SELECT_ACCESS_EVENTS, values);
     const entries = eventRows.slice(0, limit).map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() }));
     const hasMore = eventRows.length > limit;
     const last = entries.at(-1);
-    return { entries, pagination: { hasMore, ...(hasMore && last && { nextCursor: cursorOf(last.id) }) } };
+    return { entries, pagination: { hasMore, ...(hasMore && last && { nextCursor: createCursor(last.id) }) } };
   };
 }

@@ -5,7 +5,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
+import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -153,7 +153,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
         await lockSignInMethods(manager, personId);
         const identities = await list(personId, manager);
         const identity = identities.find((identity) => identity.id === id);
-        if (identity) requireInList(identity, [identities], precondition);
+        if (identity) requireExpectedItemVersion(identity, [identities], precondition);
         const [removed] = await rows<{ provider: string }>(manager, DELETE_IDENTITY, [id, personId]);
         if (!removed) throw new ActionError("NOT_FOUND", "no such identity");
         await requireSignInMethod(manager, personId);

@@ -18,7 +18,7 @@ import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { requireText } from "../../rules/fields.js";
-import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
+import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
@@ -301,7 +301,7 @@ export function createPasskeys(options: {
         await lockSignInMethods(manager, personId);
         const passkeys = (await rows<PasskeyRow>(manager, SELECT_PASSKEYS_OF_PERSON, [personId, null])).map(toPasskey);
         const passkey = passkeys.find((passkey) => passkey.id === id);
-        if (passkey) requireInList(passkey, [passkeys], precondition);
+        if (passkey) requireExpectedItemVersion(passkey, [passkeys], precondition);
         if ((await rows(manager, DELETE_PASSKEY, [id, personId])).length === 0) {
           throw new ActionError("NOT_FOUND", "no such passkey");
         }

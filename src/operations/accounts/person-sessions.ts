@@ -9,7 +9,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SESSION_IDLE_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
+import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 
 /** Network address and user agent of the request that started a session. */
@@ -160,7 +160,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
       if (precondition) {
         const sessions = await list(personId, id);
         const session = sessions.find((session) => session.id === id);
-        if (session) requireInList(session, [sessions], precondition);
+        if (session) requireExpectedItemVersion(session, [sessions], precondition);
       }
       if ((await endSessions(personId, id, null, db)) === 0) throw new ActionError("NOT_FOUND", "no such session");
     },

@@ -18,8 +18,8 @@ import { ActionError, type Status } from "../../errors.js";
 import { DEFAULT_ACCESS } from "../../rules/action-access.js";
 import { type ActionInput, NO_LIMITS, omitNullLimits, omitNullSource } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
-import type { AddressAssets } from "../../rules/packages.js";
-import { type ExpectedTags, requireUnchanged } from "../../rules/precondition.js";
+import type { AddAssetUrls } from "../../rules/packages.js";
+import { type ExpectedTags, requireExpectedRowVersion } from "../../rules/precondition.js";
 import type { Endpoint } from "../http/endpoints.js";
 
 /** An action in the form that callers receive. Times are ISO 8601. */
@@ -51,7 +51,7 @@ export interface Action extends RunLimits {
 export type ConvertActionRow = (row: ActionRow) => Action;
 
 export const createActionRowConverter =
-  (addressed: AddressAssets): ConvertActionRow =>
+  (addressed: AddAssetUrls): ConvertActionRow =>
   ({
     masterId: _,
     lastRunAt,
@@ -127,7 +127,7 @@ export const createLockDraft =
   async (manager, { appId, id, precondition }, refusal) => {
     const row = await findAction(manager, appId, id, { lock: true });
     if (row.masterId !== null) throw new ActionError(refusal);
-    requireUnchanged(row.updatedAt, precondition, () => {
+    requireExpectedRowVersion(row.updatedAt, precondition, () => {
       const action = convertRow(row);
       const message = `the action was changed at ${action.updatedAt}, after you loaded it; load it again and repeat your change`;
       return new ActionError("ACTION_CHANGED", message, { action });

@@ -4,7 +4,7 @@ import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
-import { idsThatFit, parsePageLimits, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import { parsePageLimits, type ReserveBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
 import { NO_PACKAGES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import {
@@ -80,7 +80,7 @@ export function createActions(options: {
         [...parameters, limit, offset],
       );
       const { total } = count!;
-      const pageIds = In(await idsThatFit(actionSizes, reserve));
+      const pageIds = In(await selectIdsThatFit(actionSizes, reserve));
       const actionRows = await db.getRepository(ActionRow).find({ where: { id: pageIds }, order: { id: "DESC" } });
       return {
         actions: actionRows.map(convertRow),

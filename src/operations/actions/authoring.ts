@@ -1,7 +1,7 @@
 /** Creates the modules for all operations on actions except runs. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { AddressAssets } from "../../rules/packages.js";
+import type { AddAssetUrls } from "../../rules/packages.js";
 import type { Endpoints } from "../http/endpoints.js";
 import type { Packages } from "../packages/packages.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
@@ -26,7 +26,7 @@ export interface AuthoringOptions {
   /** Compiles JavaScript code without running it. @throws ActionError CODE_VALIDATION_FAILED */
   checkCode: (code: string) => Promise<void>;
   packages: Packages;
-  addressed: AddressAssets;
+  addressed: AddAssetUrls;
   triggerIndex: TriggerIndex;
   /** Time limit that the operator has set for each run, in milliseconds. */
   serverTimeoutMs: number;

@@ -10,9 +10,9 @@ import { type CodeCheck, dependenciesFault } from "../../rules/action-fields.js"
 import { ACTION_SHAPE, type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
 import { parseResultFault } from "../../rules/code.js";
 import { isObject } from "../../rules/described.js";
-import { storedTriggers, triggersFault } from "../../rules/trigger-input.js";
+import { toStoredTriggers, triggersFault } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { validationRow } from "../../rules/validation-table.js";
+import { positionInValidationTable } from "../../rules/validation-table.js";
 import { addressTakenFault } from "../http/routes.js";
 import {
   NO_PACKAGES,
@@ -137,14 +137,14 @@ export function createActionValidation(options: {
     const draftFilter = { appId, isDraft: true, except: [...rewritten, ...(exceptId === null ? [] : [exceptId])] };
     const validatedAction = await judge().catch(async (error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
-      const isAfter = (status: Status) => validationRow(error.status) > validationRow(status);
+      const isAfter = (status: Status) => positionInValidationTable(error.status) > positionInValidationTable(status);
       const [name, triggers] = [propertyOf(data, "name"), propertyOf(data, "triggers")];
       // The validation table has errors of an invalid name before NAME_ALREADY_EXISTS, so the name is valid here.
       if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
         throw nameTakenError(name);
       }
       if (isAfter("TRIGGERS_INVALID") && triggersFault(triggers) === null) {
-        throw (await addressTakenFault(manager, draftFilter, storedTriggers(triggers))) ?? error;
+        throw (await addressTakenFault(manager, draftFilter, toStoredTriggers(triggers))) ?? error;
       }
       throw error;
     });

@@ -10,7 +10,7 @@ import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject, nestsDeeperThan } from "../../rules/described.js";
 import { refuseField, requireText } from "../../rules/fields.js";
 import { JsonText } from "../../rules/json-text.js";
-import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
+import { type ExpectedTags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 
 export interface PayloadPreset {
   name: string;
@@ -74,7 +74,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
         "RESOURCE_CHANGED",
         `the payload preset ${JSON.stringify(name)} no longer exists; list the presets again`,
       );
-    requireCurrent(preset, precondition);
+    requireExpectedVersion(preset, precondition);
   }
 
   return {

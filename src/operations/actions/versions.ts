@@ -11,7 +11,7 @@ import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../lim
 import type { Caller } from "../../rules/access.js";
 import { type ActionInput, omitNullSource } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
-import type { AddressAssets } from "../../rules/packages.js";
+import type { AddAssetUrls } from "../../rules/packages.js";
 import { parsePageLimits } from "../../rules/page.js";
 import { storedScripts } from "../packages/kept-scripts.js";
 import { authoredFieldsOf, findAction, findLiveVersion, isStorableId } from "./action-rows.js";
@@ -220,7 +220,7 @@ export type Versions = ReturnType<typeof createVersions>;
  * Creates the operations on versions of actions. For the ID of a live version, the list of versions is empty, because
  * only drafts have versions.
  */
-export function createVersions({ db, addressed }: { db: DataSource; addressed: AddressAssets }) {
+export function createVersions({ db, addressed }: { db: DataSource; addressed: AddAssetUrls }) {
   return {
     /**
      * Lists the versions of a draft, the newest first: 50 by default, 100 at most. If `published` is true, lists only

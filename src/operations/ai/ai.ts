@@ -18,7 +18,7 @@ import { type AiCall, type AiOptions, readAiOptions } from "../../rules/ai/optio
 import { valueAtPath } from "../../rules/ai/provider-json.js";
 import { AI_SETTING, type AiSetting, readAiSetting, selectModel } from "../../rules/ai/setting.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
-import { secretsOfSetting } from "../../rules/secrets.js";
+import { findSecretsOfSetting } from "../../rules/secrets.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Settings } from "../settings/settings.js";
 import { CompletionParts } from "./completion-parts.js";
@@ -207,7 +207,7 @@ export function createAi(options: {
    */
   async function scanOf(appId: number): Promise<Scan> {
     const { version, entries } = await settings.secretValues.read(appId);
-    const secrets = entries.flatMap(([name, value]) => secretsOfSetting(name, value));
+    const secrets = entries.flatMap(([name, value]) => findSecretsOfSetting(name, value));
     return scans.of(String(appId), `${appId}:${version}`, secrets);
   }
 

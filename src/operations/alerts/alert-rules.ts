@@ -5,7 +5,7 @@ import { ActionError, rateLimitError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
-import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
+import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import type { AlertDeliverer as Delivery } from "./alert-delivery.js";
 import {
@@ -51,7 +51,7 @@ export function createAlertRules(options: {
     const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
     if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
     const [rule] = await readRules(manager, appId, id);
-    requireCurrent(rule!, precondition);
+    requireExpectedVersion(rule!, precondition);
   }
 
   /**

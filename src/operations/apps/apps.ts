@@ -7,7 +7,7 @@ import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { parseOptionalId, requireText } from "../../rules/fields.js";
-import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
+import { type ExpectedTags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { notifyPublicationChange } from "../client/client-feed.js";
@@ -93,7 +93,7 @@ export function createApps(options: {
   /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED if the app does not meet the precondition */
   async function lock(manager: EntityManager, appId: number, precondition: ExpectedTags): Promise<void> {
     await lockApp(manager, appId);
-    if (precondition) requireCurrent(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
+    if (precondition) requireExpectedVersion(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 
   /**

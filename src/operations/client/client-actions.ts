@@ -9,7 +9,7 @@ import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller, isPersonCaller } from "../../rules/access.js";
 import { compileScript } from "../../rules/compile-script.js";
-import type { AddressAssets } from "../../rules/packages.js";
+import type { AddAssetUrls } from "../../rules/packages.js";
 import { runAccessOf, type UserOf } from "../runs/run-access.js";
 
 /**
@@ -131,7 +131,7 @@ async function accessErrorOf(
 
 export type ClientActions = ReturnType<typeof createClientActions>;
 
-export function createClientActions(options: { db: DataSource; addressed: AddressAssets; userOf: UserOf }) {
+export function createClientActions(options: { db: DataSource; addressed: AddAssetUrls; userOf: UserOf }) {
   const { db, addressed, userOf } = options;
 
   function toClientAction(row: ClientRow): ClientAction | null {

@@ -11,7 +11,7 @@ import { rateLimitError } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { rateLimitKeyOf } from "../../rules/address-block.js";
-import type { AddressAssets } from "../../rules/packages.js";
+import type { AddAssetUrls } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -44,7 +44,7 @@ export function createClients(options: {
   logEvents: LogEvents;
   intake: IntakeLimiter;
   diskSpace: DiskSpace;
-  addressed: AddressAssets;
+  addressed: AddAssetUrls;
   /** Returns the app user who is signed in to the caller's page. */
   userOf: UserOf;
   /** Time limit of a run in a browser, in milliseconds (specification, Limits: client action execution time). */

@@ -11,7 +11,7 @@ import { RATE_WINDOW_MS, VISIT_MS, VISIT_RENEWALS_MS, VISITORS_PER_ADDRESS, VISI
 import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { parsePageOrigins } from "../../rules/page-origins.js";
-import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
+import { type ExpectedTags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 
@@ -168,7 +168,7 @@ export function createVisitors(options: {
       reportUnknownField(caller);
       return db.transaction(async (manager) => {
         const [before] = await rows<StoredOrigins>(manager, `${SELECT_ORIGINS} FOR NO KEY UPDATE`, [appId]);
-        requireCurrent(toListedOrigins(before!), precondition);
+        requireExpectedVersion(toListedOrigins(before!), precondition);
         const [app] = await rows<StoredOrigins>(manager, SET_ORIGINS, [appId, origins]);
         await recordChange(manager, caller, { appId, type: "app.origins", data: { origins } });
         return toListedOrigins(app!);

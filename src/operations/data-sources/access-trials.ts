@@ -11,7 +11,7 @@ import { ACCESS_RULE_SHAPE, ENTRY_VERBS, type EntryVerb, parseAccessRules } from
 import { conditionsAsWhere, decidingRuleIndex } from "../../rules/entries/entry-access.js";
 import { type EntryData, parseEntryId } from "../../rules/entries/entry-input.js";
 import type { ReserveBytes } from "../../rules/page.js";
-import { referenceOf } from "../../rules/reference.js";
+import { parseReference } from "../../rules/reference.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { DataSourceReference } from "./entries.js";
@@ -81,7 +81,7 @@ export function createAccessTrials(options: {
       const message = `user must be null, {dataSourceId, entryId} or {data} (got ${describeValue(input)})`;
       throw new ActionError("REQUEST_INVALID", message);
     }
-    const source = await sources.find(appId, referenceOf(ref));
+    const source = await sources.find(appId, parseReference(ref));
     const values = [appId, source.id, parseEntryId(input["entryId"], "user.entryId")];
     const [entry] = await rows<{ data: EntryData }>(db, SELECT_ENTRY_DATA, values);
     if (!entry) throw new ActionError("ENTRY_NOT_FOUND");

@@ -5,7 +5,7 @@ import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
 import type { EntryHook } from "../../rules/entries/hooks.js";
-import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
+import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
 import { type EntityReference, referenceKey, referenceParameters } from "../../rules/reference.js";
 import type { IndexDefinition } from "./index-definitions.js";
 
@@ -61,7 +61,7 @@ const createSourceCheck =
   async (executor, appId, id, precondition) => {
     const [row] = await rows<StoredDataSource>(executor, sql, [appId, id]);
     if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
-    requireCurrent(toDataSourceView(row), precondition);
+    requireExpectedVersion(toDataSourceView(row), precondition);
   };
 
 const SELECT_BY_ID = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 AND id = $2`;

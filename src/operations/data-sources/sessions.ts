@@ -8,7 +8,7 @@ import { describeValue, isObject } from "../../rules/described.js";
 import { createAccessDenied } from "../../rules/entries/entry-access.js";
 import type { AppSession, ReadSession } from "../../rules/env-script.js";
 import { refuseField } from "../../rules/fields.js";
-import { type EntityReference, referenceOf } from "../../rules/reference.js";
+import { type EntityReference, parseReference } from "../../rules/reference.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -33,7 +33,7 @@ function requireLanguageTag(value: unknown): string {
 function readDataSourceReference({ dataSourceId, dataSourceName }: Record<string, unknown>): EntityReference {
   const hasDataSource = dataSourceId !== undefined && dataSourceId !== null;
   if (!hasDataSource && typeof dataSourceName === "string") return { name: dataSourceName };
-  if (typeof dataSourceId === "string" || typeof dataSourceId === "number") return referenceOf(dataSourceId);
+  if (typeof dataSourceId === "string" || typeof dataSourceId === "number") return parseReference(dataSourceId);
   refuseField("dataSourceId", "the ID or the name of a data source", dataSourceId);
 }
 

@@ -10,17 +10,17 @@ import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { createTextHookFunction } from "../../rules/entries/hooks.js";
-import { referenceOf } from "../../rules/reference.js";
+import { parseReference } from "../../rules/reference.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import {
-  codeMessage,
+  buildCodeMessage,
+  parseVerificationRequest,
+  parseVerificationRules,
   VERIFICATION_SHAPE,
   VERIFY_SETTING,
   type VerificationChannel,
   type VerificationRequest,
   type VerificationRules,
-  verificationRequest,
-  verificationRules,
 } from "../../rules/verification.js";
 import type { MessageAcceptance } from "../communicate/acceptance.js";
 import type { Settings } from "../settings/settings.js";
@@ -75,7 +75,7 @@ export function createVerification(options: {
   const { db, sources, appUsers, attempts, settings, acceptance, userChanged } = options;
   const codes = createVerificationCodes({ db });
 
-  const rulesOf = async (appId: number) => verificationRules((await settings.readAll(appId)).get(VERIFY_SETTING));
+  const rulesOf = async (appId: number) => parseVerificationRules((await settings.readAll(appId)).get(VERIFY_SETTING));
 
   async function subjectOfAddress(
     source: StoredDataSource,
@@ -124,7 +124,7 @@ export function createVerification(options: {
         "this app uses text messages as the second factor; sign in with a password before you request a code",
       );
     }
-    const source = await sources.find(appId, referenceOf(rules.dataSource));
+    const source = await sources.find(appId, parseReference(rules.dataSource));
     return address === null ? subjectOfSignIn(caller, source, column) : subjectOfAddress(source, column, by, address);
   }
 
@@ -138,7 +138,7 @@ export function createVerification(options: {
     const code = createCode();
     // `prepare` runs before the transaction. If it waited for a second database connection during the transaction, it
     // could block forever.
-    const sendCode = await acceptance.prepare(caller, appId, [codeMessage(rules, by, address, code)], purpose);
+    const sendCode = await acceptance.prepare(caller, appId, [buildCodeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
       await codes.save(manager, code, { credentialId, appId, subject: hash, dataSourceId, entryId, address });
@@ -152,7 +152,7 @@ export function createVerification(options: {
     const { appId } = subject.source;
     // Builds a message only to validate the address. An invalid address is so rejected before the request is counted,
     // in the same way for all users.
-    codeMessage(rules, subject.by, subject.address, "000000");
+    buildCodeMessage(rules, subject.by, subject.address, "000000");
     const requester = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
     await codes.countRequest({ appId, sender: requester, to: [subject.by, subject.address] });
     await storeSubject(caller, rules, subject);
@@ -202,7 +202,7 @@ export function createVerification(options: {
      *   SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND, OVERLOADED
      */
     async verify(caller: Caller, appId: number, body: unknown): Promise<CodeSentAnswer | null> {
-      const request = verificationRequest(body);
+      const request = parseVerificationRequest(body);
       const rules = await rulesOf(appId);
       if (!rules)
         throw new ActionError(

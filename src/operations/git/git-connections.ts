@@ -8,7 +8,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { type GitFields, type GitInput, readGitInput, refuseUnknownGitFields } from "../../rules/git-input.js";
-import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
+import { type ExpectedTags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { highestOf, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import { recordChange } from "../records/audit.js";
@@ -122,7 +122,7 @@ export function createGitConnections(options: {
   }
 
   function checkState(appId: number, row: GitRow | null, precondition: ExpectedTags): void {
-    if (row) requireCurrent(viewOf(appId, row), precondition);
+    if (row) requireExpectedVersion(viewOf(appId, row), precondition);
     else if (precondition)
       throw new ActionError("RESOURCE_CHANGED", "no Git repository is connected to this app any more");
   }

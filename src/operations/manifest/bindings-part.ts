@@ -7,7 +7,7 @@ import type { EntityManager } from "typeorm";
 import { ActionError, type PathFault } from "../../errors.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { Manifest } from "../../rules/manifest.js";
-import { type SecretBinding, sealedKeyNeedingValue } from "../../rules/secret-bindings.js";
+import { findSealedKeyNeedingValue, type SecretBinding } from "../../rules/secret-bindings.js";
 import type { BindingDefinitions } from "../requests/binding-definitions.js";
 import { readStatus } from "../settings/setting-definitions.js";
 import { type PartPlan, type PlanContext, toFault } from "./part.js";
@@ -88,7 +88,7 @@ export async function planBindings(
   const unsealedKeys = new Set(bindingsAfter.filter((binding) => !binding.sealed).map(({ key }) => key));
   const isGuarded = (key: string) => configuredSettings.has(key) || unsealedKeys.has(key);
   const sealedKeys = (await definitions.sealedKeys(manager, appId)).filter(isGuarded);
-  const keysWithoutValue = sealedKeys.filter((key) => sealedKeyNeedingValue(before, [key], bindingsAfter) !== null);
+  const keysWithoutValue = sealedKeys.filter((key) => findSealedKeyNeedingValue(before, [key], bindingsAfter) !== null);
   plan.missing = bindingsAfter
     .filter(
       (binding) =>

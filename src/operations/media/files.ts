@@ -8,7 +8,7 @@ import type { MediaFile } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { parseMediaChange } from "../../rules/media-fields.js";
 import { parsePageLimits } from "../../rules/page.js";
-import { NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
@@ -65,7 +65,7 @@ export function createFiles(options: {
     return db.transaction(async (manager) => {
       await lockApp(manager, appId);
       const before = await requireFile(grants, appId, id, manager);
-      requireCurrent(toFile(before, appId, baseUrl), precondition);
+      requireExpectedVersion(toFile(before, appId, baseUrl), precondition);
       const { name = before.name, folderId = before.folderId } = change;
       await folders.rulesAt(grants, appId, folderId, manager);
       const sql =
@@ -83,7 +83,7 @@ export function createFiles(options: {
     const keys = await db.transaction(async (manager) => {
       if (precondition) {
         await lockApp(manager, appId);
-        requireCurrent(toFile(await requireFile(grants, appId, id, manager), appId, baseUrl), precondition);
+        requireExpectedVersion(toFile(await requireFile(grants, appId, id, manager), appId, baseUrl), precondition);
       }
       const [deletedFile] = await rows<{ name: string; blobKey: string; thumbnailKey: string | null }>(
         manager,

@@ -11,7 +11,7 @@ import { containsTextFoldedSql } from "../../rules/comparable-text.js";
 import { isObject } from "../../rules/described.js";
 import { parseFolderId, parseMediaChange, parseMediaName } from "../../rules/media-fields.js";
 import { parsePageLimits } from "../../rules/page.js";
-import { NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -297,7 +297,7 @@ export function createFolders(options: {
       .transaction(async (manager) => {
         await lockApp(manager, appId);
         const before = await requireFolder(grants, appId, id, manager);
-        requireCurrent(toFolder(before), precondition);
+        requireExpectedVersion(toFolder(before), precondition);
         const { name = before.name, folderId: parentId = before.parentId } = change;
         if (parentId !== before.parentId) {
           await rulesAt(grants, appId, parentId, manager);
@@ -341,7 +341,7 @@ export function createFolders(options: {
       await lockApp(manager, appId);
       const before = await requireFolder(grants, appId, id, manager);
       const { name } = before;
-      requireCurrent(toFolder(before), precondition);
+      requireExpectedVersion(toFolder(before), precondition);
       await checkDeletable(grants, manager, appId, id);
       const removedFiles = await rows<{ keys: string[] }>(
         manager,

@@ -7,7 +7,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/described.js";
 import { parseMediaRules } from "../../rules/media-access.js";
-import { NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import { lockApp } from "../settings/settings.js";
@@ -73,7 +73,7 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
         await lockApp(manager, appId);
         // The check uses the connection of this transaction. With another connection, it could wait for the lock that
         // this transaction holds.
-        if (precondition) requireCurrent(await readRules(grants, kind, target, manager), precondition);
+        if (precondition) requireExpectedVersion(await readRules(grants, kind, target, manager), precondition);
         const sql = `UPDATE ${TABLES[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;
         const [changed] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);

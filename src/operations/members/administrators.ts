@@ -4,7 +4,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ADMINISTRATORS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
+import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
@@ -65,7 +65,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     if (!precondition) return;
     const all = await list(manager);
     const administrator = all.find(({ id }) => id === personId);
-    requireInList(administrator, [all], precondition);
+    requireExpectedItemVersion(administrator, [all], precondition);
   }
 
   async function changeAdministrator(

@@ -7,7 +7,7 @@ import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { parseOptionalId, requireEmail, requireText } from "../../rules/fields.js";
-import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
+import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { BELONGS_TO_APP, type People, type User } from "../access/people.js";
@@ -132,7 +132,7 @@ export function createEditors({
         if (precondition) {
           await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
           const before = await listEditors(appId, manager);
-          requireInList(
+          requireExpectedItemVersion(
             before.find((editor) => editor.id === id),
             [before],
             precondition,

@@ -11,7 +11,7 @@ import { INVITATION_HOURS, INVITATION_MAX_HOURS, INVITATIONS_MAX } from "../../l
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { describeValue } from "../../rules/described.js";
 import { requireEmail } from "../../rules/fields.js";
-import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
+import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { isRoleAbove, parseRole, type RoleScope } from "../../rules/roles.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
@@ -154,7 +154,7 @@ export function createInvitations(options: {
           const pendingLists = [null, appId].map((invitedTo) =>
             pendingInvitations(manager, { organizationId, appId: invitedTo }),
           );
-          requireInList(invitation, await Promise.all(pendingLists), precondition);
+          requireExpectedItemVersion(invitation, await Promise.all(pendingLists), precondition);
         }
         await revokeInvitation(manager, id);
         const data = { email, role, invitationId: id };

@@ -8,7 +8,12 @@ import { ActionError } from "../../errors.js";
 import { MEMBERS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { requireText } from "../../rules/fields.js";
-import { changeTimeAfter, type ExpectedTags, type ListItemVersion, requireInList } from "../../rules/precondition.js";
+import {
+  changeTimeAfter,
+  type ExpectedTags,
+  type ListItemVersion,
+  requireExpectedItemVersion,
+} from "../../rules/precondition.js";
 import { highestOf, isRoleAbove, parseRole, type Role, type RoleScope } from "../../rules/roles.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
@@ -222,7 +227,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   ) {
     if (!precondition) return;
     const members = statedMembers(await listMembers(manager, scope));
-    requireInList(
+    requireExpectedItemVersion(
       members.find(({ id }) => id === personId),
       [members],
       precondition,

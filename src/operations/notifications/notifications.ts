@@ -18,11 +18,11 @@ import {
   NOTIFICATIONS_PER_BATCH,
   type NotificationFields,
   type NotificationStatus,
-  parseMarked,
+  parseMarkedIds,
   parseNotification,
 } from "../../rules/notification-input.js";
-import { idsThatFit, parsePageLimits, type ReserveBytes, type SizedRow } from "../../rules/page.js";
-import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
+import { parsePageLimits, type ReserveBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
+import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
 import { isUserInScope } from "../../rules/scope.js";
 import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -108,7 +108,7 @@ export function createNotificationsService(options: {
   ): Promise<Notification> {
     await rows(manager, "SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE", [appId, id]);
     const before = await readNotification(manager, appId, id, reader);
-    requireCurrent(before, precondition);
+    requireExpectedVersion(before, precondition);
     return before;
   }
 
@@ -197,7 +197,7 @@ export function createNotificationsService(options: {
       reader: key,
       where,
       tail,
-      values: [await idsThatFit(notificationSizes, reserve)],
+      values: [await selectIdsThatFit(notificationSizes, reserve)],
     });
   }
 
@@ -288,7 +288,7 @@ export function createNotificationsService(options: {
       }
       const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
-      const ids = await idsThatFit(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
+      const ids = await selectIdsThatFit(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
       const [where, tail] = ["notification.id = ANY ($3::bigint[])", "ORDER BY notification.id DESC"];
       const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
       const [count] = await rows<{ total: number }>(db, COUNT, [appId, status]);
@@ -300,7 +300,7 @@ export function createNotificationsService(options: {
      * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
      */
     async markRead(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
-      const ids = parseMarked(body);
+      const ids = parseMarkedIds(body);
       const reader = await enterReader(caller, appId);
       const byId = new Map(
         (await listNotifications(appId, reader)).map((notification) => [notification.id, notification]),

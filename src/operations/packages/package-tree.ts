@@ -88,7 +88,7 @@ class Tree {
    */
   async prefetchDocuments(nodes: readonly PackageNode[]): Promise<void> {
     const names = nodes.flatMap(({ choice }) =>
-      choice.needs.map(([name, range]) => NPM_ALIAS.exec(range)?.[1] ?? name),
+      choice.dependencies.map(([name, range]) => NPM_ALIAS.exec(range)?.[1] ?? name),
     );
     const missingNames = [...new Set(names)].filter((name) => !this.documents.has(name));
     for (let at = 0; at < missingNames.length; at += DOWNLOADS_AT_ONCE) {
@@ -110,7 +110,7 @@ class Tree {
   /** Adds the dependencies of a package to the tree. @returns the added packages */
   async addDependencies({ choice, folder }: PackageNode): Promise<PackageNode[]> {
     const newNodes: PackageNode[] = [];
-    const wantedChoices = choice.needs.map(([name, range]) => {
+    const wantedChoices = choice.dependencies.map(([name, range]) => {
       const [, origin = name, of = ""] = NPM_ALIAS.exec(range) ?? [];
       return { name, origin, range: NPM_ALIAS.test(range) ? of : range };
     });

@@ -13,13 +13,13 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { isAllowedLicence } from "../../rules/licences.js";
-import { alternativeTo } from "../../rules/package-alternatives.js";
+import { findAlternative } from "../../rules/package-alternatives.js";
 import {
   type Catalogue,
   type Dependency,
   importName,
   isStoredScript,
-  readDependency,
+  parseDependency,
   type StoredScriptAsset,
   unresolvedError,
 } from "../../rules/packages.js";
@@ -90,7 +90,7 @@ export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), late: [], faul
 /** Translates an error of the bundler to an error for the author. If the package is not the cause, the error has `retryAfter`. */
 export function toBundlingError(dependency: string, error: unknown): unknown {
   if (error instanceof PackageFault) {
-    const instead = alternativeTo(dependency);
+    const instead = findAlternative(dependency);
     return unresolvedError(dependency, `cannot be used: ${error.message}${instead && `; use ${instead} instead`}`);
   }
   if (error instanceof BundlerBusyError || error instanceof UncontainedError)
@@ -216,7 +216,7 @@ export function createPackages(options: PackagesOptions) {
     known: StoredAsset | undefined,
     version: string | undefined,
   ): Promise<StoredAsset> {
-    const parsed = readDependency(dependency, catalogue);
+    const parsed = parseDependency(dependency, catalogue);
     if (parsed.kind === "served") return parsed.asset;
     if (known && isStoredScript(known))
       return parsed.kind === "address" ? addresses.recheck(author, dependency, parsed.url, known) : known;
@@ -233,7 +233,7 @@ export function createPackages(options: PackagesOptions) {
 
   /** Returns the script of a URL; null if the dependency is not a URL. @throws as `addresses.storeScript` */
   async function scriptOfAddress(author: ScriptAuthor, dependency: string): Promise<StoredAsset | null> {
-    const parsed = readDependency(dependency, catalogue);
+    const parsed = parseDependency(dependency, catalogue);
     if (parsed.kind !== "address") return null;
     const leaveQueue = await slots.address.enter(author.appId);
     try {
@@ -246,7 +246,7 @@ export function createPackages(options: PackagesOptions) {
   /** True if the script belongs to the dependency. Checked because an imported document may contain wrong hashes. */
   function isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
     try {
-      const parsed = readDependency(dependency, catalogue);
+      const parsed = parseDependency(dependency, catalogue);
       return parsed.kind === "npm" ? parsed.name + parsed.subpath === name : parsed.kind === "address" && name === null;
     } catch {
       return false;
@@ -379,7 +379,7 @@ export function createPackages(options: PackagesOptions) {
       return [...new Set(dependencies)].map((dependency) => {
         const foundAsset = assets.get(dependency);
         if (foundAsset) return foundAsset;
-        const parsed = readDependency(dependency, catalogue);
+        const parsed = parseDependency(dependency, catalogue);
         if (parsed.kind === "served") return parsed.asset;
         // Another save may have added a script to the action meanwhile. It is kept.
         const stored = storedAssetOf(dependency, [...knownAssets, ...late]);

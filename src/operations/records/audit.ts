@@ -6,12 +6,12 @@ import type { DataSource } from "typeorm";
 import { countUpTo } from "../../data/count.js";
 import { type Executor, rows } from "../../data/database.js";
 import {
-  cursorOf,
-  idOfCursor,
-  idsThatFit,
+  createCursor,
+  parseCursor,
   parsePageLimits,
   type ReserveBytes,
   type SizedRow,
+  selectIdsThatFit,
 } from "../../rules/page.js";
 
 /** An entry as it is returned to callers. `data` contains names of keys and fields, and IDs. Times are ISO 8601. */
@@ -93,7 +93,7 @@ export async function listAudit(
   reserve?: ReserveBytes,
 ): Promise<AuditPage> {
   const { limit, offset } = parsePageLimits(options);
-  const cursorId = idOfCursor(options.cursor);
+  const cursorId = parseCursor(options.cursor);
   const MATCHING_ENTRIES = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];
   const { count, exact } = await countUpTo(db, `audit_entry WHERE ${MATCHING_ENTRIES}`, parameters);
@@ -103,7 +103,7 @@ export async function listAudit(
       ORDER BY id DESC LIMIT $3 OFFSET $4`,
     [...parameters, limit + 1, offset, cursorId],
   );
-  const pageIds = await idsThatFit(entrySizes.slice(0, limit), reserve);
+  const pageIds = await selectIdsThatFit(entrySizes.slice(0, limit), reserve);
   const entries = await rows<AuditEntry & { createdAt: Date }>(
     db,
     `SELECT id, type, person_id AS "userId", credential_id AS "credentialId", action_id AS "actionId", data,
@@ -112,7 +112,7 @@ export async function listAudit(
     [pageIds],
   );
   const hasMore = pageIds.length < entrySizes.length;
-  const nextCursor = hasMore && pageIds.length > 0 ? cursorOf(pageIds.at(-1)!) : undefined;
+  const nextCursor = hasMore && pageIds.length > 0 ? createCursor(pageIds.at(-1)!) : undefined;
   return {
     entries: entries.map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() })),
     pagination: { total: count, hasMore, ...(!exact && { totalIsExact: false }), ...(nextCursor && { nextCursor }) },

@@ -9,12 +9,12 @@ import { describeValue } from "../../rules/described.js";
 import { readMemberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import {
-  cursorOf,
-  idOfCursor,
-  idsThatFit,
+  createCursor,
+  parseCursor,
   parsePageLimits,
   type ReserveBytes,
   type SizedRow,
+  selectIdsThatFit,
 } from "../../rules/page.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 
@@ -273,7 +273,7 @@ export function createLogs(db: DataSource) {
     async list(appId: number, input: unknown, reserve?: ReserveBytes): Promise<LogPage> {
       const options = requireRecord(input, "the body");
       const { limit, offset } = parsePageLimits(options);
-      const cursorId = idOfCursor(options["cursor"]);
+      const cursorId = parseCursor(options["cursor"]);
       const { conditions, parameters } = matchingOf(appId, options);
       refuseUnknownFields(options, OPTIONS_SHAPE);
       const { count, exact } = await countUpTo(db, `execution_log WHERE ${conditions.join(" AND ")}`, parameters);
@@ -282,14 +282,14 @@ export function createLogs(db: DataSource) {
       const sql = `SELECT id, ${ENTRY_BYTES} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;
       const pageParameters = cursorId === null ? parameters : [...parameters, cursorId];
       const entrySizes = await pageRows<SizedRow>(sql, pageParameters, limit, offset);
-      const pageIds = await idsThatFit(entrySizes.slice(0, limit), reserve);
+      const pageIds = await selectIdsThatFit(entrySizes.slice(0, limit), reserve);
       const logs = (await findAll(pageIds)).map(({ entry }) => entry);
       const hasMore = pageIds.length > 0 && pageIds.length < entrySizes.length;
       return {
         count,
         ...(!exact && { countIsExact: false }),
         logs,
-        ...(hasMore && { nextCursor: cursorOf(pageIds.at(-1)!) }),
+        ...(hasMore && { nextCursor: createCursor(pageIds.at(-1)!) }),
       };
     },
 
@@ -305,7 +305,7 @@ export function createLogs(db: DataSource) {
           ORDER BY place`,
         [ids],
       );
-      const pageIds = await idsThatFit(entrySizes);
+      const pageIds = await selectIdsThatFit(entrySizes);
       const left = entrySizes.slice(pageIds.length).map(({ id }) => id);
       return { entries: await findAll(pageIds), left };
     },
@@ -355,7 +355,7 @@ export function createLogs(db: DataSource) {
       if (id === null) return null;
       if (reserve) {
         const sql = `SELECT id, ${ENTRY_BYTES} FROM execution_log WHERE id = $1`;
-        await idsThatFit(await preparedRows<SizedRow>(db, "log-entry-size", sql, [id]), reserve);
+        await selectIdsThatFit(await preparedRows<SizedRow>(db, "log-entry-size", sql, [id]), reserve);
       }
       return (await findAll([id]))[0]?.entry ?? null;
     },

@@ -10,9 +10,9 @@ import type { Scan, SecretScans } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { encodedForms } from "../../rules/echo-forms.js";
-import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
-import { readSecretBindings, type SecretBinding, sealedKeyNeedingValue } from "../../rules/secret-bindings.js";
-import { secretsOfSetting } from "../../rules/secrets.js";
+import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
+import { findSealedKeyNeedingValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
+import { findSecretsOfSetting } from "../../rules/secrets.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 import { createBindingDefinitions, storedBindings } from "./binding-definitions.js";
 import { createCredential } from "./credentials.js";
@@ -63,10 +63,10 @@ export function createSecretBindings(options: {
     const { appId, precondition } = target;
     await lockApp(manager, appId);
     const bindingsBefore = await readBindings(appId, manager);
-    if (precondition) requireCurrent(bindingsBefore, precondition);
+    if (precondition) requireExpectedVersion(bindingsBefore, precondition);
     const input = readSecretBindings(body, allowPrivateNetwork);
     const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
-    const key = sealedKeyNeedingValue(bindingsBefore.bindings, sealedKeys, input);
+    const key = findSealedKeyNeedingValue(bindingsBefore.bindings, sealedKeys, input);
     if (key !== null) {
       const message = `the setting ${key} is sealed; to unseal it or to change its destination, send its value in "value"`;
       throw new ActionError("FORBIDDEN", message);
@@ -94,7 +94,9 @@ export function createSecretBindings(options: {
   }
 
   function scanOf(appId: number, { version, values }: PreparedBindings): Scan | null {
-    const secrets = [...values, ...tokens.knownTokens(appId)].flatMap(([key, value]) => secretsOfSetting(key, value));
+    const secrets = [...values, ...tokens.knownTokens(appId)].flatMap(([key, value]) =>
+      findSecretsOfSetting(key, value),
+    );
     if (secrets.length === 0) return null;
     const forms = secrets.flatMap(({ name, value, whole }) =>
       whole ? [] : encodedForms(value).map((form) => ({ name, value: form, whole: false })),

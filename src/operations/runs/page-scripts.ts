@@ -12,10 +12,10 @@ import type { ReadSession } from "../../rules/env-script.js";
 import {
   type Catalogue,
   isStoredScript,
-  modeOfLibrary,
-  needOfPackage,
+  modeForLibraryCode,
   needsLibrary,
   notBuiltError,
+  requirementOfPackage,
   unresolvedError,
   usesRequestFunctions,
 } from "../../rules/packages.js";
@@ -135,7 +135,7 @@ export class PageScripts {
     const script = await this.readBuilt(path, `${dependency}.js`).catch(() => {
       throw unresolvedError(dependency, "has no file in this installation");
     });
-    return { ...script, ...needOfPackage(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
+    return { ...script, ...requirementOfPackage(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
   }
 
   /** Returns the script that sends requests to other services through this process instead of the browser's network. */
@@ -197,7 +197,7 @@ export class PageScripts {
     const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
     const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
     const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
-    const mode = modeOfLibrary(code, dependencies, catalogue);
+    const mode = modeForLibraryCode(code, dependencies, catalogue);
     const client = await this.readBuilt(CLIENT_LIBRARY, "svc.js");
     packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
     const revoke = () => credentials.expire(id);

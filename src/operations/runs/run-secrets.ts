@@ -7,7 +7,7 @@ import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";
 import type { Scan, ScannedText, SecretScans } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
-import { secretsFault, secretsOfSetting } from "../../rules/secrets.js";
+import { findSecretsOfSetting, secretsFault } from "../../rules/secrets.js";
 import { checkPrivateSettingsSize, serverActionView } from "../../rules/setting-tiers.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { SecretValues } from "../settings/secret-values.js";
@@ -209,7 +209,7 @@ export class SecretStore {
     key: string,
     entries: SecretValues["entries"],
   ): Pick<StartSecrets, "scan" | "hasSecrets"> {
-    const secrets = entries.flatMap(([name, value]) => secretsOfSetting(name, value));
+    const secrets = entries.flatMap(([name, value]) => findSecretsOfSetting(name, value));
     const fault = secretsFault(secrets);
     if (fault !== null) throw new ActionError("EXECUTION_FAILED", fault);
     return { scan: this.scans.of(String(appId), `${appId}:${key}`, secrets), hasSecrets: secrets.length > 0 };

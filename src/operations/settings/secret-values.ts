@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
-import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../rules/secrets.js";
+import { findSecretsOfSetting, measureSecrets, secretsFault } from "../../rules/secrets.js";
 import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import { tierOf } from "../../rules/setting-tiers.js";
 
@@ -127,10 +127,10 @@ export function createSecretValues(options: {
     async refuseTooMany(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
       if (keys.every((key) => tierOf(key) === "public")) return;
       const { entries } = await readSecretValues(appId, undefined, executor);
-      const secretFault = secretsFault(entries.flatMap(([name, value]) => secretsOfSetting(name, value)));
+      const secretFault = secretsFault(entries.flatMap(([name, value]) => findSecretsOfSetting(name, value)));
       if (secretFault === null) return;
-      const settingSize = sizeOfSecrets(
-        entries.flatMap(([n, value]) => (keys.includes(n) ? secretsOfSetting(n, value) : [])),
+      const settingSize = measureSecrets(
+        entries.flatMap(([n, value]) => (keys.includes(n) ? findSecretsOfSetting(n, value) : [])),
       );
       const describedKeys = keys.map(describeValue).slice(0, 5).join(", ");
       throw new ActionError(

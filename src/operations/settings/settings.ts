@@ -8,7 +8,7 @@ import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import type { PublicEnv, ReadSession, RuntimeEnv } from "../../rules/env-script.js";
-import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
+import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
 import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import {
   artifactKey,
@@ -161,7 +161,7 @@ export function createSettings(options: {
   /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED with the current version */
   async function lockSettings(executor: Executor, { appId, precondition }: SettingsTarget): Promise<void> {
     await lockApp(executor, appId);
-    if (precondition) requireCurrent({ updatedAt: await updatedAt(appId, executor) }, precondition);
+    if (precondition) requireExpectedVersion({ updatedAt: await updatedAt(appId, executor) }, precondition);
   }
 
   /** Returns the settings that a response may show, and the time of their last change. */

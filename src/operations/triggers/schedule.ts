@@ -3,10 +3,16 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { STATE_BY_REASON } from "../../data/run.js";
-import { checkFrequency, checkTimezone, nextRuns } from "../../rules/schedule.js";
+import { checkFrequency, checkTimezone, computeNextTicks } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
-import { type DueTicks, dueTicks, MISSED_COUNTED_MAX, nextTick, TICK_LATE_MS } from "../../rules/ticks.js";
-import { localTime } from "../../rules/zone-clock.js";
+import {
+  COUNTED_MISSED_TICKS_MAX,
+  computeDueTicks,
+  type DueTicks,
+  nextTick,
+  TICK_MAX_DELAY_MS,
+} from "../../rules/ticks.js";
+import { formatLocalTime } from "../../rules/zone-clock.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMeasures, TickFateLabel } from "../watch/measures.js";
 
@@ -22,7 +28,7 @@ const YIELD_MS = 50;
 const SKIP_REASONS = {
   running: "still running",
   down: "down at that time",
-  late: `late by more than ${TICK_LATE_MS / 1000} s`,
+  late: `late by more than ${TICK_MAX_DELAY_MS / 1000} s`,
   unpublished: "app unpublished",
   paused: "schedules paused",
 } as const;
@@ -131,7 +137,7 @@ function decideTickFates(
   const rowsOfMissedTicks = owedTicks.missed.map(({ tick, count, atLeast }) => {
     const missedReason = upSince !== null && tick >= upSince ? SKIP_REASONS.late : SKIP_REASONS.down;
     const reason = atLeast
-      ? `${missedReason}; more than ${MISSED_COUNTED_MAX} ticks, not counted further`
+      ? `${missedReason}; more than ${COUNTED_MISSED_TICKS_MAX} ticks, not counted further`
       : missedReason;
     return { appId, actionId, tick, count, reason: offReason ?? reason };
   });
@@ -184,7 +190,7 @@ export function createSchedule(options: {
         const timezone = row.timezone ?? defaultTimezone;
         const tick = tickOf(row, timezone);
         const shiftedNow = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
-        const owedTicks = dueTicks(row.frequency, timezone, tick, shiftedNow);
+        const owedTicks = computeDueTicks(row.frequency, timezone, tick, shiftedNow);
         fates.push(...decideTickFates(row, owedTicks, state));
         next.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
         // After a long pause, one schedule has thousands of missed ticks, whose computation would block the event loop.
@@ -241,11 +247,11 @@ export function createSchedule(options: {
       checkFrequency(frequency);
       const timezone = zone ?? defaultTimezone;
       checkTimezone(timezone);
-      const ticks = nextRuns(frequency, timezone, new Date(now()), count);
+      const ticks = computeNextTicks(frequency, timezone, new Date(now()), count);
       return {
         description: describeFrequency(frequency),
         timezone,
-        ticks: ticks.map((tick) => ({ utc: tick.toISOString(), local: localTime(tick, timezone) })),
+        ticks: ticks.map((tick) => ({ utc: tick.toISOString(), local: formatLocalTime(tick, timezone) })),
       };
     },
   };

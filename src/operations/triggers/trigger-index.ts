@@ -5,7 +5,7 @@
 import type { ActionRow } from "../../data/action.js";
 import type { RunWait } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
-import { jitterOffset, nextTick } from "../../rules/ticks.js";
+import { jitterDelayMs, nextTick } from "../../rules/ticks.js";
 
 /** PostgreSQL notification channel: a message means that schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
@@ -63,7 +63,7 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
     }
     const indexedAt = new Date(now());
     const next = nextTick(frequency, timezone ?? defaultTimezone, indexedAt);
-    const jitterMs = jitterOffset(id, jitterSeconds);
+    const jitterMs = jitterDelayMs(id, jitterSeconds);
     const dueAt = new Date(next.getTime() + jitterMs);
     await rows(executor, UPSERT_SCHEDULE, [id, appId, frequency, timezone, dueAt, indexedAt, jitterMs || null]);
     await rows(executor, `SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);

@@ -6,7 +6,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { SCHEDULED_RUNS_PER_CORE } from "../../limits.js";
-import { nextRuns } from "../../rules/schedule.js";
+import { computeNextTicks } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
 
 /** Next ticks of one action; times are ISO 8601. */
@@ -108,7 +108,7 @@ export function createScheduleWeek(options: { db: DataSource; now: () => number;
 
   function ticksOf({ timezone, ...row }: ScheduledRow, from: Date, to: Date, max: number): ScheduledAction {
     const zone = timezone ?? defaultTimezone;
-    const comingTicks = nextRuns(row.frequency, zone, from, max + 1).filter((tick) => tick < to);
+    const comingTicks = computeNextTicks(row.frequency, zone, from, max + 1).filter((tick) => tick < to);
     return {
       ...row,
       timezone: zone,

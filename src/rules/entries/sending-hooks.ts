@@ -8,7 +8,7 @@ import { SqlStatement } from "../entry-query/statement.js";
 import { compileWhere } from "../entry-query/where.js";
 import { isEmailAddress } from "../message-fields.js";
 import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
-import { fillTemplate, placeholdersOf } from "../message-template.js";
+import { fillTemplate, readPlaceholders } from "../message-template.js";
 import { flatShape, type Shape } from "../unknown-fields.js";
 
 export const HOOK_VERBS = ["insert", "update"] as const;
@@ -120,7 +120,7 @@ export function checkPlaceholders(hooks: readonly { type: string }[], columns: r
   for (const [at, hook] of hooks.entries()) {
     for (const [path, text] of isSendingHook(hook) ? templateTextsOf(hook) : []) {
       const unknownPlaceholder =
-        typeof text === "string" ? placeholdersOf(text).find((name) => !isKnown(name)) : undefined;
+        typeof text === "string" ? readPlaceholders(text).find((name) => !isKnown(name)) : undefined;
       if (unknownPlaceholder === undefined) continue;
       const ellipsis = columns.length > LISTED_COLUMNS_MAX ? ", …" : "";
       const namedColumns = columns.slice(0, LISTED_COLUMNS_MAX).map(describeValue).join(", ") + ellipsis;

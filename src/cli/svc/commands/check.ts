@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { importedPackages, projectTypes } from "../../../rules/project-types.js";
+import { buildProjectTypes, hashesOfImportedPackages } from "../../../rules/project-types.js";
 import { CliError } from "../failure.js";
 import { Project } from "../project.js";
 import type { Run, Session } from "../session.js";
@@ -89,11 +89,11 @@ export async function writeTypes(session: Session, project: Project): Promise<vo
   const { body: server } = await client.request("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.request("GET", "/client/svc.d.ts", { anonymous: true });
   // Types of a package are known once a push has sent it to the server.
-  const packageNames = importedPackages([...(server.actions ?? []), ...(await project.readConfigs())]);
+  const packageNames = hashesOfImportedPackages([...(server.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
   for (const [name, integrity] of packageNames)
     packages.set(name, integrity === null ? null : await readPackage(session, integrity));
-  project.writeTypes(projectTypes(server, project.readDefinitions(), packages, String(declarations)));
+  project.writeTypes(buildProjectTypes(server, project.readDefinitions(), packages, String(declarations)));
 }
 
 export function addCheck(program: Command, run: Run): void {

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
-import { projectTypes } from "../../../rules/project-types.js";
+import { buildProjectTypes } from "../../../rules/project-types.js";
 import { checkedApp, checkedUrl, PROJECT_FILE } from "../config.js";
 import { wrongUse } from "../failure.js";
 import type { Run } from "../session.js";
@@ -124,7 +124,7 @@ export function writeProject(root: string, url: string, app: number): string[] {
     "actions/hello/action.ts": ACTION,
     "actions/hello/action.test.ts": TEST_FILE_TEXT,
     "lib/greeting.ts": HELPER_FILE,
-    "svc.d.ts": projectTypes({}, {}, new Map(), ""),
+    "svc.d.ts": buildProjectTypes({}, {}, new Map(), ""),
     "tsconfig.json": `${JSON.stringify(TSCONFIG_CONTENT, null, 2)}\n`,
     "AGENTS.md": AGENTS_FILE,
     ...Object.fromEntries(Object.keys(SKILL_FILES).map((name) => [`.agents/skills/${name}/SKILL.md`, skillFile(name)])),
