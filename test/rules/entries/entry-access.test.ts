@@ -155,8 +155,8 @@ describe("access rules, generated", () => {
 
   it("compare a hashed column by hash, or reject the where", () => {
     expect(splitHashedWhere({ Email: "a", Password: "b" }, ["Password"])).to.deep.equal({
-      rest: { Email: "a" },
-      compared: [["Password", "b"]],
+      whereWithoutHashed: { Email: "a" },
+      hashedComparisons: [["Password", "b"]],
     });
     expect(splitHashedWhere({ Email: "a" }, ["Password"])).to.equal(null);
     for (const condition of [

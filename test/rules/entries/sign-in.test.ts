@@ -8,9 +8,9 @@ const parse = (where: unknown) => parseSignIn(where, ["Password", "Pin"]);
 describe("the where of a sign-in", () => {
   it("is split into columns that find the entry and columns that prove it; each name is counted by itself", () => {
     expect(parse({ Email: "a@example.com", Number: 7, Password: "p", Pin: 0 })).to.deep.equal({
-      known: { Email: "a@example.com", Number: 7 },
-      secrets: { Password: "p", Pin: 0 },
-      subjects: [{ Email: "a@example.com" }, { Number: 7 }],
+      identifyingValues: { Email: "a@example.com", Number: 7 },
+      secretValues: { Password: "p", Pin: 0 },
+      attemptKeys: [{ Email: "a@example.com" }, { Number: 7 }],
     });
   });
 
