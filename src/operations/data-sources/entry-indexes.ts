@@ -5,7 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Logger } from "pino";
-import { isDuplicate, isRefusedData } from "../../data/database.js";
+import { isDuplicate, isLockTimeout, isRefusedData } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import type { DataSourceKey } from "./entry-rows.js";
@@ -40,6 +40,14 @@ export interface IndexChange {
   key: DataSourceKey;
   requestedIndexes: readonly IndexDefinition[];
 }
+
+/**
+ * Longest time for which one attempt to drop statistics waits for its lock, in milliseconds. Queries on entries wait
+ * behind it.
+ */
+const STATISTICS_LOCK_TIMEOUT_MS = 50;
+/** Maximum number of attempts to drop statistics. After these, the statistics remain until `reconcile`. */
+const STATISTICS_DROP_ATTEMPTS = 100;
 
 export type EntryIndexes = ReturnType<typeof createEntryIndexes>;
 
@@ -114,13 +122,40 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     }
   }
 
-  const dropAll = async (client: pg.Client, names: Iterable<string>) => {
-    for (const name of names) {
-      await client.query(
-        `DROP ${isStatistics(name) ? "STATISTICS" : "INDEX CONCURRENTLY"} IF EXISTS ${pg.escapeIdentifier(name)}`,
-      );
+  /**
+   * Drops statistics under a lock that excludes queries on entries. Without the lock, a query of any app that PostgreSQL
+   * plans at this moment fails with "cache lookup failed for statistics object".
+   */
+  async function dropStatistics(client: pg.Client, names: readonly string[]): Promise<void> {
+    if (names.length === 0) return;
+    const statements = [
+      `BEGIN; SET LOCAL lock_timeout = ${STATISTICS_LOCK_TIMEOUT_MS}`,
+      "LOCK TABLE data_source_entry IN ACCESS EXCLUSIVE MODE",
+      ...names.map((name) => `DROP STATISTICS IF EXISTS ${pg.escapeIdentifier(name)}`),
+      "COMMIT",
+    ].join("; ");
+    for (let attempt = 1; attempt <= STATISTICS_DROP_ATTEMPTS; attempt += 1) {
+      try {
+        await client.query(statements);
+        return;
+      } catch (error) {
+        await client.query("ROLLBACK");
+        if (!isLockTimeout(error)) throw error;
+      }
+      await delay(LOCK_RETRY_DELAY_MS);
     }
-  };
+    log.warn(
+      { statistics: names },
+      "statistics of removed indexes remain, because entries are in use; a start drops them",
+    );
+  }
+
+  async function dropAll(client: pg.Client, names: Iterable<string>): Promise<void> {
+    const all = [...names];
+    for (const name of all.filter((candidate) => !isStatistics(candidate)))
+      await client.query(`DROP INDEX CONCURRENTLY IF EXISTS ${pg.escapeIdentifier(name)}`);
+    await dropStatistics(client, all.filter(isStatistics));
+  }
 
   /**
    * Creates an index. If a non-unique index cannot be created, logs a warning and continues without it.
@@ -219,7 +254,10 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       withIndexLock(async (client) => {
         const { rows: there } = await client.query<{ name: string }>(
           `SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-            WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%'`,
+            WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%'
+           UNION ALL
+           SELECT stxname FROM pg_statistic_ext
+            WHERE stxrelid = 'data_source_entry'::regclass AND stxname LIKE 'entry\\_ix\\_%'`,
         );
         const { rows: text } = await client.query<DataSourceKey & { indexes: IndexDefinition[] }>(
           `SELECT app_id::int AS "appId", id, indexes FROM data_source WHERE indexes <> '[]'`,

@@ -8,6 +8,7 @@ import { validateIndexes } from "../../../src/operations/data-sources/index-defi
 import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { orderBySql, parseOrder, sortKeySql } from "../../../src/rules/entry-query/order.js";
 import { SqlStatement } from "../../../src/rules/entry-query/statement.js";
+import { until } from "../../harness/until.js";
 import { dataOf, type Fixture, startFixture } from "./fixture.js";
 
 describe("indexes on entries", () => {
@@ -45,6 +46,10 @@ describe("indexes on entries", () => {
       `SELECT relname AS name FROM pg_class WHERE relname LIKE 'entry\\_ix%'
        UNION ALL SELECT stxname FROM pg_statistic_ext WHERE stxname LIKE 'entry\\_ix%'`,
     );
+
+  const waitingLocks = async () =>
+    (await rows<{ count: number }>(fixture.db, "SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted"))[0]!
+      .count;
 
   it("are used for where and order, with the same results as without them", async () => {
     const asked = [
@@ -109,6 +114,27 @@ describe("indexes on entries", () => {
     expect(await fixture.indexes.states(left, [wish])).to.deep.equal(["missing"]);
     expect(await fixture.indexes.states(kept, [wish])).to.deep.equal(["ready"]);
     expect((await names()).filter(({ name }) => name.startsWith(`entry_ix_1_${left.id}_`))).to.deep.equal([]);
+  });
+
+  it("leave no statistics: those that could not be dropped are removed when a process starts", async () => {
+    const { id } = await fixture.fill("Statistics", [{ Email: "a" }]);
+    await fixture.db.query(`CREATE STATISTICS entry_ix_1_${id}_email_s0 ON (doc->'Email') FROM data_source_entry`);
+    await fixture.indexes.reconcile();
+    expect((await names()).filter(({ name }) => name.startsWith(`entry_ix_1_${id}_`))).to.deep.equal([]);
+  });
+
+  it("are removed with their statistics as soon as no query uses the entries", async () => {
+    const { id } = await fixture.fill("Busy", [{ Email: "a" }]);
+    await fixture.db.query(`CREATE STATISTICS entry_ix_1_${id}_email_s0 ON (doc->'Email') FROM data_source_entry`);
+    let removed: Promise<void> | undefined;
+    await fixture.db.transaction(async (manager) => {
+      await manager.query("SELECT 1 FROM data_source_entry LIMIT 1");
+      removed = fixture.indexes.drop({ appId: 1, id });
+      // The attempt fails at its lock timeout, and its failed transaction must not block the next attempt.
+      await until(async () => (await waitingLocks()) > 0);
+    });
+    await removed;
+    expect((await names()).filter(({ name }) => name.startsWith(`entry_ix_1_${id}_`))).to.deep.equal([]);
   });
 
   it("have a maximum number, and need columns", async () => {
