@@ -207,7 +207,7 @@ function registerBrowsers(register: Registry, browsers: NonNullable<MetricSource
   });
   new Gauge({
     name: "svc_browser_contexts",
-    help: "Contexts of the browsers of svc_browsers: with a run, ready for the next run of their app, ready for any app.",
+    help: "Browser contexts of this process by state: with a run, ready for the next run of their app, or ready for any app.",
     labelNames: ["state"],
     registers: [register],
     collect() {
