@@ -26,7 +26,7 @@ export function registerGitWebhook(app: FastifyInstance, webhooks: GitWebhooks):
       async ({ context, params, headers, body }, reply) => {
         reply.header("cache-control", "no-store");
         const answer = await webhooks.receive(toId(params.appId), {
-          address: context.address,
+          networkAddress: context.address,
           header: (name) => (typeof headers[name] === "string" ? headers[name] : undefined),
           body: (body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0),
           urls: [],

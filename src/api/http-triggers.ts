@@ -9,13 +9,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type {
-  Address,
   HttpTriggers,
   MatchedTriggers,
-  TriggerAnswer,
+  TriggerAddress,
   TriggerRequest,
+  TriggerResponse,
 } from "../operations/http/http-triggers.js";
-import { allowHeaderOf, type Route, routeFor } from "../operations/http/routes.js";
+import { allowHeaderOf, routeFor, type TriggerRoute } from "../operations/http/routes.js";
 import { RoutesChangedError } from "../operations/runs/matching-routes.js";
 import { SECURITY_HEADERS } from "../rules/http/answer.js";
 import { DRAFT_SEGMENT, splitPath } from "../rules/http/path.js";
@@ -58,13 +58,19 @@ function splitUrl(url: string): { path: string; query: string } {
 }
 
 /** @throws NOT_FOUND for a path that no trigger can have */
-function addressOf(request: FastifyRequest): Address {
+function addressOf(request: FastifyRequest): TriggerAddress {
   const appId = toId((request.params as { appId?: string }).appId);
   const segments = splitPath(splitUrl(request.raw.url ?? "").path);
   if (appId === 0 || !segments) throw new ActionError("NOT_FOUND");
   const isDraft = segments.decoded[0] === DRAFT_SEGMENT;
   const { raw, decoded } = segments;
-  return { appId, isDraft, ...(isDraft ? { raw: raw.slice(1), decoded: decoded.slice(1) } : { raw, decoded }) };
+  return {
+    appId,
+    isDraft,
+    ...(isDraft
+      ? { rawSegments: raw.slice(1), decodedSegments: decoded.slice(1) }
+      : { rawSegments: raw, decodedSegments: decoded }),
+  };
 }
 
 /** Returns the token of an editor who calls a draft: from a header, or from the cookie if the request comes from the service's own page. */
@@ -77,7 +83,7 @@ const isPreflight = ({ method, headers }: FastifyRequest): boolean =>
   method === OPTIONS_METHOD && headers.origin !== undefined && headers["access-control-request-method"] !== undefined;
 
 /** Allows pages of the trigger's origins to read the response. */
-function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply, { where: { cors } }: Route): boolean {
+function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply, { where: { cors } }: TriggerRoute): boolean {
   if (!cors) return false;
   reply.header("vary", "Origin");
   const { origin } = headers;
@@ -102,7 +108,7 @@ function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }:
   return reply.send();
 }
 
-function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: TriggerAnswer): FastifyReply {
+function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: TriggerResponse): FastifyReply {
   const { status, headers, body, runId, isReplayed } = answer;
   // A response of the author's code is not a refusal by the service.
   request.context.isAnswered = true;
@@ -128,7 +134,7 @@ function urlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: string | 
  */
 function mustRedirectToRuntime(
   { headers }: FastifyRequest,
-  { isDraft }: Address,
+  { isDraft }: TriggerAddress,
   runtimeUrl: string | null,
 ): runtimeUrl is string {
   if (runtimeUrl === null || isDraft || headers.host?.toLowerCase() === new URL(runtimeUrl).host) return false;
@@ -166,7 +172,11 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
   }
 
   /** @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED */
-  async function findRoutes(request: FastifyRequest, reply: FastifyReply, address: Address): Promise<MatchedTriggers> {
+  async function findRoutes(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    address: TriggerAddress,
+  ): Promise<MatchedTriggers> {
     const { method } = request;
     const found = await triggers.find(address);
     const { routes } = found;
@@ -196,9 +206,9 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const input = { headers, body, query: splitUrl(raw.url ?? "").query, requestId: randomUUID() };
     const triggerSender = { address: context.address, token: headerToken(headers), appId: address.appId };
     const signedParts = { header: createHeaderReader(headers), urls: urlsOf(request, publicUrl) };
-    const gone = context.gone ?? (() => responseEndSignal(raw, reply.raw));
-    const counted: TriggerRequest["counted"] = new Set();
-    const triggerRequest = { ...input, ...triggerSender, ...signedParts, method, gone, counted };
+    const disconnectSignal = context.gone ?? (() => responseEndSignal(raw, reply.raw));
+    const countedLimits: TriggerRequest["countedLimits"] = new Set();
+    const triggerRequest = { ...input, ...triggerSender, ...signedParts, method, disconnectSignal, countedLimits };
     try {
       for (;;) {
         try {

@@ -6,7 +6,7 @@ import { ActionError } from "../errors.js";
 import { FILES_PER_UPLOAD } from "../limits.js";
 import { throwDeferred } from "../operations/access/gate.js";
 import type { MediaContents } from "../operations/media/contents.js";
-import type { Upload } from "../operations/media/uploads.js";
+import type { UploadRequest } from "../operations/media/uploads.js";
 import { parseContentsForm, parseFolderId } from "../rules/media-fields.js";
 import { containsTag, contentDisposition, parseRange, servingHeadersFor } from "../rules/media-serving.js";
 import { asFormRefusal, refuseOtherBytes } from "./form-refusal.js";
@@ -44,7 +44,7 @@ function whileConnected({ raw }: FastifyRequest) {
 /** Reads a form. Fields come from the URL or the form; in the form, they must come before the files. */
 async function receiveForm(
   request: FastifyRequest,
-  upload: Upload,
+  upload: UploadRequest,
   fields: Record<"folderId" | "name", unknown>,
 ): Promise<object[]> {
   const folder = () => parseFolderId(fields["folderId"] ?? null);
@@ -70,8 +70,8 @@ const CONTENTS_HEADERS = {
   vary: "Auth-token, Authorization, Cookie",
 } as const;
 
-function headersOf({ name, contentType, isReadable, isPublic, tag }: MediaContents, isSaved: boolean) {
-  const servingHeaders = servingHeadersFor(contentType, isReadable);
+function headersOf({ name, contentType, isDecodablePicture, isPublic, tag }: MediaContents, isSaved: boolean) {
+  const servingHeaders = servingHeadersFor(contentType, isDecodablePicture);
   return {
     ...CONTENTS_HEADERS,
     "content-type": servingHeaders.contentType,

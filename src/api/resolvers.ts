@@ -77,7 +77,7 @@ export function createResolvers(operations: Operations): Resolvers {
       createAppTypesGenerator({
         manifests: operations.manifests,
         scripts: operations.packages.scripts,
-        readClient: readClientDeclarations,
+        readClientDeclarations: readClientDeclarations,
       }),
     ),
     media: new MediaResolver(gate, operations.media),

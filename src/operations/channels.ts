@@ -1,4 +1,7 @@
-/** Lists the PostgreSQL notification channels by which processes inform each other. */
+/**
+ * Lists the PostgreSQL notification channels (LISTEN and NOTIFY) over which the processes of the service inform each
+ * other.
+ */
 import { CREDENTIAL_CHANNEL } from "./access/credentials.js";
 import { ACTION_EDITED_CHANNEL } from "./actions/action-feed.js";
 import { ALERT_CHANNEL } from "./alerts/alert-rows.js";
@@ -15,7 +18,7 @@ import { CONSOLE_CHANNEL } from "./runs/console.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-types.js";
 import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 
-/** Channels to which every process subscribes. */
+/** Channels to which every process subscribes when it starts, and stays subscribed. */
 export const DATABASE_CHANNELS = [
   CREDENTIAL_CHANNEL,
   CANCEL_CHANNEL,
@@ -34,7 +37,7 @@ export const DATABASE_CHANNELS = [
 ];
 
 /**
- * Channels of console lines and run results. They carry many notifications a second, so a process subscribes only while
- * a caller waits.
+ * Channels that carry many notifications a second: new log entries with run results, and console lines. A process
+ * subscribes to them only while one of its callers waits for such a notification.
  */
 export const FOLLOWED_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];

@@ -1,18 +1,18 @@
 /**
- * Computes the maximum number of database connections of a process from its roles. Read this file to set PostgreSQL's
- * `max_connections`.
+ * Computes how many PostgreSQL connections a process of the service opens at most, from its roles. Read this file to
+ * choose the `max_connections` of the PostgreSQL server.
  */
 import type { Config } from "../config.js";
 import { POOL_CONNECTIONS, STATEMENT_CONNECTIONS } from "../data/database.js";
 import { READ_CONNECTIONS } from "./data-sources/read-pool.js";
 
-/** Each process has one connection that receives notifications. */
+/** Each process keeps one connection open to receive PostgreSQL notifications. */
 const NOTIFICATION_CONNECTIONS = 1;
-/** One connection builds the indexes of data sources. */
+/** A process with the role `scheduler` keeps one connection open to build the indexes of data sources. */
 const UPKEEP_CONNECTIONS = 1;
 
-/** Returns the maximum number of connections of one process with these roles. */
-export function connectionsOf({ roles }: Pick<Config, "roles">): number {
+/** Returns the maximum number of PostgreSQL connections that one process with these roles opens. */
+export function maxConnectionsOf({ roles }: Pick<Config, "roles">): number {
   return (
     POOL_CONNECTIONS +
     STATEMENT_CONNECTIONS +
@@ -23,20 +23,27 @@ export function connectionsOf({ roles }: Pick<Config, "roles">): number {
 }
 
 export interface ConnectionFacts {
-  /** Maximum number of connections that this database user can open. Other users share the server's limit. */
-  most: number;
-  open: number;
+  /**
+   * Maximum number of connections that this database user can open. Other database users also use connections of this
+   * maximum.
+   */
+  maxConnections: number;
+  openConnections: number;
 }
 
 /**
- * Selects the maximum and the current number of connections. Of other users' sessions, only the database is readable.
+ * Selects the maximum number of connections and the number that are open now. Counts the sessions by `datid`, because
+ * PostgreSQL hides most other columns of other users' sessions.
  */
-export const CONNECTION_FACTS = `
+export const SELECT_CONNECTION_FACTS = `
   SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
                (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),
-               (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database())) AS "most",
-         (SELECT count(*)::int FROM pg_stat_activity WHERE datid IS NOT NULL) AS "open"`;
+               (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database())) AS "maxConnections",
+         (SELECT count(*)::int FROM pg_stat_activity WHERE datid IS NOT NULL) AS "openConnections"`;
 
-/** Returns the advice for a database without a free connection. */
-export const tooFewConnections = (needed: number): string =>
+/**
+ * Error message for a database that has no free connection.
+ * @param needed maximum number of connections that this process opens
+ */
+export const tooFewConnectionsMessage = (needed: number): string =>
   `PostgreSQL has no connection left: this process needs up to ${needed}. Raise max_connections, or run fewer processes (docs/operate/several-machines.md)`;

@@ -1,5 +1,6 @@
 /**
- * Creates the parts that send something to people: messages, notifications, verification codes, alerts. Starts nothing.
+ * Creates the modules that send something to people: e-mails and text messages, notifications, verification codes, and
+ * alerts. Does not start them.
  */
 import type { SecretScans } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
@@ -17,10 +18,6 @@ import type { LogEvents } from "./records/log-events.js";
 import { createSettings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
 
-/**
- * Creates the modules for e-mails and text messages, notifications to app users, verification codes, and alerts to
- * authors.
- */
 export function createMessaging(
   { config, db, notifications, baseUrl, now, log }: Surroundings,
   parts: {
@@ -57,8 +54,8 @@ export function createMessaging(
     alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**
-     * Releases messages for which the response to this process's claim was lost. If `mayDeclareDead` is true, also
-     * releases the messages of dead processes.
+     * Returns claimed messages and push notifications to their queues if no process works on them: those whose claim
+     * response this process did not receive. With `mayDeclareDead`, also those of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);
@@ -68,8 +65,8 @@ export function createMessaging(
 }
 
 /**
- * Returns the object through which hooks of data sources send messages.
- * @param acceptance returns the module that stores messages; it is created later, because it needs the data sources
+ * Creates the interface through which hooks of data sources send messages.
+ * @param acceptance returns the module that stores messages, which is created later than this interface
  */
 export function messageOutletOf(gate: AccessGate, acceptance: () => MessageAcceptance): MessageOutlet {
   return {

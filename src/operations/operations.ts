@@ -1,4 +1,4 @@
-/** Creates the operations of one process and connects them. Starts nothing. */
+/** Creates the operations modules of one process and connects them. Does not start them. */
 import { readFileSync } from "node:fs";
 import type { Config } from "../config.js";
 import { createIsolateCheck } from "../engine/isolate-check.js";
@@ -68,7 +68,7 @@ import { createRetention } from "./upkeep/retention.js";
 import { createTrimming } from "./upkeep/trimming.js";
 import { createVitals } from "./upkeep/vitals.js";
 
-const queueBounds = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): QueueBounds => ({
+const queueBoundsOf = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): QueueBounds => ({
   max: queueMax,
   maxPerApp: queueMaxPerApp,
   maxBytes: queueMaxMb * 2 ** 20,
@@ -85,8 +85,10 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
   }
 }
 
-/** Creates the modules for scripts of dependencies: from the catalogue, from npm and from other URLs. */
-function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, intake: IntakeLimiter) {
+/**
+ * Creates the modules that load the scripts of an app's dependencies: from the catalogue, from npm and from other URLs.
+ */
+function createDependencyModules({ config, db, baseUrl, browsers, log }: Surroundings, intake: IntakeLimiter) {
   const catalogue = readCatalogue(config);
   const addressed: AddAssetUrls = (stored) => addAssetUrls(stored, catalogue, baseUrl);
   const { npm, allowPrivateNetwork, egressAddress } = config;
@@ -106,8 +108,8 @@ function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, in
   };
 }
 
-/** Creates the cleanup of tables, and the metrics of the whole service. */
-function upkeepOf({ config, db }: Surroundings, schedule: Schedule, queueLimits: QueueLimits) {
+/** Creates the modules that delete old rows from tables, and the metrics of the whole service. */
+function createUpkeepModules({ config, db }: Surroundings, schedule: Schedule, queueLimits: QueueLimits) {
   return {
     retention: createRetention({ db, days: config.logRetentionDays }),
     trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
@@ -115,8 +117,8 @@ function upkeepOf({ config, db }: Surroundings, schedule: Schedule, queueLimits:
   };
 }
 
-/** Creates the triggers that start actions without a caller, and the queries about runs. */
-function triggersOf(
+/** Creates the modules that start actions without a caller (schedules and log events), and the queries about runs. */
+function createTriggerModules(
   { config, db, now }: Surroundings,
   {
     runs,
@@ -141,8 +143,8 @@ function triggersOf(
   };
 }
 
-/** Creates the modules for callers, their rights, and people. */
-function accessOf({ config, db, notifications, diskSpace, baseUrl, log }: Surroundings) {
+/** Creates the modules that identify callers, check their rights, and manage people. */
+function createAccessModules({ config, db, notifications, diskSpace, baseUrl, log }: Surroundings) {
   const { openIdProviders: providers } = config;
   const mail = createServiceMail(config, log);
   const credentials = createCredentials({ db, notifications });
@@ -169,27 +171,38 @@ function accessOf({ config, db, notifications, diskSpace, baseUrl, log }: Surrou
   };
 }
 
-/** Creates the route table of HTTP triggers, and the module that handles their requests. */
-function triggersByHttp(
+/** Creates the modules that handle requests to HTTP triggers and build the URLs of these triggers. */
+function createHttpTriggerModules(
   { config, db, log }: Surroundings,
-  parts: Omit<Parameters<typeof createHttpTriggers>[0], "db" | "proofs" | "refusals" | "limit"> &
+  parts: Omit<Parameters<typeof createHttpTriggers>[0], "db" | "proofs" | "refusalCounter" | "maxRequestsPerWindow"> &
     Parameters<typeof createProofs>[0],
 ) {
-  const refusals = createRefusals({ db, log });
+  const refusalCounter = createRefusals({ db, log });
   const { gate, endpoints, runs, logs, intake } = parts;
-  const { http: limit } = config.rateLimits;
-  const triggerOptions = { gate, endpoints, runs, logs, intake, proofs: createProofs(parts), refusals, limit };
-  return { endpoints, refusals, httpTriggers: createHttpTriggers({ db, ...triggerOptions }) };
+  const { http: maxRequestsPerWindow } = config.rateLimits;
+  const triggerOptions = {
+    gate,
+    endpoints,
+    runs,
+    logs,
+    intake,
+    proofs: createProofs(parts),
+    refusalCounter,
+    maxRequestsPerWindow,
+  };
+  return { endpoints, refusals: refusalCounter, httpTriggers: createHttpTriggers({ db, ...triggerOptions }) };
 }
 
-/** Creates the OAuth server, and the module that counts and records tool calls of agents. */
-const programsOf = (parts: Parameters<typeof createToolCalls>[0] & ConstructorParameters<typeof OAuthServer>[0]) => ({
+/** Creates the OAuth server, and the module that counts and records the tool calls of AI agents. */
+const createProgramModules = (
+  parts: Parameters<typeof createToolCalls>[0] & ConstructorParameters<typeof OAuthServer>[0],
+) => ({
   toolCalls: createToolCalls(parts),
   oauth: new OAuthServer(parts),
 });
 
-/** Creates the module for requests to other services, and language models. */
-function integrationsOf(
+/** Creates the modules that send requests to other services and to language models. */
+function createIntegrationModules(
   { db, config }: Surroundings,
   parts: Pick<Parameters<typeof createAi>[0], "settings" | "scans" | "logEvents">,
 ) {
@@ -197,8 +210,8 @@ function integrationsOf(
   return { ...integrations, ai: createAi({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 
-/** Creates the module for git repositories, from which apps take their definitions. */
-function gitOf(
+/** Creates the modules that pull the definitions of apps from Git repositories. */
+function createGitModules(
   { config, db, baseUrl, log }: Surroundings,
   parts: Pick<Parameters<typeof createGitConnections>[0], "settings" | "credentials"> &
     Pick<Parameters<typeof createGitPulls>[0], "manifests" | "publishing"> &
@@ -213,25 +226,25 @@ function gitOf(
   return { connections, pulls, webhooks: createGitWebhooks({ connections, pulls, deliveries, log, ...parts }) };
 }
 
-/** Creates manifests, promotions between stages, and git pulls. */
-function manifestsOf(
+/** Creates the modules for manifests, promotions between stages, and Git pulls. */
+function createManifestModules(
   surroundings: Surroundings,
   options: Parameters<typeof createManifests>[0] &
     Omit<Parameters<typeof createStages>[0], "manifests"> &
-    Omit<Parameters<typeof gitOf>[1], "manifests">,
+    Omit<Parameters<typeof createGitModules>[1], "manifests">,
 ) {
   const manifests = createManifests(options);
   const stages = createStages({ ...options, manifests });
-  const git = gitOf(surroundings, { ...options, manifests });
+  const git = createGitModules(surroundings, { ...options, manifests });
   return { manifests, stages, git, promotions: createPromotions({ ...options, manifests, stages }) };
 }
 
 export async function createOperations(surroundings: Surroundings) {
   const { config, db, notifications, diskSpace, baseUrl, now, measures, log } = surroundings;
-  const access = accessOf(surroundings);
+  const access = createAccessModules(surroundings);
   const { credentials, gate, people } = access;
   const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room: diskSpace });
-  const queueLimits = new QueueLimits(db, queueBounds(config));
+  const queueLimits = new QueueLimits(db, queueBoundsOf(config));
   const logEvents = createLogEvents({ db, queueLimits, intake });
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
@@ -246,7 +259,7 @@ export async function createOperations(surroundings: Surroundings) {
   const { userOf } = store.appUsers;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
   const apps = createApps({ db, credentials, organizationOf: people.organizationOf, settings, logEvents, intake });
-  const { catalogue, addressed, packages } = dependenciesOf(surroundings, intake);
+  const { catalogue, addressed, packages } = createDependencyModules(surroundings, intake);
   const schedule = createSchedule({ db, now, defaultTimezone, measures });
   const endpoints = createEndpoints({ db, dataKeys, baseUrl });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
@@ -254,7 +267,7 @@ export async function createOperations(surroundings: Surroundings) {
   const ofAuthoring = { ...codeRules, packages, addressed, triggerIndex, endpoints };
   const authoring = createAuthoring({ db, ...ofAuthoring, log });
   const scans = createSecretScans();
-  const integrations = integrationsOf(surroundings, { settings, scans, logEvents });
+  const integrations = createIntegrationModules(surroundings, { settings, scans, logEvents });
   const ofRuns = { ...integrations, settings, sessionOf, scans, userOf, credentials, catalogue };
   const onRenewal = (mayDeclareDead: boolean) =>
     messaging.recover(mayDeclareDead).then(() => definitions.git.webhooks.recover(mayDeclareDead));
@@ -267,7 +280,7 @@ export async function createOperations(surroundings: Surroundings) {
   const ofMedia = { ring, instance: holder, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const ofManifests = { db, settings, logEvents, intake, apps, packages, ...store, ...authoring, ...integrations };
-  const definitions = manifestsOf(surroundings, { ...access, ...ofManifests, holder });
+  const definitions = createManifestModules(surroundings, { ...access, ...ofManifests, holder });
   return {
     ...running,
     ...integrations,
@@ -276,14 +289,14 @@ export async function createOperations(surroundings: Surroundings) {
     settings,
     apps,
     authoring,
-    ...triggersByHttp(surroundings, { ...running, ...access, endpoints, intake, settings }),
+    ...createHttpTriggerModules(surroundings, { ...running, ...access, endpoints, intake, settings }),
     ...definitions,
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions: createAppVersions({ db, settings, logEvents, intake, lock: apps.lock }),
     listAudit: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListAuditLog,
-    ...programsOf({ db, gate, credentials }),
-    triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
-    ...upkeepOf(surroundings, schedule, queueLimits),
+    ...createProgramModules({ db, gate, credentials }),
+    triggers: createTriggerModules(surroundings, { schedule, runs, runWords, logEvents }),
+    ...createUpkeepModules(surroundings, schedule, queueLimits),
     dataKeys,
     clients,
     store,

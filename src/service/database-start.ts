@@ -7,7 +7,12 @@ import { isConnectionLimitReached, isDatabaseAway, migrateDatabase, openDatabase
 import { createNotifications, type Notifications } from "../engine/notifications.js";
 import { StartError } from "../errors.js";
 import { DATABASE_CHANNELS, FOLLOWED_CHANNELS } from "../operations/channels.js";
-import { CONNECTION_FACTS, type ConnectionFacts, connectionsOf, tooFewConnections } from "../operations/connections.js";
+import {
+  type ConnectionFacts,
+  maxConnectionsOf,
+  SELECT_CONNECTION_FACTS,
+  tooFewConnectionsMessage,
+} from "../operations/connections.js";
 import { isPooler } from "../postgres.js";
 
 const FIRST_WAIT_MS = 500;
@@ -16,7 +21,7 @@ const LOG_EVERY_MS = 60_000;
 
 /** Describes an error of the database for the operator, without the URL, because it contains a password. */
 export function databaseFault(error: unknown, config: Pick<Config, "roles" | "runnerConcurrency">): string {
-  if (isConnectionLimitReached(error)) return tooFewConnections(connectionsOf(config));
+  if (isConnectionLimitReached(error)) return tooFewConnectionsMessage(maxConnectionsOf(config));
   const { message, code } = error as NodeJS.ErrnoException;
   return (message || code || String(error)).replaceAll("\n", " ");
 }
@@ -50,9 +55,9 @@ export async function waitUntilReachable<T>(
 
 /** Warns if PostgreSQL has fewer free connections than this process may open later. */
 async function checkConnections(db: DataSource, config: Config, log: Logger): Promise<void> {
-  const [facts] = await rows<ConnectionFacts>(db, CONNECTION_FACTS);
-  const { most, open } = facts!;
-  const needed = connectionsOf(config);
+  const [facts] = await rows<ConnectionFacts>(db, SELECT_CONNECTION_FACTS);
+  const { maxConnections: most, openConnections: open } = facts!;
+  const needed = maxConnectionsOf(config);
   const left = most - open;
   if (left < needed) log.warn({ needed, left, most }, "PostgreSQL has too few connections left: raise max_connections");
 }

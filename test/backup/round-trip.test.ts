@@ -12,7 +12,7 @@ import { openBlobStore } from "../../src/engine/blob-store.js";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 import { createReception } from "../../src/engine/reception.js";
 import { createBlobs } from "../../src/operations/media/blobs.js";
-import { BACKUP_LOCK, createMediaSweep } from "../../src/operations/media/sweep.js";
+import { BACKUP_LOCK_KEY, createMediaSweep } from "../../src/operations/media/sweep.js";
 import { type Service, startService } from "../../src/service.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -133,7 +133,7 @@ describe("a backup that is restored elsewhere", function () {
     const client = new Client({ connectionString: source.databaseUrl });
     await client.connect();
     try {
-      await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK]);
+      await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK_KEY]);
       expect((await media.rest("DELETE", `/files/${file.id}`)).http).to.equal(200);
       await sweep.sweep();
       expect(stored()).to.equal(before);

@@ -244,7 +244,7 @@ describe("git repositories", () => {
     const repository = createGitRepository({ outgoing, packages: { readRepository: async () => ({}) } });
     for (const token of ["token", null])
       expect(await faultOf(repository.find(1, input, token, "refs/heads/main"))).to.equal(
-        "the Git server redirects to https://other.example, but a pull sends requests only to https://git.example; connect the URL to which it redirects",
+        "the Git server redirects to https://other.example, but a pull sends requests only to https://git.example; connect the app with the URL to which the server redirects",
       );
   });
 
@@ -291,7 +291,7 @@ describe("git repositories", () => {
     } as unknown as Parameters<typeof createGitWebhooks>[0]);
     const body = Buffer.from(JSON.stringify({ ref: "refs/heads/main", after: "1".repeat(40) }));
     const header = (name: string) => (name === "x-gitlab-token" ? "secret" : undefined);
-    await webhooks.receive(1, { address: undefined, header, body, urls: [] });
+    await webhooks.receive(1, { networkAddress: undefined, header, body, urls: [] });
     await webhooks.deliverDue();
     const over = new AbortController();
     const order: string[] = [];
@@ -305,7 +305,7 @@ describe("git repositories", () => {
     expect([order, removed]).to.deep.equal([["time is over", "pull ends", "drained"], [1]]);
     // The pull in progress at the time limit keeps its attempt counted, in case the process ends before the pull.
     expect(returned).to.deep.equal([0]);
-    await webhooks.receive(1, { address: undefined, header, body, urls: [] });
+    await webhooks.receive(1, { networkAddress: undefined, header, body, urls: [] });
     await webhooks.deliverDue();
     expect(waiting).to.have.length(1);
   });

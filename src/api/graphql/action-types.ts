@@ -13,7 +13,7 @@ import type {
   Trigger,
   TriggerType,
 } from "../../data/action-types.js";
-import type { Endpoint } from "../../operations/http/endpoints.js";
+import type { TriggerEndpoint } from "../../operations/http/endpoints.js";
 import { EndpointType, HttpWhereFields } from "./http-trigger-types.js";
 import { ActionAccessScalar, ConcurrencyPolicyEnum, DateTime, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
@@ -182,7 +182,7 @@ export class ActionType extends ActionConfigurationType {
     nullable: true,
     description: "Addresses of the HTTP triggers; null if there are none, and for callers who may not edit the action.",
   })
-  endpoints?: Endpoint[];
+  endpoints?: TriggerEndpoint[];
 }
 
 @ObjectType("Pagination", { description: "Position of a page in a list." })

@@ -1,7 +1,7 @@
 /** GraphQL types of HTTP triggers, for output and input. Contains only declarations; rules/http checks the input. */
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { HttpAuth, HttpMethod, HttpWhere } from "../../data/action-types.js";
-import type { Endpoint } from "../../operations/http/endpoints.js";
+import type { TriggerEndpoint } from "../../operations/http/endpoints.js";
 import { enumOf } from "./leaf-types.js";
 
 export const HttpMethodEnum = enumOf<HttpMethod>("HttpMethod", "HTTP method that a trigger answers.", {
@@ -85,7 +85,7 @@ export abstract class HttpWhereFields implements Partial<HttpWhere> {
 }
 
 @ObjectType("Endpoint", { description: "Address of one HTTP trigger." })
-export class EndpointType implements Endpoint {
+export class EndpointType implements TriggerEndpoint {
   @Field(() => HttpMethodEnum, { nullable: true, description: FIELD_DESCRIPTIONS.method }) method: HttpMethod | null;
   @Field(() => String, { description: "URL of the live version, with the secret if the trigger has one." }) url: string;
   @Field(() => String, { description: "URL of the draft, for editors." }) draftUrl: string;

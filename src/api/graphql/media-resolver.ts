@@ -7,11 +7,11 @@ import { PAGE_MAX } from "../../limits.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { MediaContents } from "../../operations/media/contents.js";
 import type { FolderListing, ListingOptions } from "../../operations/media/folders.js";
-import type { LinkClaim, MediaLink } from "../../operations/media/links.js";
+import type { MediaLink, SignedUrlParameters } from "../../operations/media/links.js";
 import type { Media } from "../../operations/media/media.js";
 import type { MediaTarget } from "../../operations/media/media-rows.js";
-import type { OwnRules, RuledKind } from "../../operations/media/media-rules.js";
-import type { Upload } from "../../operations/media/uploads.js";
+import type { MediaItemKind, MediaItemRules } from "../../operations/media/media-rules.js";
+import type { UploadRequest } from "../../operations/media/uploads.js";
 import type { MediaRule } from "../../rules/media-access.js";
 import type { ContentsForm } from "../../rules/media-fields.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
@@ -213,7 +213,7 @@ export class MediaResolver {
   /** Changes the access rules if they are passed. Returns the entity tags that the rest of the change must match. */
   private async changeRules(
     context: RequestContext,
-    kind: RuledKind,
+    kind: MediaItemKind,
     { appId, id, precondition }: MediaTarget,
     accessRules: MediaAccessRuleInput[] | null | undefined,
   ): Promise<ExpectedTags> {
@@ -252,7 +252,7 @@ export class MediaResolver {
     return this.media.files.update(admission, { appId, id, precondition }, body);
   }
 
-  async ownRules(context: RequestContext, appId: number, kind: RuledKind, id: number): Promise<OwnRules> {
+  async ownRules(context: RequestContext, appId: number, kind: MediaItemKind, id: number): Promise<MediaItemRules> {
     const admission = await this.gate.admit(context, "readMedia", appId);
     return this.media.rules.get(admission, kind, { appId, id });
   }
@@ -260,17 +260,17 @@ export class MediaResolver {
   async setOwnRules(
     context: RequestContext,
     appId: number,
-    kind: RuledKind,
+    kind: MediaItemKind,
     id: number,
     body: unknown,
     precondition?: ExpectedTags,
-  ): Promise<OwnRules> {
+  ): Promise<MediaItemRules> {
     const admission = await this.gate.admit(context, "writeMedia", appId);
     return this.media.rules.set(admission, kind, { appId, id, precondition }, body);
   }
 
   /** Starts an upload. GraphQL does not support uploads. */
-  async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<Upload> {
+  async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<UploadRequest> {
     return this.media.uploads.beginUpload(await this.gate.admit(context, "writeMedia", appId), appId, length);
   }
 
@@ -279,7 +279,7 @@ export class MediaResolver {
     appId: number,
     id: number,
     form: ContentsForm,
-    link: LinkClaim | null,
+    link: SignedUrlParameters | null,
   ): Promise<MediaContents> {
     return this.media.contents.openContents(await this.gate.admit(context, "readMedia", appId), appId, id, form, link);
   }

@@ -111,8 +111,8 @@ function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }:
           return sendFailure(reply, error, log);
         }
       });
-    formRoute("/oauth/token", (input) => oauth.token(input).then((answer) => ({ ...answer })));
-    formRoute("/oauth/revoke", (input) => oauth.revoke(input).then(() => ({})));
+    formRoute("/oauth/token", (input) => oauth.handleTokenRequest(input).then((answer) => ({ ...answer })));
+    formRoute("/oauth/revoke", (input) => oauth.handleRevocationRequest(input).then(() => ({})));
     formRoute("/oauth/device_authorization", async (input, request) => {
       const { deviceCode, userCode, expiresIn, interval } = await oauth.startDevice(input);
       const page = `${addressFor(request)}/oauth/device`;
@@ -148,7 +148,7 @@ const toRegistration = ({ id, name, redirectUris, grantTypes }: OauthClient) => 
 });
 
 /** The person who approves or denies, and the token if the person did not use a session. */
-type DecidingPerson = Pick<GrantDecision, "personId" | "makerId">;
+type DecidingPerson = Pick<GrantDecision, "personId" | "decidingTokenId">;
 
 /** Returns the signed-in person. @throws UNAUTHORIZED, FORBIDDEN if the credential does not belong to a person */
 function decidingPersonOf({ context: { caller } }: FastifyRequest): DecidingPerson {
@@ -156,7 +156,7 @@ function decidingPersonOf({ context: { caller } }: FastifyRequest): DecidingPers
   if ((caller.kind !== "editor" && caller.kind !== "admin") || caller.personId === null)
     throw new ActionError("FORBIDDEN");
   if (caller.session === "provisional") throw new ActionError("FORBIDDEN");
-  return { personId: caller.personId, makerId: caller.session === undefined ? caller.credentialId : null };
+  return { personId: caller.personId, decidingTokenId: caller.session === undefined ? caller.credentialId : null };
 }
 
 /** @throws REQUEST_INVALID */
@@ -245,7 +245,7 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
   app.get("/oauth/grants", async (request, reply) =>
     reply
       .header("cache-control", "no-store")
-      .send({ grants: await oauth.grants.listOf(decidingPersonOf(request).personId) }),
+      .send({ grants: await oauth.grants.listGrantsOf(decidingPersonOf(request).personId) }),
   );
   app.delete<{ Params: { id: string } }>("/oauth/grants/:id", async (request) => {
     const { personId } = decidingPersonOf(request);

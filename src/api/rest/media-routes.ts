@@ -1,6 +1,6 @@
 /** Folders and files of an app over REST, as rows of the REST table. Contents of files are in media-bytes.ts. */
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
-import type { OwnRules, RuledKind } from "../../operations/media/media-rules.js";
+import type { MediaItemKind, MediaItemRules } from "../../operations/media/media-rules.js";
 import { FOLDER_SHAPE } from "../../rules/media-fields.js";
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
@@ -10,9 +10,10 @@ const MEDIA_ROUTE = "/v1/apps/:appId/media";
 
 const replyWithFile = (request: RestRequest, file: MediaFile) => request.at(file, { file });
 const replyWithFolder = (request: RestRequest, folder: MediaFolder) => request.at(folder, { folder });
-const replyWithRules = (request: RestRequest, rules: OwnRules) => request.at(rules, { accessRules: rules.accessRules });
+const replyWithRules = (request: RestRequest, rules: MediaItemRules) =>
+  request.at(rules, { accessRules: rules.accessRules });
 
-const rulesOf = (kind: RuledKind): readonly Route[] => [
+const rulesOf = (kind: MediaItemKind): readonly Route[] => [
   {
     method: "GET",
     path: `${MEDIA_ROUTE}/${kind}s/:id/accessRules`,

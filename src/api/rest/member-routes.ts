@@ -1,5 +1,5 @@
 /** Organizations, members and invitations over REST, as rows of the REST table (contract, section 7). */
-import { type Member, statedMembers } from "../../operations/members/members.js";
+import { type Member, memberVersions } from "../../operations/members/members.js";
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
@@ -14,7 +14,7 @@ const INVITATION_SHAPE = flatShape(
   ["id", "organizationId", "createdBy", "createdAt", "updatedAt", "expiresAt"],
 );
 
-const membersOf = (request: RestRequest, members: Member[]) => request.ofList(statedMembers(members), { members });
+const membersOf = (request: RestRequest, members: Member[]) => request.ofList(memberVersions(members), { members });
 
 export const memberRoutes: readonly Route[] = [
   {

@@ -14,10 +14,10 @@ import { keyFingerprint } from "../../engine/cipher.js";
 import { attachEmbeddedPostgres } from "../../engine/embedded-postgres.js";
 import { readKeyFile } from "../../engine/key-ring.js";
 import {
-  CONNECTION_FACTS,
   type ConnectionFacts,
-  connectionsOf,
-  tooFewConnections,
+  maxConnectionsOf,
+  SELECT_CONNECTION_FACTS,
+  tooFewConnectionsMessage,
 } from "../../operations/connections.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
 import { createClient, isDiskFull } from "../../postgres.js";
@@ -171,12 +171,14 @@ async function checkProxy(client: Client): Promise<Diagnostic> {
 
 /** Checks that PostgreSQL allows enough connections for all live processes. */
 async function checkConnections(client: Client, config: Config): Promise<Diagnostic> {
-  const [{ most }] = (await client.query<ConnectionFacts>(CONNECTION_FACTS)).rows as [ConnectionFacts];
+  const [{ maxConnections: most }] = (await client.query<ConnectionFacts>(SELECT_CONNECTION_FACTS)).rows as [
+    ConnectionFacts,
+  ];
   const living = await client.query<{ roles: Role[] }>(
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
   );
-  const needs = living.rows.map(({ roles }) => connectionsOf({ roles: new Set(roles) }));
-  const needed = needs.length > 0 ? needs.reduce((sum, count) => sum + count) : connectionsOf(config);
+  const needs = living.rows.map(({ roles }) => maxConnectionsOf({ roles: new Set(roles) }));
+  const needed = needs.length > 0 ? needs.reduce((sum, count) => sum + count) : maxConnectionsOf(config);
   const subject = needs.length > 0 ? `the ${needs.length} processes that live need` : "a process of these ROLES needs";
   const text = `${subject} up to ${needed}, PostgreSQL gives ${most}`;
   if (most >= needed) return noProblem("connections", text);
@@ -256,7 +258,7 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (isConnectionLimitReached(error))
-      return [createDiagnostic("connections", message, tooFewConnections(connectionsOf(config)))];
+      return [createDiagnostic("connections", message, tooFewConnectionsMessage(maxConnectionsOf(config)))];
     // The URL contains a password, so it is not printed.
     const advice =
       "check DATABASE_URL: host, port, user, password, name of the database; and that the server takes connections from here";

@@ -20,7 +20,7 @@ import { type ActionInput, NO_LIMITS, omitNullLimits, omitNullSource } from "../
 import { omitSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { type ExpectedTags, requireExpectedRowVersion } from "../../rules/precondition.js";
-import type { Endpoint } from "../http/endpoints.js";
+import type { TriggerEndpoint } from "../http/endpoints.js";
 
 /** An action in the form that callers receive. Times are ISO 8601. */
 export interface Action extends RunLimits {
@@ -44,7 +44,7 @@ export interface Action extends RunLimits {
   createdAt: string;
   updatedAt: string;
   /** HTTP endpoints of the action. Present only for callers who can edit the action. */
-  endpoints?: Endpoint[];
+  endpoints?: TriggerEndpoint[];
 }
 
 /** Converts a row of the table `action` to the form that callers receive. */

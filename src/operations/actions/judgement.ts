@@ -13,7 +13,7 @@ import { isObject } from "../../rules/described.js";
 import { toStoredTriggers, triggersFault } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { positionInValidationTable } from "../../rules/validation-table.js";
-import { addressTakenFault } from "../http/routes.js";
+import { findTakenAddressError } from "../http/routes.js";
 import {
   NO_PACKAGES,
   NO_PROMISED_ASSETS,
@@ -134,7 +134,11 @@ export function createActionValidation(options: {
     judge: () => Promise<ValidatedAction>,
   ): Promise<ValidatedAction> {
     const { appId, exceptId, rewritten } = addressScope;
-    const draftFilter = { appId, isDraft: true, except: [...rewritten, ...(exceptId === null ? [] : [exceptId])] };
+    const draftFilter = {
+      appId,
+      isDraft: true,
+      ignoredActionIds: [...rewritten, ...(exceptId === null ? [] : [exceptId])],
+    };
     const validatedAction = await judge().catch(async (error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       const isAfter = (status: Status) => positionInValidationTable(error.status) > positionInValidationTable(status);
@@ -144,11 +148,11 @@ export function createActionValidation(options: {
         throw nameTakenError(name);
       }
       if (isAfter("TRIGGERS_INVALID") && triggersFault(triggers) === null) {
-        throw (await addressTakenFault(manager, draftFilter, toStoredTriggers(triggers))) ?? error;
+        throw (await findTakenAddressError(manager, draftFilter, toStoredTriggers(triggers))) ?? error;
       }
       throw error;
     });
-    const addressFault = await addressTakenFault(manager, draftFilter, validatedAction.input.triggers);
+    const addressFault = await findTakenAddressError(manager, draftFilter, validatedAction.input.triggers);
     if (addressFault) throw addressFault;
     return validatedAction;
   }
@@ -267,7 +271,11 @@ export function createActionValidation(options: {
       // give access to callers that the author has excluded since then.
       const wholeSnapshot = { ...snapshot, access: snapshot.access ?? authoredFieldsOf(current).access };
       const input = await createdInput(appId, { data: wholeSnapshot, fault: null });
-      const addressFault = await addressTakenFault(manager, { appId, isDraft: true, except: [id] }, input.triggers);
+      const addressFault = await findTakenAddressError(
+        manager,
+        { appId, isDraft: true, ignoredActionIds: [id] },
+        input.triggers,
+      );
       if (addressFault) throw addressFault;
       return withAssets(input, knownAssets, resolved);
     },

@@ -13,7 +13,7 @@ import { type ActionInput, omitNullSource } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { parsePageLimits } from "../../rules/page.js";
-import { storedScripts } from "../packages/kept-scripts.js";
+import { storedScriptHashes } from "../packages/kept-scripts.js";
 import { authoredFieldsOf, findAction, findLiveVersion, isStorableId } from "./action-rows.js";
 
 /** Reason for a snapshot: it was taken after "create" or "update", or before a restore ("pre-restore"). */
@@ -118,7 +118,7 @@ async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion,
     personId,
     JSON.stringify(summary),
     JSON.stringify(snapshot),
-    storedScripts(row.assets),
+    storedScriptHashes(row.assets),
     draftStateHash(row),
     commit ?? null,
   ]);

@@ -13,7 +13,7 @@ import { keyFingerprint } from "../../engine/cipher.js";
 import { StartError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import { serviceVersion } from "../../version.js";
-import { BACKUP_LOCK } from "../media/sweep.js";
+import { BACKUP_LOCK_KEY } from "../media/sweep.js";
 import {
   BACKUP_FORMAT,
   type BackupSummary,
@@ -206,7 +206,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   try {
     // Takes the lock before the snapshot starts. While this session holds the lock, no process deletes media files of
     // the snapshot.
-    await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK]);
+    await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK_KEY]);
     const snapshot = new BackupWriter(client, options);
     await writeArchive(options.path, snapshot.parts(), options.secret);
     return snapshot.report;

@@ -1,6 +1,6 @@
 /**
- * Stores the connections of apps to Git repositories, with their encrypted secrets, and determines the rights of the
- * person who connected a repository.
+ * Stores the connection of each app to its Git repository, with the encrypted token and webhook secret. Determines the
+ * current rights of the person who connected the repository.
  */
 import { randomBytes } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
@@ -17,25 +17,25 @@ import { lockApp, type Settings } from "../settings/settings.js";
 /** Number of random bytes in a webhook's secret. */
 const SECRET_BYTES = 32;
 /**
- * Names that are bound to the encrypted token and to the encrypted webhook secret. So the one cannot be decrypted in
- * place of the other.
+ * Labels that are part of the encryption of the Git token and of the webhook secret. With the wrong label, decryption
+ * fails, so that one cannot be used in place of the other.
  */
 const [TOKEN, SECRET] = ["git token", "git webhook"];
 
-/** Result of the last pull of a connection. */
+/** Result of the last pull from the connected repository. */
 export interface LastPull {
   ref: string;
   /** Hash of the commit; null if the repository could not be read. */
   commit: string | null;
-  /** Names of the actions that the pull of a tag published. */
+  /** Names of the actions that the pull published. Empty for the pull of a branch, which publishes nothing. */
   published: string[];
-  /** Error of the pull; null if it succeeded. */
+  /** Error message of the pull; null if the pull succeeded. */
   error: string | null;
-  /** ISO 8601. */
+  /** Time at which the pull ended, as ISO 8601 text. */
   at: string;
 }
 
-/** A connection as it is returned to editors. */
+/** Connection of an app to a Git repository, as the API returns it to editors. */
 export interface GitConnection extends GitFields {
   hasToken: boolean;
   /** URL to which the Git server must send its webhook. */
@@ -43,11 +43,14 @@ export interface GitConnection extends GitFields {
   /** ID of the person who connected the repository. Pulls after a webhook run with the rights of this person. */
   userId: number | null;
   lastPull: LastPull | null;
-  /** ISO 8601. */
+  /** Time of the last change of the connection, as ISO 8601 text. */
   updatedAt: string;
 }
 
-/** A changed connection, and the webhook's secret if the change created a new one; otherwise null. */
+/**
+ * Result of changing a Git connection. `webhookSecret` is the new secret of the webhook; null if the change created no
+ * new secret.
+ */
 export interface GitConnectionChange {
   git: GitConnection;
   webhookSecret: string | null;
@@ -58,7 +61,7 @@ export interface GitTarget {
   precondition?: ExpectedTags;
 }
 
-/** A connection as it is stored. */
+/** Row of the table app_git: the connection of an app to a Git repository, with encrypted secrets. */
 export interface GitRow extends GitFields {
   sealedToken: Buffer | null;
   sealedSecret: Buffer;
@@ -74,7 +77,7 @@ const SELECT_CONNECTION = `
          updated_at AS "updatedAt"
     FROM app_git WHERE app_id = $1`;
 
-const WRITE_CONNECTION = `
+const UPSERT_CONNECTION = `
   INSERT INTO app_git (app_id, provider, url, branch, folder, tag_pattern, prune, username, sealed_token, sealed_secret, person_id,
                        credential_id, updated_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, date_trunc('milliseconds', clock_timestamp()))
@@ -100,7 +103,7 @@ export function createGitConnections(options: {
   settings: Pick<Settings, "sealFor" | "unsealFor">;
   credentials: Pick<Credentials, "issue">;
   baseUrl: string;
-  /** True if repositories can have http URLs (ALLOW_PRIVATE_NETWORK). */
+  /** True if the URL of a repository can use http instead of https (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
 }) {
   const { db, settings, credentials, baseUrl, allowHttp } = options;
@@ -128,8 +131,8 @@ export function createGitConnections(options: {
   }
 
   /**
-   * Returns the encrypted token to store. A stored token is reused only for the same URL, so that an editor cannot make
-   * the service send it to another server.
+   * Returns the encrypted Git token to store. Reuses the stored token only if the repository's URL is unchanged.
+   * Otherwise an editor could make the service send the token to another server.
    */
   async function sealedTokenFor(manager: EntityManager, appId: number, input: GitInput, before: GitRow | null) {
     if (input.token === null) return null;
@@ -143,8 +146,8 @@ export function createGitConnections(options: {
   }
 
   /**
-   * Creates a credential to which the changes of pulls are attributed. Nobody can sign in with this credential, because
-   * its secret is discarded.
+   * Creates a credential to which the audit log attributes the changes of pulls. Discards the secret of this
+   * credential, so that nobody can sign in with it.
    */
   async function createCredential(manager: EntityManager, { personId }: Caller): Promise<number> {
     return (await credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;
@@ -161,7 +164,7 @@ export function createGitConnections(options: {
       return row && viewOf(appId, row);
     },
 
-    /** Returns the stored connection of an app; null if no repository is connected. */
+    /** Returns the app's row of the table app_git; null if no repository is connected. */
     findRow: (appId: number): Promise<GitRow | null> => find(db.manager, appId),
 
     /** Connects a repository to an app, or changes the connection. @throws REQUEST_INVALID, RESOURCE_CHANGED */
@@ -179,7 +182,7 @@ export function createGitConnections(options: {
         const credentialId = await createCredential(manager, caller);
         const { provider, url, branch, folder, tagPattern, prune, username } = input;
         const values = [appId, provider, url, branch, folder, tagPattern, prune, username, token, sealedSecret];
-        await rows(manager, WRITE_CONNECTION, [...values, caller.personId, credentialId]);
+        await rows(manager, UPSERT_CONNECTION, [...values, caller.personId, credentialId]);
         const data = { url, branch, folder, tagPattern, prune, newSecret: secret !== null };
         refuseUnknownGitFields(body);
         await recordChange(manager, caller, { appId, type: "app.git.connect", data });
@@ -200,18 +203,18 @@ export function createGitConnections(options: {
       });
     },
 
-    /** Returns the decrypted token for the Git server; null if the connection has no token. */
+    /** Returns the decrypted token for the Git server; null if the app's connection has no token. */
     tokenOf: async (appId: number, { sealedToken }: GitRow): Promise<string | null> =>
       sealedToken && settings.unsealFor(appId, TOKEN, sealedToken),
 
-    /** Returns the decrypted secret of the webhook. */
+    /** Returns the decrypted secret with which the Git server signs its webhooks. */
     secretOf: (appId: number, { sealedSecret }: GitRow): Promise<string> =>
       settings.unsealFor(appId, SECRET, sealedSecret),
 
     /**
-     * Returns the person who connected the repository as a caller. The caller has the person's current rights on this
-     * app, and no rights on other apps.
-     * @throws ActionError FORBIDDEN
+     * Returns a caller with the current rights that the person who connected the repository has on this app. The caller
+     * has no rights on other apps.
+     * @throws ActionError FORBIDDEN if the person has no role on the app any more, or set a new passphrase
      */
     async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
       const [rights] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, SELECT_CREDENTIAL_RIGHTS, [
@@ -223,7 +226,7 @@ export function createGitConnections(options: {
       if (!rights || credentialId === null || !(role || rights.isAdministrator))
         throw new ActionError(
           "FORBIDDEN",
-          "the person who connected the repository has lost the role on this app or has a new passphrase; " +
+          "the person who connected the repository has no role on this app any more, or has set a new passphrase; " +
             "connect the repository again",
         );
       return {

@@ -1,16 +1,19 @@
 /**
- * Queue of accepted webhooks of Git servers. A webhook has a row until its pull has ended, so that another process
- * repeats the pull after a crash. A process claims the rows of the pulls that it runs. An app has one pull in progress
- * at a time, in the order of the webhooks.
+ * Queue of accepted webhooks of Git servers, stored in the table git_webhook. A webhook keeps its row until its pull
+ * has ended, so that another process can repeat the pull after a crash. A process claims a row before it runs the pull.
+ * Each app runs one pull at a time, in the order of its webhooks.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { storedPullSql } from "./git-pull-order.js";
 
-/** Maximum number of an app's webhooks that wait for their pull. */
-export const WAITING_MAX = 20;
-/** Maximum number of attempts for a webhook whose pull is interrupted by a crash or by a failure of the service. */
-const ATTEMPTS_MAX = 3;
+/** Maximum number of webhooks of one app that wait for their pull. Further webhooks are rejected. */
+export const WAITING_WEBHOOKS_MAX = 20;
+/**
+ * Maximum number of attempts to run the pull of a webhook. An attempt counts if a crash or a failure of the service
+ * interrupts the pull.
+ */
+const PULL_ATTEMPTS_MAX = 3;
 
 const GIVEN_UP_ERROR = "every attempt of this pull was interrupted, so it is not repeated; start a pull by hand";
 
@@ -20,17 +23,17 @@ const GIVEN_UP_ERROR = "every attempt of this pull was interrupted, so it is not
  */
 const ADD_WEBHOOK = `
   WITH waiting AS (SELECT ref FROM git_webhook WHERE app_id = $1 AND holder IS NULL),
-  connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_MAX} FOR KEY SHARE),
+  connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_WEBHOOKS_MAX} FOR KEY SHARE),
   added AS (
     INSERT INTO git_webhook (app_id, ref) SELECT app_id, $2 FROM connected
     ON CONFLICT (app_id, ref) WHERE holder IS NULL DO NOTHING)
-  SELECT (SELECT count(*) FROM waiting) < ${WAITING_MAX} OR EXISTS (SELECT FROM waiting WHERE ref = $2) AS "isAccepted"`;
+  SELECT (SELECT count(*) FROM waiting) < ${WAITING_WEBHOOKS_MAX} OR EXISTS (SELECT FROM waiting WHERE ref = $2) AS "isAccepted"`;
 
 /*
  * Claims the oldest webhook of each app that has no pull in progress. $1 is the process that claims, $2 the maximum
  * number of webhooks.
  */
-const CLAIM_DELIVERY = `
+const CLAIM_WEBHOOKS = `
   UPDATE git_webhook SET holder = $1, claimed_at = now(), attempts = attempts + 1
    WHERE id IN (
      SELECT id FROM git_webhook AS waiting
@@ -50,9 +53,9 @@ const CLAIM_DELIVERY = `
  * many attempts, the error becomes the last pull of the connection, unless another pull has ended since the last
  * attempt began. Both times are of the database's clock.
  */
-const RELEASE_DELIVERY = `
+const RELEASE_WEBHOOKS = `
   WITH lost AS (
-    SELECT id, app_id, ref, claimed_at, attempts >= ${ATTEMPTS_MAX} AS "isGivenUp",
+    SELECT id, app_id, ref, claimed_at, attempts >= ${PULL_ATTEMPTS_MAX} AS "isGivenUp",
            EXISTS (SELECT FROM git_webhook AS later
                     WHERE later.app_id = claimed.app_id AND later.ref = claimed.ref AND later.holder IS NULL) AS "isRepeated"
       FROM git_webhook AS claimed
@@ -69,55 +72,59 @@ const RELEASE_DELIVERY = `
                   AND (last_pull IS NULL OR (last_pull->>'at')::timestamptz < claimed_at))
   SELECT app_id AS "appId", ref, "isGivenUp" AND NOT "isRepeated" AS "isGivenUp" FROM lost`;
 
-/** A webhook that this process has claimed. */
+/** A webhook whose pull this process has reserved to run. */
 export interface ClaimedWebhook {
   id: number;
   appId: number;
   ref: string;
 }
 
-/** A webhook whose pull was interrupted. */
+/** A webhook whose pull did not end, because its process crashed or failed. */
 export interface LostWebhook {
   appId: number;
   ref: string;
-  /** True if it had too many attempts, so that its pull is not repeated. */
+  /** True if the webhook has used all its attempts, so that the service does not repeat the pull. */
   isGivenUp: boolean;
 }
 
 export type GitDeliveries = ReturnType<typeof createGitDeliveries>;
 
-/** Creates the operations on the queue of webhooks. @param holder ID of this process, which claims webhooks */
-export function createGitDeliveries({ db, holder }: { db: DataSource; holder: string }) {
+/**
+ * Creates the functions that read and change the queue of webhooks.
+ * @param processId ID of this process, with which it marks the webhooks that it claims
+ */
+export function createGitDeliveries({ db, holder: processId }: { db: DataSource; holder: string }) {
   return {
-    /** Adds a webhook to the queue. Returns false if too many webhooks of the app wait. */
+    /** Adds a webhook to the queue. Returns false if the app already has WAITING_WEBHOOKS_MAX waiting webhooks. */
     async add(appId: number, ref: string): Promise<boolean> {
       const [row] = await rows<{ isAccepted: boolean }>(db, ADD_WEBHOOK, [appId, ref]);
       return row!.isAccepted;
     },
 
-    /** Claims up to `count` webhooks for this process. */
-    claim: (count: number): Promise<ClaimedWebhook[]> => rows<ClaimedWebhook>(db, CLAIM_DELIVERY, [holder, count]),
+    /** Claims up to `count` webhooks for this process, at most one for each app. */
+    claim: (count: number): Promise<ClaimedWebhook[]> => rows<ClaimedWebhook>(db, CLAIM_WEBHOOKS, [processId, count]),
 
-    /** Removes a webhook whose pull has ended. */
+    /** Removes a webhook from the queue after its pull has ended. */
     async remove({ id }: ClaimedWebhook): Promise<void> {
-      await rows(db, "DELETE FROM git_webhook WHERE id = $1 AND holder = $2", [id, holder]);
+      await rows(db, "DELETE FROM git_webhook WHERE id = $1 AND holder = $2", [id, processId]);
     },
 
     /**
-     * Releases webhooks that this process has claimed but does not work on: the response to the claim was lost, or the
-     * pull failed because of the service. With `mayDeclareDead`, also releases the webhooks of processes with an
-     * expired lease. @param knownIds webhooks whose pulls are in progress in this process
+     * Returns claimed webhooks to the queue if no process works on their pulls any more. These are webhooks of this
+     * process whose claim response was lost or whose pull failed because of the service. With `mayDeclareDead`, also
+     * webhooks of processes whose lease has expired.
+     * @param knownIds IDs of the webhooks whose pulls are in progress in this process
      */
     release: (knownIds: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>
-      rows<LostWebhook>(db, RELEASE_DELIVERY, [holder, knownIds, mayDeclareDead]),
+      rows<LostWebhook>(db, RELEASE_WEBHOOKS, [processId, knownIds, mayDeclareDead]),
 
     /**
-     * Subtracts the attempt from webhooks whose pull is interrupted because this process stops. They stay claimed until
-     * the lease of the process expires.
+     * Does not count the current attempt of webhooks whose pulls end early, because this process stops. Other processes
+     * cannot claim these webhooks until the lease of this process has expired.
      */
     async returnAttempts(interrupted: readonly number[]): Promise<void> {
       const sql = "UPDATE git_webhook SET attempts = attempts - 1 WHERE holder = $1 AND id = ANY ($2::bigint[])";
-      await rows(db, sql, [holder, interrupted]);
+      await rows(db, sql, [processId, interrupted]);
     },
   };
 }

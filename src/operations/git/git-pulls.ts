@@ -1,6 +1,6 @@
 /**
  * Pulls a branch or tag of an app's Git repository: applies the manifest in the repository to the app, in one
- * transaction. The pull of a tag then also publishes the actions that it changes.
+ * transaction. For a tag, then also publishes the actions that the manifest changed.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
@@ -16,58 +16,69 @@ import type { Publishing } from "../actions/publishing.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import type { GitConnections, GitRow } from "./git-connections.js";
-import type { GitPullOrder, PullTurn } from "./git-pull-order.js";
+import type { GitPullOrder, PullPosition } from "./git-pull-order.js";
 import type { GitRepository } from "./git-repository.js";
 
-/** Maximum number of concurrent pulls of this process, each of another app. A pull mostly waits for the Git server. */
-export const PULLS_AT_ONCE = 16;
+/**
+ * Maximum number of pulls that this process runs at the same time, one for each app. A pull mostly waits for the Git
+ * server.
+ */
+export const CONCURRENT_PULLS_MAX = 16;
 /** Maximum number of pulls of this process that unpack a commit or apply a manifest at the same time. */
-const APPLIES_AT_ONCE = 2;
-/** Maximum number of attempts to apply a manifest, because other requests may change the app at the same time. */
-const APPLY_ATTEMPTS = 3;
-/** Maximum length of a stored error. */
+const CONCURRENT_APPLIES_MAX = 2;
+/**
+ * Maximum number of attempts to apply a manifest. An attempt fails if another request changes the app at the same time.
+ */
+const APPLY_ATTEMPTS_MAX = 3;
+/** Maximum number of characters of a pull's error message that the service stores. */
 const ERROR_MAX_CHARACTERS = 1_000;
 
-/** Result of a pull that was applied or only planned. */
+/** Result of a pull that was applied, or that was only planned (dry run). */
 export interface GitPull {
   ref: string;
   commit: string;
   plan: ManifestPlan;
-  /** Names of the actions that the pull of a tag published. */
+  /** Names of the actions that the pull published. Empty for the pull of a branch, which publishes nothing. */
   published: string[];
 }
 
 /**
- * A pull that waits for its turn. Its functions are called when the pull starts, because the connection and the rights
- * may change until then.
+ * A requested pull, which may wait for other pulls. Its functions are called only when the pull starts, because the Git
+ * connection and the author's rights may change while the pull waits.
  */
 export interface PullRequest {
   appId: number;
   isPlan: boolean;
   /**
-   * True to skip a tag that was already published with the same target. Set for webhooks, because a Git server may
-   * deliver a webhook twice.
+   * True to skip a tag that an earlier pull has already published with the same target (commit or tag object). True for
+   * webhooks, because a Git server may send a webhook twice.
    */
-  skipsPublished: boolean;
+  skipsPublishedTags: boolean;
   /**
-   * Hash of the commit that the caller has reviewed. The pull fails if the branch or tag has another commit. Null
+   * Hash of the commit that the caller has reviewed. The pull fails if the branch or tag points to another commit. Null
    * accepts any commit.
    */
   reviewedCommit: string | null;
-  /** Returns the branch or tag to pull; null to pull nothing. */
-  refOf: (row: GitRow | null) => PulledRef | null;
-  /** Returns the author of the changes, with the author's current rights. @throws ActionError FORBIDDEN */
-  authorOf: (row: GitRow) => Promise<Caller>;
-  /** Checks a permission. @throws ActionError FORBIDDEN if the caller may not run the operation */
+  /** Returns the branch or tag to pull; null if there is nothing to pull. */
+  resolveRef: (row: GitRow | null) => PulledRef | null;
+  /**
+   * Returns the caller who is recorded as the author of the pull's changes, with this caller's current rights.
+   * @throws ActionError FORBIDDEN if the author has lost access to the app
+   */
+  resolveAuthor: (row: GitRow) => Promise<Caller>;
+  /** Checks that `caller` may run `operation`. @throws ActionError FORBIDDEN if not */
   checkPermission: (caller: Caller, operation: Operation) => void;
   /**
-   * Aborts when the process stops. A later failure is not stored as the result of the pull, because another process
-   * repeats the pull.
+   * Signal that aborts when the process stops. If the pull fails after that, its error is not stored as the last pull,
+   * because another process repeats the pull.
    */
   stopping?: AbortSignal;
 }
 
-/** Fields of a request that have not been validated: the branch or tag, and the commit that the caller has reviewed. */
+/**
+ * Branch or tag to pull, and the commit that the caller has reviewed. Both come from a request and have not been
+ * validated yet.
+ */
 export interface PullInput {
   ref: unknown;
   commit: unknown;
@@ -76,39 +87,42 @@ export interface PullInput {
 export interface PullOptions {
   appId: number;
   isPlan: boolean;
-  /** Checks a permission. @throws ActionError FORBIDDEN if the caller may not run the operation */
+  /** Checks that the caller may run `operation`. @throws ActionError FORBIDDEN if not */
   checkPermission: (operation: Operation) => void;
 }
 
-/** A draft that the pull of a tag publishes. `updatedAt` is its version after the manifest was applied. */
-interface PublishedDraft {
+/**
+ * A draft that the pull of a tag publishes. `updatedAt` is the draft's version after the manifest was applied; a draft
+ * that was changed after that is not published.
+ */
+interface DraftToPublish {
   id: number;
   name: string;
   updatedAt: string;
 }
 
-/** A pull in progress. */
+/** State of a pull while it runs. */
 interface RunningPull {
   request: PullRequest;
   row: GitRow;
   pulledRef: PulledRef;
-  turn: PullTurn;
+  turn: PullPosition;
   commit: string | null;
-  published: string[];
+  publishedActions: string[];
 }
 
-const namesIn = (document: unknown): Set<string> => {
+const actionNamesIn = (document: unknown): Set<string> => {
   const { actions } = document as { actions?: { name?: unknown }[] };
   return new Set((actions ?? []).map(({ name }) => String(name)));
 };
 
 /**
- * Returns the drafts in the manifest that differ from their live version. Call it in the transaction that has applied
- * the manifest.
+ * Returns the drafts of the manifest's actions that differ from their live versions. Call this function in the
+ * transaction that has applied the manifest, so that it reads the new drafts.
  */
-async function changedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<PublishedDraft[]> {
-  const drafts: PublishedDraft[] = [];
-  for (const name of namesIn(document)) {
+async function changedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<DraftToPublish[]> {
+  const drafts: DraftToPublish[] = [];
+  for (const name of actionNamesIn(document)) {
     const draft = await manager.findOneBy(ActionRow, { appId, name, masterId: IsNull(), actionVersion: "v3" });
     if (!draft) continue;
     const live = await findLiveVersion(manager, draft.id);
@@ -130,27 +144,31 @@ export function createGitPulls(options: {
   log: Logger;
 }) {
   const { connections, order, repository, manifests, publishing, log } = options;
-  const pullSlots = new FairSemaphore(PULLS_AT_ONCE, 1);
-  const applySlots = new FairSemaphore(APPLIES_AT_ONCE, 1);
+  const pullSlots = new FairSemaphore(CONCURRENT_PULLS_MAX, 1);
+  const applySlots = new FairSemaphore(CONCURRENT_APPLIES_MAX, 1);
 
-  /** Returns the author of the changes, after checking the author's rights. @throws FORBIDDEN */
+  /**
+   * Returns the author of the pull's changes.
+   * @throws ActionError FORBIDDEN if the author may not write the manifest, or for a tag may not publish actions
+   */
   async function checkedAuthor({ request, row, pulledRef }: RunningPull): Promise<Caller> {
-    const author = await request.authorOf(row);
+    const author = await request.resolveAuthor(row);
     request.checkPermission(author, "writeManifest");
     if (pulledRef.publishesApp) request.checkPermission(author, "publishAction");
     return author;
   }
 
   /**
-   * Applies a manifest in one transaction. @returns the drafts to publish, and the plan; the plan is null if another
-   * request has changed the app meanwhile
+   * Tries once to apply a manifest, in one transaction.
+   * @returns the changes of the manifest (`plan`) and the drafts to publish; `plan` is null if another request changed
+   *   the app at the same time
    */
   async function applyOnce(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     const { request, row, pulledRef, turn } = pull;
     const { appId, isPlan, checkPermission } = request;
     const { ref, publishesApp: publishes } = pulledRef;
     const caller = { ...author, commit };
-    const outcome = { plan: null as ManifestPlan | null, drafts: [] as PublishedDraft[], isOutdated: false };
+    const outcome = { plan: null as ManifestPlan | null, drafts: [] as DraftToPublish[], isOutdated: false };
     const mode = { prune: row.prune, keepsData: false, keepsLive: !publishes };
     try {
       const { plan } = await manifests.apply(caller, document, {
@@ -187,11 +205,11 @@ export function createGitPulls(options: {
   }
 
   /**
-   * Applies a manifest. Tries again if another request has changed the app meanwhile. @throws ActionError
-   * MANIFEST_CHANGED
+   * Applies a manifest. Tries up to APPLY_ATTEMPTS_MAX times if other requests change the app at the same time.
+   * @throws ActionError MANIFEST_CHANGED if the last attempt also failed
    */
   async function applyManifest(pull: RunningPull, author: Caller, commit: string, document: unknown) {
-    for (let attempt = 1; attempt <= APPLY_ATTEMPTS; attempt += 1) {
+    for (let attempt = 1; attempt <= APPLY_ATTEMPTS_MAX; attempt += 1) {
       const { plan, drafts } = await applyOnce(pull, author, commit, document);
       if (plan) return { plan, drafts };
     }
@@ -199,23 +217,23 @@ export function createGitPulls(options: {
   }
 
   /**
-   * Publishes drafts one after the other. Before each draft, checks the author's rights, and that no later pull has
-   * started.
+   * Publishes drafts one after the other. Before each draft, checks the author's rights, and that no later pull of the
+   * app has started.
    */
-  async function publishDrafts(pull: RunningPull, commit: string, drafts: readonly PublishedDraft[]): Promise<void> {
+  async function publishDrafts(pull: RunningPull, commit: string, drafts: readonly DraftToPublish[]): Promise<void> {
     const { appId } = pull.request;
     for (const { id, name, updatedAt } of drafts) {
       const author = await checkedAuthor(pull);
       await order.check(null, pull.turn);
       await publishing.publish({ ...author, commit }, { appId, id, tested: false, precondition: [updatedAt] });
-      pull.published.push(name);
+      pull.publishedActions.push(name);
     }
   }
 
-  /** Runs a pull. @returns null for a tag that was already published */
+  /** Runs a pull. @returns null for a tag that an earlier pull has already published */
   async function runPull(pull: RunningPull): Promise<GitPull | null> {
     const { request, row, pulledRef, turn } = pull;
-    const { appId, isPlan, skipsPublished } = request;
+    const { appId, isPlan, skipsPublishedTags: skipsPublished } = request;
     const { ref, publishesApp: publishes } = pulledRef;
     const author = await checkedAuthor(pull);
     if (!isPlan) await order.start(turn);
@@ -227,24 +245,27 @@ export function createGitPulls(options: {
         `${ref} has another commit than the reviewed one (got ${remoteCommit.commit}); review this commit and pull again`,
       );
     pull.commit = remoteCommit.commit;
-    const pack = await remoteCommit.fetch();
+    const pack = await remoteCommit.downloadPack();
     const releaseSlot = await applySlots.enter(appId);
     try {
       const document = await repository.read(remoteCommit.commit, row.folder, pack);
       const { plan, drafts } = await applyManifest(pull, author, remoteCommit.commit, document);
       await publishDrafts(pull, remoteCommit.commit, drafts);
       if (publishes && !isPlan) await order.addPublished(turn, ref, remoteCommit.target);
-      return { ref, commit: remoteCommit.commit, plan, published: pull.published };
+      return { ref, commit: remoteCommit.commit, plan, published: pull.publishedActions };
     } finally {
       releaseSlot();
     }
   }
 
   /**
-   * Stores the result of a pull. If this fails, it is only logged. @param reason error of the pull; null if it
-   * succeeded
+   * Stores the result of a pull as the connection's last pull. An error while storing is only logged.
+   * @param reason error message of the pull; null if the pull succeeded
    */
-  async function recordPull({ request, pulledRef, turn, commit, published }: RunningPull, reason: string | null) {
+  async function recordPull(
+    { request, pulledRef, turn, commit, publishedActions: published }: RunningPull,
+    reason: string | null,
+  ) {
     if (request.isPlan) return;
     const error = reason?.slice(0, ERROR_MAX_CHARACTERS).toWellFormed() ?? null;
     const lastPull = { ref: pulledRef.ref, commit, published, error };
@@ -256,18 +277,18 @@ export function createGitPulls(options: {
   }
 
   /**
-   * Waits until the app has no other pull in progress, and then runs the pull. @returns null if there was nothing to
-   * pull
+   * Waits until the app has no other pull in progress, and then runs the pull.
+   * @returns null if there was nothing to pull
    */
   async function pullInTurn(request: PullRequest): Promise<GitPull | null> {
     const { appId } = request;
     const releasePullSlot = await pullSlots.enter(appId);
     try {
       const row = await connections.findRow(appId);
-      const pulledRef = request.refOf(row);
+      const pulledRef = request.resolveRef(row);
       if (!row || !pulledRef) return null;
-      const turn: PullTurn = { appId, credentialId: row.credentialId, publishes: pulledRef.publishesApp, number: null };
-      const pull: RunningPull = { request, row, pulledRef, turn, commit: null, published: [] };
+      const turn: PullPosition = { appId, credentialId: row.credentialId, isTag: pulledRef.publishesApp, number: null };
+      const pull: RunningPull = { request, row, pulledRef, turn, commit: null, publishedActions: [] };
       let pulled: GitPull | null;
       try {
         pulled = await runPull(pull);
@@ -288,10 +309,10 @@ export function createGitPulls(options: {
     pullInTurn,
 
     /**
-     * Pulls the connection's branch, or the tag in `ref`.
-     * @throws NOT_FOUND if no repository is connected; MANIFEST_CHANGED if the commit is not the reviewed one;
-     *   REQUEST_INVALID, GIT_PULL_FAILED, OVERLOADED; errors of manifests and of `checkPermission`; for a tag also errors of
-     *   publishing
+     * Pulls the branch that the app's Git connection names, or the tag in `ref`.
+     * @throws NOT_FOUND if no repository is connected; MANIFEST_CHANGED if the branch or tag has another commit than
+     *   the reviewed one; REQUEST_INVALID, GIT_PULL_FAILED, OVERLOADED; errors of applying a manifest and of
+     *   `checkPermission`; for a tag also errors of publishing
      */
     async pull(
       caller: Caller,
@@ -304,7 +325,14 @@ export function createGitPulls(options: {
       const pulledRef = refOf(await connections.findRow(appId));
       reportUnknownField(caller);
       const request: PullRequest = {
-        ...{ appId, isPlan, skipsPublished: false, reviewedCommit, refOf, authorOf: async () => caller },
+        ...{
+          appId,
+          isPlan,
+          skipsPublishedTags: false,
+          reviewedCommit,
+          resolveRef: refOf,
+          resolveAuthor: async () => caller,
+        },
         checkPermission: (_, operation) => checkPermission(operation),
       };
       const pulled = pulledRef && (await pullInTurn(request));

@@ -1,6 +1,6 @@
 /**
- * Downloads the files of a branch or tag from a Git server. The requests follow the same network rules as requests of
- * actions. The downloaded files are parsed in the bundler's sandbox.
+ * Downloads the files of a branch or tag from a Git server. The requests follow the same network rules as the HTTP
+ * requests that actions send. A sandboxed process of the bundler parses the downloaded files.
  */
 import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
 import { GitRemoteFault, openGitRemote, type SendGit } from "../../engine/git-remote.js";
@@ -12,37 +12,39 @@ import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { Packages } from "../packages/packages.js";
 
 /** Time limit of one request to the Git server. */
-const REQUEST_LIMIT_MS = 30_000;
-/** Time limit of all requests of one pull together. */
-const PULL_LIMIT_MS = 60_000;
-/** Seconds after which a client should repeat a pull that the busy bundler rejected. */
-const RETRY_SECONDS = 5;
-const REASON_MAX_CHARACTERS = 500;
+const REQUEST_TIMEOUT_MS = 30_000;
+/** Time limit for all requests to the Git server of one pull together. */
+const PULL_TIMEOUT_MS = 60_000;
+/** Value of `Retry-After` in seconds for a pull that fails because the bundler is busy. */
+const RETRY_AFTER_SECONDS = 5;
+const ERROR_REASON_MAX_CHARACTERS = 500;
 
-/** The commit to which a branch or tag points. */
-export interface FoundCommit {
+/** The commit to which a branch or tag points on the Git server. */
+export interface RemoteCommit {
   commit: string;
-  /** Hash to which the branch or tag points: of the commit, or of the tag object for an annotated tag. */
+  /** Hash of the object to which the branch or tag points: the commit, or for an annotated tag the tag object. */
   target: string;
-  /** Downloads the Git pack that contains the files. @throws ActionError GIT_PULL_FAILED */
-  fetch: () => Promise<Buffer>;
+  /** Downloads the Git pack with the files of the commit. @throws ActionError GIT_PULL_FAILED */
+  downloadPack: () => Promise<Buffer>;
 }
 
 /**
- * Converts an error of the Git server or of the bundler to an ActionError for callers. Returns other errors unchanged.
+ * Converts an error of the Git server or of the bundler to an ActionError whose message callers may read. Returns other
+ * errors unchanged.
  */
-function failureOf(error: unknown): unknown {
+function toActionError(error: unknown): unknown {
   if (error instanceof BundlerBusyError || error instanceof UncontainedError) {
     const message = `the service cannot read the repository now: ${error.message}`;
-    return new ActionError("OVERLOADED", message, { retryAfter: RETRY_SECONDS });
+    return new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
   }
   const isFault = error instanceof GitRemoteFault || error instanceof OutgoingError || error instanceof PackageFault;
-  if (isFault) return new ActionError("GIT_PULL_FAILED", error.message.slice(0, REASON_MAX_CHARACTERS).toWellFormed());
+  if (isFault)
+    return new ActionError("GIT_PULL_FAILED", error.message.slice(0, ERROR_REASON_MAX_CHARACTERS).toWellFormed());
   const isLate = error instanceof DOMException && error.name === "TimeoutError";
   if (isLate)
     return new ActionError(
       "GIT_PULL_FAILED",
-      `the Git server took longer than ${PULL_LIMIT_MS / 1_000} s to send the repository`,
+      `the Git server took longer than ${PULL_TIMEOUT_MS / 1_000} s to send the repository`,
     );
   return error;
 }
@@ -58,28 +60,28 @@ export function createGitRepository({
 }) {
   function senderTo(appId: number, { provider, url, username }: GitFields, token: string | null): SendGit {
     const origin = normalizeOrigin(new URL(url))!;
-    // GitLab redirects the first request to the path with `.git`, and accepts the second request only there.
+    // GitLab redirects the first request to the URL with `.git`, and accepts the second request only at that URL.
     const base = provider === "gitlab" && !url.endsWith(".git") ? `${url}.git` : url;
     const basic = token === null ? null : `Basic ${Buffer.from(`${username}:${token}`).toString("base64")}`;
     const scope = {
       pool: `${appId} git`,
       budget: new RunBudget(),
-      // Redirects to other servers are rejected, so that the token and the commit are sent only to the server in the
-      // URL.
+      // Rejects redirects to other servers, so that the service sends the token and the commit only to the server in
+      // the configured URL.
       mayUse: (requested: string) => {
         if (requested === origin) return true;
         throw new GitRemoteFault(
-          `the Git server redirects to ${requested}, but a pull sends requests only to ${origin}; connect the URL to which it redirects`,
+          `the Git server redirects to ${requested}, but a pull sends requests only to ${origin}; connect the app with the URL to which the server redirects`,
         );
       },
       originOf: normalizeOrigin,
       hasCredential: false,
-      signal: AbortSignal.timeout(PULL_LIMIT_MS),
+      signal: AbortSignal.timeout(PULL_TIMEOUT_MS),
     };
     return ({ method, path, headers, body }) =>
       outgoing.send(
         {
-          ...{ url: new URL(base + path), method, body, timeoutMs: REQUEST_LIMIT_MS },
+          ...{ url: new URL(base + path), method, body, timeoutMs: REQUEST_TIMEOUT_MS },
           headers: { ...headers, ...(basic !== null && { authorization: basic }), "user-agent": "git/svc-app-actions" },
         },
         scope,
@@ -87,30 +89,32 @@ export function createGitRepository({
   }
 
   return {
-    /** Finds the commit of a branch or tag. @throws GIT_PULL_FAILED */
-    async find(appId: number, fields: GitFields, token: string | null, ref: string): Promise<FoundCommit> {
+    /** Asks the Git server for the commit of a branch or tag. @throws ActionError GIT_PULL_FAILED */
+    async find(appId: number, fields: GitFields, token: string | null, ref: string): Promise<RemoteCommit> {
       try {
         const remote = await openGitRemote(senderTo(appId, fields, token));
         const remoteCommit = await remote.find(ref);
         const fetch = () =>
           remote.fetch(remoteCommit).catch((error: unknown) => {
-            throw failureOf(error);
+            throw toActionError(error);
           });
-        return { commit: remoteCommit.commit, target: remoteCommit.target, fetch };
+        return { commit: remoteCommit.commit, target: remoteCommit.target, downloadPack: fetch };
       } catch (error) {
-        throw failureOf(error);
+        throw toActionError(error);
       }
     },
 
     /**
-     * Reads the manifest of a commit. @param folder folder in the repository that contains the app @param pack Git pack
-     * from `FoundCommit.fetch` @throws GIT_PULL_FAILED, OVERLOADED
+     * Reads the app's manifest from the files of a commit.
+     * @param folder folder of the repository that contains the app's files
+     * @param pack Git pack from `RemoteCommit.downloadPack`
+     * @throws GIT_PULL_FAILED, OVERLOADED
      */
     async read(commit: string, folder: string, pack: Buffer): Promise<unknown> {
       try {
         return await packages.readRepository({ commit, folder, entries: Object.values(ENTRY_FILES).flat() }, pack);
       } catch (error) {
-        throw failureOf(error);
+        throw toActionError(error);
       }
     },
   };

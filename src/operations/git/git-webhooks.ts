@@ -1,6 +1,6 @@
 /**
- * Handles webhooks of Git servers: verifies the signature, stores the webhook, and pulls the branch or tag after the
- * response.
+ * Handles webhooks of Git servers: verifies the signature, stores the webhook, sends the response, and then pulls the
+ * branch or tag.
  */
 import type { Logger } from "pino";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -13,17 +13,17 @@ import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessGate } from "../access/gate.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import type { GitConnections } from "./git-connections.js";
-import { type ClaimedWebhook, type GitDeliveries, WAITING_MAX } from "./git-deliveries.js";
-import { type GitPulls, PULLS_AT_ONCE } from "./git-pulls.js";
+import { type ClaimedWebhook, type GitDeliveries, WAITING_WEBHOOKS_MAX } from "./git-deliveries.js";
+import { CONCURRENT_PULLS_MAX, type GitPulls } from "./git-pulls.js";
 
-/** Maximum number of webhook requests from one network address to one app, per RATE_WINDOW_MS. */
+/** Maximum number of webhook requests to one app from one network address, per RATE_WINDOW_MS. */
 const REQUESTS_PER_ADDRESS_MAX = 120;
 
 export interface GitWebhookRequest extends SignedRequest {
-  address: string | undefined;
+  networkAddress: string | undefined;
 }
 
-export type GitWebhookAnswer = { status: "ACCEPTED" | "IGNORED" };
+export type GitWebhookResponse = { status: "ACCEPTED" | "IGNORED" };
 
 export type GitWebhooks = ReturnType<typeof createGitWebhooks>;
 
@@ -36,19 +36,20 @@ export function createGitWebhooks(options: {
 }) {
   const { connections, pulls, deliveries, gate, log } = options;
   const addresses = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: RATE_WINDOW_MS });
-  const runningPulls = createRunningDeliveries(PULLS_AT_ONCE);
+  const runningPulls = createRunningDeliveries(CONCURRENT_PULLS_MAX);
   let onAccepted: () => void = () => undefined;
 
   /**
-   * Runs the pull of a webhook. A failure that repeating cannot solve is stored as the connection's last pull, because
-   * no caller waits for it. Rejects if the pull should be repeated: the service failed, is busy, or is stopping.
+   * Runs the pull of a webhook. If a repetition cannot help, stores the error as the connection's last pull, because no
+   * caller waits for the error. Rejects if the pull should be repeated, because the service failed, is busy, or is
+   * stopping.
    */
   async function tryPull({ appId, ref }: ClaimedWebhook): Promise<void> {
     try {
       await pulls.pullInTurn({
-        ...{ appId, isPlan: false, skipsPublished: true, reviewedCommit: null },
-        refOf: (row) => row && findPulledRef(ref, row),
-        authorOf: (row) => connections.callerOf(appId, row),
+        ...{ appId, isPlan: false, skipsPublishedTags: true, reviewedCommit: null },
+        resolveRef: (row) => row && findPulledRef(ref, row),
+        resolveAuthor: (row) => connections.callerOf(appId, row),
         checkPermission: (caller, operation) => gate.recheck(caller, operation, appId),
         stopping: runningPulls.signal,
       });
@@ -62,7 +63,7 @@ export function createGitWebhooks(options: {
 
   function startPull(webhook: ClaimedWebhook): void {
     const pulling = tryPull(webhook).then(() => deliveries.remove(webhook));
-    // The row is not deleted, so that `recover` releases it and the pull is repeated.
+    // Keeps the row of the webhook in the queue. `recover` later releases the webhook, and a process repeats the pull.
     const logFailure = (err: unknown) =>
       log.warn(
         { err, appId: webhook.appId, ref: webhook.ref },
@@ -72,15 +73,18 @@ export function createGitWebhooks(options: {
   }
 
   return {
-    /** Counts a webhook request of a network address. Call it before reading the body. @throws RATE_LIMIT_EXCEEDED */
+    /**
+     * Counts a webhook request from a network address. Call this function before reading the request's body.
+     * @throws ActionError RATE_LIMIT_EXCEEDED
+     */
     countAddress(address: string | undefined, appId: number): void {
       const wait = addresses.takeTokens(`${appId} ${addressBlock(address ?? "")}`);
       if (wait > 0) throw rateLimitError("too many webhook requests from this network address", wait);
     },
 
     /**
-     * Sets the function that is called when a webhook was accepted or a pull has ended. It must cause a call of
-     * `deliverDue`.
+     * Sets the function to call when a webhook was accepted or a pull has ended. The function must cause a call of
+     * `deliverDue`, which starts the next pulls.
      */
     onPullsWaiting(listener: () => void): void {
       onAccepted = listener;
@@ -88,8 +92,8 @@ export function createGitWebhooks(options: {
     },
 
     /**
-     * Starts the pulls of accepted webhooks while slots are free. Returns null, because the next call is not at a fixed
-     * time: the next webhook causes it.
+     * Starts the pulls of accepted webhooks while this process has free slots for pulls. Returns null (no time for the
+     * next call), because the next webhook or the end of a pull causes the next call.
      */
     async deliverDue(): Promise<null> {
       for (let free = runningPulls.free(); free > 0; free = runningPulls.free()) {
@@ -101,8 +105,8 @@ export function createGitWebhooks(options: {
     },
 
     /**
-     * Releases webhooks whose pull was interrupted, so that it is repeated. With `mayDeclareDead`, this includes
-     * webhooks of processes with an expired lease.
+     * Returns webhooks whose pull was interrupted to the queue, so that a process repeats the pull. With
+     * `mayDeclareDead`, also those of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const lostDeliveries = await deliveries.release(runningPulls.ids(), mayDeclareDead);
@@ -113,8 +117,9 @@ export function createGitWebhooks(options: {
     },
 
     /**
-     * Starts no more pulls, and waits until the running pulls have ended or the signal aborts. Another process, or this
-     * one after its restart, repeats interrupted pulls; their attempts do not count.
+     * Starts no further pulls. Waits until the running pulls have ended or the signal aborts. Pulls that are still
+     * running then are repeated by another process, or by this process after its restart, and their attempts do not
+     * count.
      */
     async drain(deadline: AbortSignal): Promise<void> {
       const aborted = new Promise((resolve) => deadline.addEventListener("abort", resolve, { once: true }));
@@ -127,21 +132,22 @@ export function createGitWebhooks(options: {
     },
 
     /**
-     * Verifies and stores a webhook. @throws SIGNATURE_INVALID, also if the app has no connection; REQUEST_INVALID,
-     * RATE_LIMIT_EXCEEDED, OVERLOADED
+     * Verifies the signature of a webhook and stores the webhook.
+     * @throws SIGNATURE_INVALID, also if no repository is connected to the app; REQUEST_INVALID, RATE_LIMIT_EXCEEDED,
+     *   OVERLOADED
      */
-    async receive(appId: number, request: GitWebhookRequest): Promise<GitWebhookAnswer> {
+    async receive(appId: number, request: GitWebhookRequest): Promise<GitWebhookResponse> {
       const row = appId === 0 ? null : await connections.findRow(appId);
       const isSigned = row && isFromGitServer(row.provider, request, await connections.secretOf(appId, row));
       if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
       const ref = readPushedRef(request.body, request.header("content-type"));
       const pushed = ref === null ? null : findPulledRef(ref, row);
       if (!pushed) return { status: "IGNORED" };
-      const { address } = request;
+      const { networkAddress: address } = request;
       await gate.enterGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
       if (!(await deliveries.add(appId, pushed.ref)))
         throw rateLimitError(
-          `${WAITING_MAX} pulls of this app already wait, which is the maximum`,
+          `${WAITING_WEBHOOKS_MAX} pulls of this app already wait, which is the maximum`,
           RATE_WINDOW_MS / 1_000,
         );
       onAccepted();

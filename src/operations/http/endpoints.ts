@@ -1,4 +1,6 @@
-/** Returns the URLs of HTTP triggers to editors, and stores the secrets that some of these URLs contain. */
+/**
+ * Builds the URLs of an action's HTTP triggers for editors. Stores the secrets that the URLs of some triggers contain.
+ */
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
 import type { HttpMethod, Trigger } from "../../data/action-types.js";
@@ -7,31 +9,31 @@ import { boundedCache } from "../../engine/bounded-cache.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import type { DataKeys } from "../settings/data-keys.js";
-import { httpWheres, type Route } from "./routes.js";
+import { httpTriggerConditions, type TriggerRoute } from "./routes.js";
 
 /** URL of one HTTP trigger. */
-export interface Endpoint {
-  /** HTTP method; null for all methods. */
+export interface TriggerEndpoint {
+  /** HTTP method that the trigger accepts; null if it accepts all methods. */
   method: HttpMethod | null;
-  /** Live URL, with the secret if the trigger has one. */
+  /** URL that runs the live version of the action. Contains the secret if the trigger has one. */
   url: string;
-  /** Draft URL, for editors with their own credential. */
+  /** URL that runs the draft. It contains no secret: editors send their own credential instead. */
   draftUrl: string;
 }
 
-type ShownAction = { id: number; appId: number; triggers: Trigger[] };
+type ActionWithTriggers = { id: number; appId: number; triggers: Trigger[] };
 
 const SECRET_BYTES = 32;
-const OPENED_MAX = 10_000;
+const DECRYPTED_SECRETS_MAX = 10_000;
 
 const secretLabel = (actionId: number): string => `http-secret:${actionId}`;
-const hasSecret = (triggers: readonly Trigger[]): boolean =>
-  httpWheres(triggers).some(({ auth }) => auth.type === "secret");
+const hasSecretTrigger = (triggers: readonly Trigger[]): boolean =>
+  httpTriggerConditions(triggers).some(({ auth }) => auth.type === "secret");
 
 const SELECT_SECRETS = `
   SELECT wanted.id, secret.action_id AS "masterId", secret.sealed FROM unnest($1::bigint[]) AS wanted (id)
     JOIN action ON action.id = wanted.id JOIN http_secret AS secret ON secret.action_id = coalesce(action.master_id, action.id)`;
-const INSERT_SECRET = `
+const UPSERT_SECRET = `
   INSERT INTO http_secret (action_id, sealed) VALUES ($1, $2)
   ON CONFLICT (action_id) DO UPDATE SET sealed = CASE WHEN $3 THEN excluded.sealed ELSE http_secret.sealed END`;
 
@@ -39,8 +41,8 @@ export type Endpoints = ReturnType<typeof createEndpoints>;
 
 export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; baseUrl: string }) {
   const { db, dataKeys, baseUrl } = options;
-  /** Decrypted secrets, by their encrypted bytes. */
-  const openedSecrets = boundedCache<string, string>(OPENED_MAX);
+  /** Cache of decrypted secrets. The key is the ID of the draft and the encrypted bytes. */
+  const openedSecrets = boundedCache<string, string>(DECRYPTED_SECRETS_MAX);
 
   async function openSecret(appId: number, masterId: number, sealedSecret: Buffer): Promise<string | null> {
     const key = `${masterId} ${sealedSecret.toString("base64")}`;
@@ -53,7 +55,10 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     return secret;
   }
 
-  /** Writes a new secret for a draft. Keeps an existing secret unless `shouldReplace` is true. */
+  /**
+   * Stores a new random secret for a draft. If the draft already has a secret, replaces it only if `shouldReplace` is
+   * true.
+   */
   async function writeSecret(
     manager: EntityManager,
     appId: number,
@@ -62,21 +67,21 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
   ): Promise<void> {
     const dataKey = await dataKeys.findOrMake(appId, manager);
     const sealedSecret = encryptText(dataKey, randomBytes(SECRET_BYTES).toString("base64url"), secretLabel(masterId));
-    await rows(manager, INSERT_SECRET, [masterId, sealedSecret, shouldReplace]);
+    await rows(manager, UPSERT_SECRET, [masterId, sealedSecret, shouldReplace]);
   }
 
-  /** Adds the URLs to each action with HTTP triggers. */
-  async function withEndpoints<A extends ShownAction>(
+  /** Adds the list `endpoints` (URLs) to each action that has HTTP triggers. */
+  async function withEndpoints<A extends ActionWithTriggers>(
     actions: readonly A[],
-  ): Promise<(A & { endpoints?: Endpoint[] })[]> {
-    const ids = actions.filter(({ triggers }) => hasSecret(triggers)).map(({ id }) => id);
+  ): Promise<(A & { endpoints?: TriggerEndpoint[] })[]> {
+    const ids = actions.filter(({ triggers }) => hasSecretTrigger(triggers)).map(({ id }) => id);
     const secretRows =
       ids.length === 0 ? [] : await rows<{ id: number; masterId: number; sealed: Buffer }>(db, SELECT_SECRETS, [ids]);
     const secrets = new Map(secretRows.map(({ id, ...secret }) => [id, secret]));
     return Promise.all(
       actions.map(async (action) => {
         const { id, appId, triggers } = action;
-        const httpConditions = httpWheres(triggers);
+        const httpConditions = httpTriggerConditions(triggers);
         if (httpConditions.length === 0) return action;
         const stored = secrets.get(id);
         const secret = stored ? await openSecret(appId, stored.masterId, stored.sealed) : null;
@@ -91,27 +96,38 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
   }
 
   /**
-   * Adds trigger URLs for callers who can edit the actions. Other callers get no URLs, because these contain secrets.
+   * Adds the URLs of HTTP triggers for callers who can edit all these actions. Other callers get no URLs, because some
+   * URLs contain secrets.
    */
-  const addUrls = async <A extends ShownAction>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
+  const addUrls = async <A extends ActionWithTriggers>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
     actions.every(({ appId }) => mayPerformOnApp(caller, "updateAction", appId))
       ? withEndpoints(actions)
       : [...actions];
 
   return {
     addUrls: addUrls,
-    addUrlsToOne: async <A extends ShownAction>(caller: Caller, action: A): Promise<A> =>
+    addUrlsToOne: async <A extends ActionWithTriggers>(caller: Caller, action: A): Promise<A> =>
       (await addUrls(caller, [action]))[0]!,
 
-    /** Creates a draft's secret if one of its triggers needs one. Call it in the transaction that writes the draft. */
+    /**
+     * Creates a secret for a draft if one of its triggers needs a secret and none is stored. Call this function in the
+     * transaction that writes the draft.
+     */
     async ensureSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
-      if (!hasSecret(triggers)) return;
+      if (!hasSecretTrigger(triggers)) return;
       const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
       if (secretRows.length === 0) await writeSecret(manager, appId, masterId, false);
     },
 
-    /** Returns true if the URL segment is the trigger's secret. Compares in constant time. */
-    async isSecretSegment({ masterId, sealed: sealedSecret }: Route, appId: number, segment: string): Promise<boolean> {
+    /**
+     * Returns true if the URL segment equals the stored secret of the trigger. The comparison takes constant time, so
+     * that its duration reveals nothing about the secret.
+     */
+    async isSecretSegment(
+      { masterId, sealed: sealedSecret }: TriggerRoute,
+      appId: number,
+      segment: string,
+    ): Promise<boolean> {
       const secret = sealedSecret && (await openSecret(appId, masterId, sealedSecret));
       if (!secret) return false;
       const [expected, input] = [Buffer.from(secret), Buffer.from(segment)];
@@ -119,12 +135,12 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     },
 
     /**
-     * Replaces the secret of a draft and its live version. The old secret stops working. Returns false if no trigger
-     * has a secret.
+     * Replaces the secret that the URLs of a draft and its live version contain. URLs with the old secret stop working.
+     * Returns false if no trigger needs a secret.
      */
     async replaceSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
       const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
-      if (secretRows.length === 0 && !hasSecret(triggers)) return false;
+      if (secretRows.length === 0 && !hasSecretTrigger(triggers)) return false;
       await writeSecret(manager, appId, masterId, true);
       return true;
     },

@@ -1,5 +1,6 @@
 /**
- * Handles requests to HTTP triggers: finds the trigger, verifies the sender, runs the action, and builds the response.
+ * Handles requests to HTTP triggers: finds the trigger of the URL, verifies the sender, runs the action, and builds the
+ * response.
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -24,87 +25,93 @@ import type { OnDemandRun, Runs } from "../runs/runs.js";
 import type { Endpoints } from "./endpoints.js";
 import { ProofRefusal, type TriggerProofs, type VerifiableRequest } from "./proofs.js";
 import type { RefusalCounter } from "./refusals.js";
-import { type FoundRoutes, findRoutes, type Route, routeFor } from "./routes.js";
+import { findRoutes, type MatchingRoutes, routeFor, type TriggerRoute } from "./routes.js";
 
-/** Path and query of a request. */
-export interface Address {
+/** Address of a request to an HTTP trigger: the app, draft or live version, and the path. */
+export interface TriggerAddress {
   appId: number;
   isDraft: boolean;
-  /** Segments of the path: `raw` as sent, `decoded` without percent-encoding. */
-  raw: readonly string[];
-  decoded: readonly string[];
+  /** Segments of the URL path: `rawSegments` as the sender sent them, `decodedSegments` without percent-encoding. */
+  rawSegments: readonly string[];
+  decodedSegments: readonly string[];
 }
 
 export interface TriggerRequest extends VerifiableRequest {
   method: string;
   body: Buffer<ArrayBuffer>;
   headers: NodeJS.Dict<string | string[]>;
-  /** Query without its question mark. */
+  /** Query string of the URL, without the question mark. */
   query: string;
   requestId: string;
-  gone: () => AbortSignal;
-  /** Limits that already count this request. A request whose routes have changed is handled twice, but counts once. */
-  counted: Set<"quota" | "payload">;
+  disconnectSignal: () => AbortSignal;
+  /**
+   * Limits that have already counted this request. If the routes changed meanwhile, the service handles a request
+   * twice, but each limit must count it once.
+   */
+  countedLimits: Set<"quota" | "payload">;
 }
 
-/** Triggers of one address. */
-export interface MatchedTriggers extends FoundRoutes {
-  address: Address;
-  /** True if an earlier request has found these triggers. The triggers may have changed since then. */
+/** HTTP triggers that match the address of a request. */
+export interface MatchedTriggers extends MatchingRoutes {
+  address: TriggerAddress;
+  /** True if the triggers come from the cache of an earlier request. They may have changed since then. */
   isCached: boolean;
 }
 
-/** Limits of the cache of triggers: number of addresses, bytes in total, and bytes of one address. */
+/** Limits of the cache of matched triggers: number of addresses, bytes of all addresses, and bytes of one address. */
 const CACHED_ADDRESSES_MAX = 2_000;
 const CACHED_BYTES_MAX = 8 * 1024 * 1024;
 const CACHED_ENTRY_MAX_BYTES = CACHED_BYTES_MAX / 128;
-/** Estimated memory of a string without its characters. */
+/** Estimated memory in bytes that a string needs in addition to its characters. */
 const STRING_BYTES = 32;
 
-const keyOf = ({ appId, raw }: Address): string => `${appId}/${raw.join("/")}`;
+const cacheKeyOf = ({ appId, rawSegments: raw }: TriggerAddress): string => `${appId}/${raw.join("/")}`;
 
-/** Returns the estimated memory of cached triggers. A path of eight segments has 384 shapes. */
-function cachedSizeOf({ match }: FoundRoutes, key: string): number {
+/**
+ * Returns the estimated memory in bytes of one cache entry. An entry can be large: a path of eight segments has 384
+ * shapes (patterns with literals and parameters).
+ */
+function cachedSizeOf({ match }: MatchingRoutes, key: string): number {
   const { shapes = [], shapesBeforeSecret = [], rowTexts = [] } = match ?? {};
-  // The rows are stored as text and as objects.
+  // `rowTexts` counts twice: the cache stores each row as text, and as an object of about the same size.
   const texts = [key, ...shapes, ...shapesBeforeSecret, ...rowTexts, ...rowTexts];
   return texts.reduce((bytes, text) => bytes + STRING_BYTES + 2 * text.length, 0);
 }
 
 /**
  * Response to the sender, and the run that produced it. `isReplayed` is true if an earlier request with the same event
- * has already got this response.
+ * ID started this run.
  */
-export interface TriggerAnswer extends HttpTriggerResponse {
+export interface TriggerResponse extends HttpTriggerResponse {
   runId: number;
   isReplayed: boolean;
 }
 
 const isSuccess = ({ status }: HttpTriggerResponse): boolean => status >= 200 && status < 300;
 
-const FAILED_ANSWER: HttpTriggerResponse = {
+const FAILED_RUN_RESPONSE: HttpTriggerResponse = {
   status: 500,
   headers: { "content-type": "application/json; charset=utf-8" },
   body: JSON.stringify({ status: "EXECUTION_FAILED", error: "the action failed" }),
 };
 
-function answerOf(outcome: RunOutcome): HttpTriggerResponse {
-  if (!outcome.ok) return FAILED_ANSWER;
+function responseOf(outcome: RunOutcome): HttpTriggerResponse {
+  if (!outcome.ok) return FAILED_RUN_RESPONSE;
   if (!outcome.isResponse) return responseFromJson(outcome.data);
-  return responseFromOptions(JSON.parse(String(outcome.data ?? "null"))) ?? FAILED_ANSWER;
+  return responseFromOptions(JSON.parse(String(outcome.data ?? "null"))) ?? FAILED_RUN_RESPONSE;
 }
 
-const acceptedAnswer = (runId: number): HttpTriggerResponse => ({
+const acceptedResponse = (runId: number): HttpTriggerResponse => ({
   status: 202,
   headers: { "content-type": "application/json; charset=utf-8" },
   body: JSON.stringify({ runId }),
 });
 
 /**
- * Statuses of actions that cannot run now. The sender gets the response for a missing action, which reveals nothing
- * about the action.
+ * Error statuses that mean: this action cannot run now. The sender then gets NOT_FOUND, as for a missing action, so
+ * that the response reveals nothing about the action.
  */
-const CLOSED_STATUSES = [
+const NOT_RUNNABLE_STATUSES = [
   "ACTION_NOT_FOUND",
   "APP_NOT_PUBLISHED",
   "ACTION_NOT_V3",
@@ -112,20 +119,24 @@ const CLOSED_STATUSES = [
   "TRIGGER_NOT_ALLOWED",
 ];
 
-const isClosed = (error: unknown): boolean => error instanceof ActionError && CLOSED_STATUSES.includes(error.status);
+const isNotRunnable = (error: unknown): boolean =>
+  error instanceof ActionError && NOT_RUNNABLE_STATUSES.includes(error.status);
 
-/** True if the sender's proof is in the Authorization header. The action then does not receive this header. */
-const usesAuthorization = ({ where: { auth } }: Route, isDraft: boolean): boolean =>
+/**
+ * True if the sender proves its identity with the `Authorization` header. The action's payload then does not contain
+ * this header.
+ */
+const usesAuthorizationHeader = ({ where: { auth } }: TriggerRoute, isDraft: boolean): boolean =>
   isDraft || auth.type === "basic" || auth.type === "bearer";
 
-/** Builds the payload of the action. `body` is the parsed body. */
-function payloadOf(route: Route, address: Address, request: TriggerRequest, body: unknown): string {
-  const { isDraft, raw, decoded } = address;
+/** Builds the JSON payload of the action from the request. @param body parsed request body */
+function payloadOf(route: TriggerRoute, address: TriggerAddress, request: TriggerRequest, body: unknown): string {
+  const { isDraft, rawSegments: raw, decodedSegments: decoded } = address;
   const hasSecret = !isDraft && route.where.auth.type === "secret";
   const contentType = request.header("content-type") ?? null;
   const secret = hasSecret ? raw.at(-1)! : null;
   const headers = selectHeadersForAction(request.headers, {
-    hidesAuthorization: usesAuthorization(route, isDraft),
+    hidesAuthorization: usesAuthorizationHeader(route, isDraft),
     secret,
   });
   const described = {
@@ -143,8 +154,11 @@ function payloadOf(route: Route, address: Address, request: TriggerRequest, body
   return JSON.stringify({ trigger: "http", request: described });
 }
 
-/** Returns the hash of the ID of the event in the request; null if the request contains no event ID. */
-function eventKeyOf({ where }: Route, request: TriggerRequest, body: unknown): Buffer | null {
+/**
+ * Returns the hash of the event ID in the request; null if the request contains no event ID. The service uses the hash
+ * to recognize a repeated event.
+ */
+function eventIdHashOf({ where }: TriggerRoute, request: TriggerRequest, body: unknown): Buffer | null {
   const id = eventIdOf(request, where, body);
   return id === null
     ? null
@@ -160,15 +174,18 @@ export function createHttpTriggers(options: {
   gate: AccessGate;
   endpoints: Endpoints;
   proofs: TriggerProofs;
-  refusals: RefusalCounter;
+  refusalCounter: RefusalCounter;
   runs: Runs;
   logs: ExecutionLogs;
   intake: IntakeLimiter;
-  /** Maximum requests per window and app; 0 means unlimited. */
-  limit: number;
+  /**
+   * Maximum number of requests to the HTTP triggers of one app per RATE_WINDOW_MS; 0 means unlimited. The limit of one
+   * network address is HTTP_ADDRESS_FACTOR times as high.
+   */
+  maxRequestsPerWindow: number;
 }) {
-  const { db, gate, endpoints, proofs, refusals, runs, logs, intake, limit } = options;
-  const cached = new LRUCache<string, FoundRoutes>({
+  const { db, gate, endpoints, proofs, refusalCounter, runs, logs, intake, maxRequestsPerWindow: limit } = options;
+  const cached = new LRUCache<string, MatchingRoutes>({
     max: CACHED_ADDRESSES_MAX,
     maxSize: CACHED_BYTES_MAX,
     maxEntrySize: CACHED_ENTRY_MAX_BYTES,
@@ -177,8 +194,8 @@ export function createHttpTriggers(options: {
   const addresses = createTokenBucket({ limit: Math.max(1, limit) * HTTP_ADDRESS_FACTOR, windowMs: RATE_WINDOW_MS });
 
   /**
-   * Returns the response of an event's first run; null if the run's log entry was deleted, undefined while the run is
-   * in progress.
+   * Returns the response that an event's first run produced. Returns null if the log entry of this run was deleted, and
+   * undefined while this run is in progress.
    */
   async function earlierAnswer(runId: number): Promise<HttpTriggerResponse | null | undefined> {
     const [run] = (await db.query("SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1", [runId])) as {
@@ -186,25 +203,25 @@ export function createHttpTriggers(options: {
     }[];
     if (run && !run.ended) return undefined;
     const entry = await logs.entryOfRun(runId);
-    return entry ? answerOf(outcomeIn(entry)) : null;
+    return entry ? responseOf(outcomeIn(entry)) : null;
   }
 
   /**
-   * Returns the response for an event that already has a run. Null means that this run failed, so that the event must
-   * start another run.
+   * Returns the response for an event that already has a run. Returns null if that run failed, so that the caller of
+   * this function starts another run for the event.
    */
-  async function repeatAnswer(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerAnswer | null> {
+  async function repeatAnswer(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerResponse | null> {
     const storedAnswer = await earlierAnswer(run.id);
     if (storedAnswer === null || (storedAnswer && !isSuccess(storedAnswer))) {
       await deleteEventKey(db, eventKey, run.id);
       return null;
     }
-    if (!isAwaited) return { ...acceptedAnswer(run.id), runId: run.id, isReplayed: true };
-    const answer = storedAnswer ?? answerOf(await run.outcome());
+    if (!isAwaited) return { ...acceptedResponse(run.id), runId: run.id, isReplayed: true };
+    const answer = storedAnswer ?? responseOf(await run.outcome());
     return { ...answer, runId: run.id, isReplayed: isSuccess(answer) };
   }
 
-  async function answer(requested: NamedRun, isAwaited: boolean, gone: () => AbortSignal): Promise<TriggerAnswer> {
+  async function answer(requested: NamedRun, isAwaited: boolean, gone: () => AbortSignal): Promise<TriggerResponse> {
     for (;;) {
       const run = await runs.accept(requested, isAwaited, gone);
       if (run.isRepeated) {
@@ -212,42 +229,45 @@ export function createHttpTriggers(options: {
         if (repeatedAnswer) return repeatedAnswer;
         continue;
       }
-      if (!isAwaited) return { ...acceptedAnswer(run.id), runId: run.id, isReplayed: false };
-      return { ...answerOf(await run.outcome()), runId: run.id, isReplayed: false };
+      if (!isAwaited) return { ...acceptedResponse(run.id), runId: run.id, isReplayed: false };
+      return { ...responseOf(await run.outcome()), runId: run.id, isReplayed: false };
     }
   }
 
   return {
-    /** Counts a request by its network address before its outcome is known. @throws RATE_LIMIT_EXCEEDED */
+    /** Counts a request of a network address, whether the request succeeds later or not. @throws RATE_LIMIT_EXCEEDED */
     countAddress(address: string | undefined, appId: number): void {
       const wait = limit === 0 ? 0 : addresses.takeTokens(`${appId} ${addressBlock(address ?? "")}`);
       if (wait > 0) throw rateLimitError("too many requests from this address", wait);
     },
 
-    /** Finds the triggers of a URL for all HTTP methods. */
-    async find(address: Address): Promise<MatchedTriggers> {
+    /** Finds the HTTP triggers of a URL for all HTTP methods, and caches them. */
+    async find(address: TriggerAddress): Promise<MatchedTriggers> {
       const found = await findRoutes(db, address, (route, segment) =>
         endpoints.isSecretSegment(route, address.appId, segment),
       );
       const { routes, match } = found;
-      // Triggers with CORS are not cached, because every response must have their current CORS headers.
+      // Does not cache triggers with CORS settings, because every response must contain the current CORS headers.
       const isCacheable = match !== null && routes.length > 0 && routes.every(({ where }) => !where.cors);
-      const key = keyOf(address);
+      const key = cacheKeyOf(address);
       if (isCacheable) cached.set(key, found);
       else if (match !== null) cached.delete(key);
       return { ...found, address, isCached: false };
     },
 
     /**
-     * Returns the triggers that an earlier request to the URL has found, if one of them answers the method. Only `run`
-     * checks whether they have changed, so a response without a run must not use them.
+     * Returns the cached triggers of a URL if one of them accepts the method; otherwise null. Only `run` checks whether
+     * cached triggers have changed, so they must not be used to build a response without a run.
      */
-    findCached(address: Address, method: string): MatchedTriggers | null {
-      const found = address.isDraft ? undefined : cached.get(keyOf(address));
+    findCached(address: TriggerAddress, method: string): MatchedTriggers | null {
+      const found = address.isDraft ? undefined : cached.get(cacheKeyOf(address));
       return found && routeFor(found.routes, method) ? { ...found, address, isCached: true } : null;
     },
 
-    /** @throws UNAUTHORIZED, FORBIDDEN unless the caller edits the app */
+    /**
+     * Returns the caller of a draft's URL.
+     * @throws UNAUTHORIZED without a caller, FORBIDDEN if the caller may not edit the app's actions
+     */
     checkAuthor(caller: Caller | null, appId: number): Caller {
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (mayPerformOnApp(caller, "updateAction", appId)) return caller;
@@ -255,16 +275,18 @@ export function createHttpTriggers(options: {
     },
 
     /**
-     * @param author the editor whose credential replaces the proof, for drafts
-     * @throws RoutesChangedError if the caller must find the triggers again, ProofRefusal, RATE_LIMIT_EXCEEDED,
-     *   OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action was deactivated meanwhile
+     * Runs the action of the trigger that matches the request's method.
+     * @param author editor who calls a draft: the editor's credential replaces the proof that the trigger requires;
+     *   null for live versions
+     * @throws RoutesChangedError if cached triggers have changed and must be found again, ProofRefusal,
+     *   RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action cannot run any more
      */
     async run(
       { address, routes, match, isCached }: MatchedTriggers,
       author: Caller | null,
       request: TriggerRequest,
       visitor: Visitor,
-    ): Promise<TriggerAnswer> {
+    ): Promise<TriggerResponse> {
       const { appId, isDraft } = address;
       const route = routeFor(routes, request.method)!;
       const { where, actionId } = route;
@@ -273,18 +295,18 @@ export function createHttpTriggers(options: {
         (await proofs.check(route, request).catch((error: unknown) => {
           if (error instanceof ProofRefusal) {
             if (isCached) throw new RoutesChangedError();
-            refusals.count(route.masterId, error, request.address);
+            refusalCounter.count(route.masterId, error, request.address);
           }
           throw error;
         }));
-      if (!request.counted.has("quota")) {
-        request.counted.add("quota");
+      if (!request.countedLimits.has("quota")) {
+        request.countedLimits.add("quota");
         await gate.enterTrigger(visitor, appId);
       }
       const body = await parseBody(request.body, request.header("content-type") ?? null);
       const payload = payloadOf(route, address, request, body);
-      if (where.auth.type === "none" && !isDraft && !request.counted.has("payload")) {
-        request.counted.add("payload");
+      if (where.auth.type === "none" && !isDraft && !request.countedLimits.has("payload")) {
+        request.countedLimits.add("payload");
         const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
         intake.takePayload(sender, appId, Buffer.byteLength(payload));
       }
@@ -293,21 +315,23 @@ export function createHttpTriggers(options: {
         ref: { id: actionId },
         trigger: "http",
         needsPublishedApp: !isDraft,
-        // The access rules of actions concern runtime tokens, which this request does not have.
+        // The access rules of actions apply to callers with runtime tokens (pages). A sender of an HTTP trigger has no
+        // such token.
         access: { granted: null, user: null, isGranted: async () => true },
         copy: isDraft ? "master" : "production",
         payload,
         personId: caller?.personId ?? null,
         credentialId: caller?.credentialId ?? null,
         idempotencyKey: null,
-        // In a draft, each repetition of an event starts a run, so that editors can test with the same request.
-        eventKey: isDraft ? null : eventKeyOf(route, request, body),
+        // A draft ignores event IDs, so that each repeated request starts a run and editors can test with the same
+        // request.
+        eventKey: isDraft ? null : eventIdHashOf(route, request, body),
         routeMatch: match,
       };
       try {
-        return await answer(requested, where.respond !== "immediately", request.gone);
+        return await answer(requested, where.respond !== "immediately", request.disconnectSignal);
       } catch (error) {
-        if (!isClosed(error)) throw error;
+        if (!isNotRunnable(error)) throw error;
         throw isCached ? new RoutesChangedError() : new ActionError("NOT_FOUND");
       }
     },

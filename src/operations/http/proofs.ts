@@ -1,6 +1,6 @@
 /**
- * Verifies the sender of a request to an HTTP trigger (signature, token or password) before any code runs. A rejected
- * request creates no run.
+ * Verifies the sender of a request to an HTTP trigger (signature, token or password) before any code of the app runs. A
+ * request with a wrong proof creates no run.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { HttpAuth } from "../../data/action-types.js";
@@ -10,28 +10,31 @@ import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { isSigned, type SignedRequest, signingKeysOf } from "../../rules/http/signatures.js";
 import type { Credentials } from "../access/credentials.js";
 import type { Settings } from "../settings/settings.js";
-import type { Route } from "./routes.js";
+import type { TriggerRoute } from "./routes.js";
 
-/** A request with its body, as the verification of the sender needs it. */
+/** A request to an HTTP trigger, with the data that the verification of the sender needs. */
 export interface VerifiableRequest extends SignedRequest {
   appId: number;
   address: string | undefined;
-  /** The token in `Auth-token` or `Authorization`. */
+  /** Token in the header `Auth-token` or `Authorization`; null if the request has none. */
   token: string | null;
 }
 
-const KEYS_MAX = 10_000;
+const CACHED_SETTINGS_MAX = 10_000;
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-const equalTexts = (left: string, right: string): boolean => timingSafeEqual(digest(left), digest(right));
+const areEqualTexts = (left: string, right: string): boolean => timingSafeEqual(digest(left), digest(right));
 
-/** Returns `user:password` of an `Authorization: Basic` header. */
-function basicIn(header: string | undefined): string | null {
+/** Returns the decoded `user:password` of an `Authorization: Basic` header; null if the header has another form. */
+function basicCredentialsIn(header: string | undefined): string | null {
   const encodedCredentials = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? "")?.[1];
   return encodedCredentials === undefined ? null : Buffer.from(encodedCredentials, "base64").toString();
 }
 
-/** A rejected proof, with the reason for the app's editors. */
+/**
+ * Error for a request whose signature, token or password is wrong. `reason` is a message for the app's editors; the
+ * sender does not receive it.
+ */
 export class ProofRefusal extends ActionError {
   constructor(
     status: "UNAUTHORIZED" | "SIGNATURE_INVALID",
@@ -45,10 +48,10 @@ export type TriggerProofs = ReturnType<typeof createProofs>;
 
 export function createProofs({ settings, credentials }: { settings: Settings; credentials: Credentials }) {
   /**
-   * Secrets of triggers, cached by app and setting. An entry is valid while the version number of the app's secrets
-   * stays the same.
+   * Cache of the secrets with which triggers verify their senders. The key is the app and the setting. An entry is
+   * valid until the version number of the app's secrets changes.
    */
-  const keysBySetting = boundedCache<string, { version: number; keys: string[] }>(KEYS_MAX);
+  const keysBySetting = boundedCache<string, { version: number; keys: string[] }>(CACHED_SETTINGS_MAX);
 
   async function keysFor(appId: number, setting: string, version: number): Promise<string[]> {
     const name = `${appId} ${setting}`;
@@ -61,9 +64,10 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
   }
 
   async function checkBasic(request: VerifiableRequest, keys: readonly string[]): Promise<null> {
-    const input = basicIn(request.header("authorization"));
-    // Every key is compared, so that the time does not depend on which one matches.
-    const matchingKeys = keys.filter((key) => input !== null && key.includes(":") && equalTexts(input, key)).length > 0;
+    const input = basicCredentialsIn(request.header("authorization"));
+    // Compares the input with every key, so that the duration does not reveal which key matches.
+    const matchingKeys =
+      keys.filter((key) => input !== null && key.includes(":") && areEqualTexts(input, key)).length > 0;
     if (!matchingKeys) throw new ProofRefusal("UNAUTHORIZED", "the user name or password is wrong");
     return null;
   }
@@ -85,10 +89,10 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
 
   return {
     /**
-     * Verifies the sender. Resolves to the caller if the proof is a token, otherwise to null.
-     * @throws ProofRefusal, and RATE_LIMIT_EXCEEDED for too many unknown tokens
+     * Verifies the sender of a request. Resolves to a caller if the trigger requires an API token, otherwise to null.
+     * @throws ProofRefusal if the proof is wrong; RATE_LIMIT_EXCEEDED after too many unknown tokens
      */
-    async check({ where: { auth }, secretsVersion }: Route, request: VerifiableRequest): Promise<Caller | null> {
+    async check({ where: { auth }, secretsVersion }: TriggerRoute, request: VerifiableRequest): Promise<Caller | null> {
       if (auth.type === "none" || auth.type === "secret") return null;
       if (auth.type === "bearer") return checkBearer(request);
       const keys = await keysFor(request.appId, auth.setting, secretsVersion);

@@ -1,6 +1,6 @@
 /**
- * Counts requests to HTTP triggers without a valid proof, by action and reason. Stores no bodies, and no row per
- * request.
+ * Counts the requests to HTTP triggers that were rejected because of a wrong signature, token or password, by action
+ * and reason. Stores neither the bodies of these requests nor a row for each request.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,14 +9,14 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { ProofRefusal } from "./proofs.js";
 
-/** Rejected requests to the HTTP triggers of one action, for one reason. */
+/** Number of rejected requests to the HTTP triggers of one action, for one reason. */
 export interface RefusedRequests {
   status: string;
   reason: string;
   count: number;
-  /** ISO 8601. */
+  /** Time of the last rejected request, as ISO 8601 text. */
   lastAt: string;
-  /** Network address of the last request; null if unknown. */
+  /** Network address that sent the last rejected request; null if unknown. */
   lastAddress: string | null;
 }
 
@@ -30,11 +30,11 @@ interface CountedRefusals {
 }
 
 /**
- * Interval in milliseconds in which rejected requests are counted in memory. One statement then writes them, so that a
- * flood costs one row for each action and reason.
+ * Interval in milliseconds at which the counts in memory are written to the database, in one statement. So a flood of
+ * rejected requests writes one row for each action and reason.
  */
 const FLUSH_MS = 1_000;
-const PENDING_MAX = 10_000;
+const PENDING_REFUSALS_MAX = 10_000;
 
 const UPSERT_REFUSALS = `
   INSERT INTO http_refusal AS known (action_id, status, reason, refused, last_at, last_address)
@@ -46,7 +46,7 @@ const UPSERT_REFUSALS = `
   ON CONFLICT (action_id, status, reason) DO UPDATE
     SET refused = known.refused + excluded.refused, last_at = excluded.last_at, last_address = excluded.last_address`;
 
-const LIST = `
+const LIST_REFUSALS = `
   SELECT status, reason, refused AS count, last_at AS "lastAt", last_address AS "lastAddress"
     FROM http_refusal JOIN action AS draft ON draft.id = http_refusal.action_id
    WHERE draft.app_id = $1 AND draft.id = (SELECT coalesce(master_id, id) FROM action WHERE id = $2) ORDER BY last_at DESC`;
@@ -76,11 +76,14 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
   }
 
   return {
-    /** Counts a rejected request. `actionId` is the ID of the draft. */
+    /**
+     * Counts a rejected request in memory.
+     * @param actionId ID of the draft, also if the request was sent to the live version
+     */
     count(actionId: number, { status, reason }: ProofRefusal, address: string | undefined): void {
       const key = `${actionId} ${status} ${reason}`;
       const pendingRefusal = pending.get(key);
-      if (!pendingRefusal && pending.size >= PENDING_MAX) return;
+      if (!pendingRefusal && pending.size >= PENDING_REFUSALS_MAX) return;
       const count = (pendingRefusal?.count ?? 0) + 1;
       pending.set(key, { actionId, status, reason, count, at: new Date(), address: address ?? null });
       timer ??= setTimeout(() => {
@@ -92,15 +95,15 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
     },
 
     /**
-     * Lists rejected requests, the latest first, including those that are not stored yet. `actionId` is the draft or
-     * the live version.
+     * Lists the counts of rejected requests, the latest first, including counts that are only in memory.
+     * @param actionId ID of the draft or of its live version
      * @throws ActionError ACTION_NOT_FOUND
      */
     async list(appId: number, actionId: number): Promise<RefusedRequests[]> {
       const actionRows = await rows(db, "SELECT FROM action WHERE app_id = $1 AND id = $2", [appId, actionId]);
       if (actionRows.length === 0) throw new ActionError("ACTION_NOT_FOUND");
       await storePending();
-      const refusalRows = await rows<RefusedRequests & { lastAt: Date }>(db, LIST, [appId, actionId]);
+      const refusalRows = await rows<RefusedRequests & { lastAt: Date }>(db, LIST_REFUSALS, [appId, actionId]);
       return refusalRows.map((row) => ({ ...row, lastAt: row.lastAt.toISOString() }));
     },
   };

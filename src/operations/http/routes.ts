@@ -1,6 +1,6 @@
 /**
- * Stores the URL path of each HTTP trigger, for drafts and live versions. The primary key allows one trigger per path
- * and method of an app, even if two actions are saved at the same time.
+ * Stores a route (URL path and method) for each HTTP trigger of drafts and live versions. The primary key of the table
+ * http_route allows one trigger per path and method of an app, even if two requests save actions at the same time.
  */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -11,30 +11,31 @@ import { matchingShapesOf, patternShapeOf } from "../../rules/http/path.js";
 import { routeKey } from "../../rules/http/where.js";
 import { type RouteMatch, SELECT_ROUTES } from "../runs/matching-routes.js";
 
-/** Stored method of a trigger that accepts all methods. */
-const ANY = "";
+/** Value of the database column `method` for a trigger that accepts all HTTP methods. */
+const ANY_METHOD = "";
 
-/** A trigger whose path matches a request. */
-export interface Route {
+/** An HTTP trigger whose path matches a request. */
+export interface TriggerRoute {
   actionId: number;
-  /** ID of the draft to which the trigger belongs. */
+  /** ID of the draft to which the trigger belongs, or of the draft of the live version. */
   masterId: number;
   where: HttpWhere;
   /**
-   * For a live version, true if the action is active and its app is published. For a draft, true if the action is
-   * active.
+   * True if requests can run the action: it is an active server action, and for a live version its app is published.
    */
-  isOpen: boolean;
-  /** Version number of the app's secrets if the proof needs a setting, otherwise 0. */
+  isRunnable: boolean;
+  /**
+   * Version number of the app's secrets if the trigger verifies the sender with the value of a setting; otherwise 0.
+   */
   secretsVersion: number;
-  /** Encrypted secret of a trigger with a secret in the URL; otherwise null. */
+  /** Encrypted secret that the trigger's URL contains; null if the URL contains no secret. */
   sealed: Buffer | null;
 }
 
-export const httpWheres = (triggers: readonly Trigger[]): HttpWhere[] =>
+export const httpTriggerConditions = (triggers: readonly Trigger[]): HttpWhere[] =>
   triggers.flatMap((trigger) => (trigger.trigger === "http" ? [trigger.where] : []));
 
-const nameOf = ({ method, path }: HttpWhere): string => `${method ?? "every method"} ${path}`;
+const describeRoute = ({ method, path }: HttpWhere): string => `${method ?? "every method"} ${path}`;
 
 const SELECT_TAKEN_ADDRESS = `
   SELECT wanted.at, action.name FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS wanted (shape, method, at)
@@ -43,61 +44,61 @@ const SELECT_TAKEN_ADDRESS = `
    WHERE route.action_id <> ALL ($5::bigint[]) ORDER BY wanted.at LIMIT 1`;
 
 /**
- * Returns TRIGGERS_INVALID if a trigger of another action has one of the addresses, otherwise null. Ignores the actions
- * in `except`.
+ * Returns the error TRIGGERS_INVALID if a trigger of another action already uses one of these methods and paths;
+ * otherwise null.
  */
-export async function addressTakenFault(
+export async function findTakenAddressError(
   executor: Executor,
-  where: { appId: number; isDraft: boolean; except: readonly number[] },
+  where: { appId: number; isDraft: boolean; ignoredActionIds: readonly number[] },
   triggers: readonly Trigger[],
 ): Promise<ActionError | null> {
-  const httpConditions = httpWheres(triggers);
+  const httpConditions = httpTriggerConditions(triggers);
   if (httpConditions.length === 0) return null;
   const pathShapes = httpConditions.map(({ path }) => patternShapeOf(path));
-  const methods = httpConditions.map(({ method }) => method ?? ANY);
-  const values = [where.appId, where.isDraft, pathShapes, methods, where.except];
+  const methods = httpConditions.map(({ method }) => method ?? ANY_METHOD);
+  const values = [where.appId, where.isDraft, pathShapes, methods, where.ignoredActionIds];
   const [taken] = await rows<{ at: number; name: string }>(executor, SELECT_TAKEN_ADDRESS, values);
   if (!taken) return null;
   const takenCondition = httpConditions[taken.at - 1]!;
   const at = triggers.findIndex((trigger) => trigger.trigger === "http" && trigger.where === takenCondition);
-  const message = `triggers[${at}].where has the method and path of another trigger: the action ${taken.name} answers ${nameOf(takenCondition)}`;
+  const message = `triggers[${at}].where has the method and path of another trigger: the action ${taken.name} answers ${describeRoute(takenCondition)}`;
   return new ActionError("TRIGGERS_INVALID", message);
 }
 
 /* Deletes the routes of the action $1 that its triggers no longer contain. */
-const REMOVE_OTHERS = `
+const REMOVE_OLD_ROUTES = `
   DELETE FROM http_route WHERE action_id = $1
      AND NOT EXISTS (SELECT FROM unnest($2::text[], $3::text[]) AS wanted (shape, method)
                       WHERE wanted.shape = http_route.shape AND wanted.method = http_route.method)`;
-const ADD = `
+const ADD_ROUTES = `
   INSERT INTO http_route AS route (app_id, is_draft, shape, method, action_id, settings)
   SELECT $1, $2, shape, method, $3, settings
     FROM unnest($4::text[], $5::text[], $6::json[]) AS wanted (shape, method, settings)
    WHERE NOT EXISTS (SELECT FROM http_route AS own WHERE own.action_id = $3 AND own.shape = wanted.shape AND own.method = wanted.method)
    ORDER BY shape COLLATE "C", method COLLATE "C"`;
-const REPLACE_ROUTES = `
+const UPDATE_ROUTES = `
   UPDATE http_route AS route SET settings = wanted.settings
     FROM unnest($2::text[], $3::text[], $4::json[]) AS wanted (shape, method, settings)
    WHERE route.action_id = $1 AND route.shape = wanted.shape AND route.method = wanted.method
      AND route.settings::text <> wanted.settings::text`;
 
 /**
- * Updates the routes of a draft or live version, in the transaction that writes its triggers.
- * @throws TRIGGERS_INVALID if a trigger of another action has one of the addresses
+ * Writes the routes of a draft or live version, in the transaction that writes its triggers.
+ * @throws TRIGGERS_INVALID if a trigger of another action already uses one of the methods and paths
  */
 export async function writeRoutes(manager: EntityManager, { id, appId, masterId, triggers }: ActionRow): Promise<void> {
-  const httpConditions = httpWheres(triggers);
+  const httpConditions = httpTriggerConditions(triggers);
   const isDraft = masterId === null;
   const pathShapes = httpConditions.map(({ path }) => patternShapeOf(path));
-  const methods = httpConditions.map(({ method }) => method ?? ANY);
+  const methods = httpConditions.map(({ method }) => method ?? ANY_METHOD);
   const settings = httpConditions.map((where) => JSON.stringify(where));
-  await rows(manager, REMOVE_OTHERS, [id, pathShapes, methods]);
+  await rows(manager, REMOVE_OLD_ROUTES, [id, pathShapes, methods]);
   if (httpConditions.length === 0) return;
-  await rows(manager, REPLACE_ROUTES, [id, pathShapes, methods, settings]);
+  await rows(manager, UPDATE_ROUTES, [id, pathShapes, methods, settings]);
   try {
-    await rows(manager, ADD, [appId, isDraft, id, pathShapes, methods, settings]);
+    await rows(manager, ADD_ROUTES, [appId, isDraft, id, pathShapes, methods, settings]);
   } catch (error) {
-    // Two actions that exchange their addresses wait for each other: a deadlock.
+    // A deadlock means that two transactions exchange the paths of two actions and wait for each other.
     if (!isDuplicate(error, "http_route_pkey") && !isDeadlock(error)) throw error;
     throw new ActionError(
       "TRIGGERS_INVALID",
@@ -106,25 +107,28 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
   }
 }
 
-/** Frees the paths of actions that the same transaction writes again, so that actions can exchange paths. */
+/**
+ * Deletes the routes of actions that the same transaction writes afterwards, so that two actions can exchange their
+ * paths.
+ */
 export async function freeRoutes(manager: EntityManager, actionIds: readonly number[]): Promise<void> {
   if (actionIds.length > 0)
     await rows(manager, "DELETE FROM http_route WHERE action_id = ANY ($1::bigint[])", [actionIds]);
 }
 
 /**
- * Returns a function that reserves the addresses of one action of a document. It throws TRIGGERS_INVALID if another
- * action has reserved one.
+ * Returns a function that reserves the methods and paths of one action's HTTP triggers. The function throws
+ * TRIGGERS_INVALID if it has already reserved one of them for another action of the same document.
  */
 export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
   const claimedKeys = new Set<string>();
   return (triggers) => {
-    const httpConditions = httpWheres(triggers);
+    const httpConditions = httpTriggerConditions(triggers);
     const existingCondition = httpConditions.find((where) => claimedKeys.has(routeKey(where)));
     if (existingCondition) {
       throw new ActionError(
         "TRIGGERS_INVALID",
-        `triggers: two actions have an http trigger for ${nameOf(existingCondition)}`,
+        `triggers: two actions have an http trigger for ${describeRoute(existingCondition)}`,
       );
     }
     for (const where of httpConditions) claimedKeys.add(routeKey(where));
@@ -132,44 +136,48 @@ export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
 }
 
 /**
- * Returns the routes with the most specific shape: from left to right, a literal segment has precedence over a
- * parameter.
+ * Returns the routes with the most specific path pattern. The comparison goes from left to right: a literal segment has
+ * precedence over a parameter.
  */
-function bestOf(routes: readonly Route[], pathShapes: readonly string[]): Route[] {
-  const shapeRank = ({ where }: Route) => pathShapes.indexOf(patternShapeOf(where.path));
+function mostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: readonly string[]): TriggerRoute[] {
+  const shapeRank = ({ where }: TriggerRoute) => pathShapes.indexOf(patternShapeOf(where.path));
   const bestRank = Math.min(...routes.map(shapeRank));
   return routes.filter((route) => shapeRank(route) === bestRank);
 }
 
-/** Triggers whose addresses match a request. */
-export interface FoundRoutes {
-  routes: readonly Route[];
-  /** All rows that matched, for the statement that writes the run; null for drafts. */
+/** HTTP triggers whose paths match a request, for all methods. */
+export interface MatchingRoutes {
+  routes: readonly TriggerRoute[];
+  /**
+   * All matching rows, with which the statement that inserts the run checks that the routes have not changed; null for
+   * drafts.
+   */
   match: RouteMatch | null;
 }
 
 /**
- * Finds the triggers whose path matches the segments, for all methods.
- * @param mayOpen true if the last segment is the trigger's secret; drafts have no secret in the path
+ * Finds the HTTP triggers whose paths match the URL segments, for all methods.
+ * @param isSecretSegment checks that the last segment is the secret of the route's trigger; not called for drafts,
+ *   whose URLs contain no secret
  */
 export async function findRoutes(
   db: Executor,
-  { appId, isDraft, decoded }: { appId: number; isDraft: boolean; decoded: readonly string[] },
-  mayOpen: (route: Route, segment: string) => Promise<boolean>,
-): Promise<FoundRoutes> {
-  const shapes = matchingShapesOf(decoded);
-  const shapesBeforeSecret = isDraft ? [] : matchingShapesOf(decoded.slice(0, -1));
+  { appId, isDraft, decodedSegments }: { appId: number; isDraft: boolean; decodedSegments: readonly string[] },
+  isSecretSegment: (route: TriggerRoute, segment: string) => Promise<boolean>,
+): Promise<MatchingRoutes> {
+  const shapes = matchingShapesOf(decodedSegments);
+  const shapesBeforeSecret = isDraft ? [] : matchingShapesOf(decodedSegments.slice(0, -1));
   if (shapes.length + shapesBeforeSecret.length === 0) return { routes: [], match: null };
   const values = [appId, isDraft, shapes, shapesBeforeSecret];
-  const found = await preparedRows<Route & { rowText: string }>(db, "find-http-routes", SELECT_ROUTES, values);
+  const found = await preparedRows<TriggerRoute & { rowText: string }>(db, "find-http-routes", SELECT_ROUTES, values);
   const match = isDraft ? null : { shapes, shapesBeforeSecret, rowTexts: found.map(({ rowText }) => rowText).sort() };
-  const openRoutes = found.filter(({ isOpen }) => isOpen);
-  const isOfSecret = ({ where }: Route) => !isDraft && where.auth.type === "secret";
-  const openedRoutes: Route[] = [];
+  const openRoutes = found.filter(({ isRunnable: isOpen }) => isOpen);
+  const isOfSecret = ({ where }: TriggerRoute) => !isDraft && where.auth.type === "secret";
+  const openedRoutes: TriggerRoute[] = [];
   for (const route of openRoutes.filter(isOfSecret))
-    if (await mayOpen(route, decoded.at(-1)!)) openedRoutes.push(route);
-  if (openedRoutes.length > 0) return { routes: bestOf(openedRoutes, shapesBeforeSecret), match };
-  const routes = bestOf(
+    if (await isSecretSegment(route, decodedSegments.at(-1)!)) openedRoutes.push(route);
+  if (openedRoutes.length > 0) return { routes: mostSpecificRoutes(openedRoutes, shapesBeforeSecret), match };
+  const routes = mostSpecificRoutes(
     openRoutes.filter((route) => !isOfSecret(route)),
     shapes,
   );
@@ -177,15 +185,16 @@ export async function findRoutes(
 }
 
 /**
- * Returns the trigger that answers the method: first one for this method, then GET for HEAD, then one for all methods.
+ * Returns the route that accepts the method: first a route for exactly this method, then for HEAD a GET route, then a
+ * route for all methods.
  */
-export function routeFor<R extends Pick<Route, "where">>(routes: readonly R[], method: string): R | undefined {
-  const withMethod = (wanted: string) => routes.find(({ where }) => (where.method ?? ANY) === wanted);
-  return withMethod(method) ?? (method === "HEAD" ? withMethod("GET") : undefined) ?? withMethod(ANY);
+export function routeFor<R extends Pick<TriggerRoute, "where">>(routes: readonly R[], method: string): R | undefined {
+  const withMethod = (wanted: string) => routes.find(({ where }) => (where.method ?? ANY_METHOD) === wanted);
+  return withMethod(method) ?? (method === "HEAD" ? withMethod("GET") : undefined) ?? withMethod(ANY_METHOD);
 }
 
-/** Returns the value of the header `Allow`. */
-export function allowHeaderOf(routes: readonly Pick<Route, "where">[]): string {
+/** Returns the value of the response header `Allow`: the methods that the routes accept. */
+export function allowHeaderOf(routes: readonly Pick<TriggerRoute, "where">[]): string {
   const methods = new Set<HttpMethod | "OPTIONS">(routes.flatMap(({ where }) => where.method ?? []));
   if (methods.has("GET")) methods.add("HEAD");
   return [...methods.add("OPTIONS")].join(", ");

@@ -1,6 +1,6 @@
 /**
- * Plans the changes to an app's actions (drafts) that a manifest requires. In a manifest, log triggers refer to data
- * sources by name instead of ID.
+ * Plans how an app's actions (drafts) must change to match a manifest. In a manifest, log triggers name their data
+ * source instead of its ID.
  */
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -18,29 +18,31 @@ import {
 } from "../actions/import-steps.js";
 import { createAddressClaims } from "../http/routes.js";
 import { recordChange } from "../records/audit.js";
-import { type PartPlan, type PlanContext, repeatedNames, toFault } from "./part.js";
+import { findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
 
 type Item = NonNullable<Manifest["actions"]>[number];
 
-const FIELDS = Object.keys(ACTION_SHAPE.fields);
+const ACTION_FIELDS = Object.keys(ACTION_SHAPE.fields);
 
-/** Returns the triggers with the `where` of each log trigger replaced by the result of `change`. */
-function mapLogWheres(
+/**
+ * Returns the triggers, with the condition (`where`) of each log trigger replaced by the result of `changeCondition`.
+ */
+function mapLogConditions(
   triggers: unknown,
-  change: (where: Record<string, unknown>, itemPath: string) => Record<string, unknown>,
+  changeCondition: (where: Record<string, unknown>, itemPath: string) => Record<string, unknown>,
 ): unknown {
   if (!Array.isArray(triggers)) return triggers;
   return triggers.map((trigger: unknown, index) => {
     if (!isObject(trigger) || trigger["trigger"] !== "log" || !isObject(trigger["where"])) return trigger;
-    return { ...trigger, where: change(trigger["where"], `triggers[${index}].where`) };
+    return { ...trigger, where: changeCondition(trigger["where"], `triggers[${index}].where`) };
   });
 }
 
-/** Returns a draft as an item of the manifest. @param sources names of the app's data sources by ID */
-export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>): Item {
+/** Converts a draft to an item of the manifest. @param sourceNamesById names of the app's data sources by ID */
+export function actionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number, string>): Item {
   const action: ExportedAction = toExportedAction(row);
-  const triggers = mapLogWheres(action.triggers, ({ dataSourceId, ...where }) => {
-    const name = sources.get(dataSourceId as number);
+  const triggers = mapLogConditions(action.triggers, ({ dataSourceId, ...where }) => {
+    const name = sourceNamesById.get(dataSourceId as number);
     if (name !== undefined) return { ...where, dataSource: name };
     return dataSourceId === undefined ? where : { ...where, dataSourceId };
   });
@@ -48,14 +50,19 @@ export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>)
 }
 
 /**
- * Converts an item of the manifest to the data that the API accepts: replaces names of data sources by IDs. Calls
- * `onFault` for an unknown name. @param ids IDs of the data sources by name
+ * Converts an action in a manifest to the form that the API accepts: replaces the name of each data source by its ID.
+ * Calls `onFault` for a name that no data source has.
+ * @param sourceIdsByName IDs of the app's data sources by name
  */
-function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (fault: PathFault) => void): object {
+function actionData(
+  item: Item,
+  sourceIdsByName: ReadonlyMap<string, number>,
+  onFault: (fault: PathFault) => void,
+): object {
   if (item.triggers === undefined) return item;
-  const triggers = mapLogWheres(item.triggers, ({ dataSource, ...where }, itemPath) => {
+  const triggers = mapLogConditions(item.triggers, ({ dataSource, ...where }, itemPath) => {
     if (dataSource === undefined || dataSource === null) return where;
-    const id = ids.get(dataSource as string);
+    const id = sourceIdsByName.get(dataSource as string);
     if (id !== undefined) return { ...where, dataSourceId: id };
     const path = `${itemPath}.dataSource`;
     const error = `${path} must be the name of a data source of the app (got ${describeValue(dataSource)})`;
@@ -65,32 +72,32 @@ function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (faul
   return { ...item, triggers };
 }
 
-/** An action of the manifest in the form that the API accepts, and the faults of its references to data sources. */
-export interface ReadyAction {
+/** An action of a manifest in the form that the API accepts, and the faults of its references to data sources. */
+export interface PreparedAction {
   entry: ImportEntry;
   faults: PathFault[];
 }
 
 /**
- * Checks the code and resolves the dependencies of all actions. Call it before the transaction, so that no lock is held
- * meanwhile.
- * @param ids IDs of the app's data sources by name
+ * Checks the code and resolves the dependencies of all actions in a manifest. Call this function before the
+ * transaction, because it is slow and the transaction holds locks.
+ * @param sourceIdsByName IDs of the app's data sources by name
  */
 export async function prepareActions(
-  steps: ImportSteps,
+  importSteps: ImportSteps,
   { caller, appId }: Pick<PlanContext, "caller" | "appId">,
   items: readonly Item[],
-  ids: ReadonlyMap<string, number>,
-): Promise<ReadyAction[]> {
+  sourceIdsByName: ReadonlyMap<string, number>,
+): Promise<PreparedAction[]> {
   const faults: PathFault[][] = [];
   const data = items.map((item, index) => {
     const itemFaults: PathFault[] = [];
     faults.push(itemFaults);
-    return actionData(item, ids, ({ path, ...fault }) =>
+    return actionData(item, sourceIdsByName, ({ path, ...fault }) =>
       itemFaults.push({ ...fault, path: `actions[${index}].${path}` }),
     );
   });
-  const entries = await steps.prepare({ caller, appId }, data);
+  const entries = await importSteps.prepare({ caller, appId }, data);
   return entries.map((entry, index) => ({ entry, faults: faults[index]! }));
 }
 
@@ -98,11 +105,11 @@ function faultsOf(index: number, error: unknown): PathFault[] {
   const itemPath = `actions[${index}]`;
   if (error instanceof ActionInputError) {
     return error.all.map(({ field, status, error: message }) => {
-      const innerFault = toFault(itemPath, new ActionError(status, message), FIELDS);
+      const innerFault = toFault(itemPath, new ActionError(status, message), ACTION_FIELDS);
       return innerFault.path === itemPath ? { ...innerFault, path: `${itemPath}.${field}` } : innerFault;
     });
   }
-  return [toFault(itemPath, error, FIELDS)];
+  return [toFault(itemPath, error, ACTION_FIELDS)];
 }
 
 async function removeActions(
@@ -115,8 +122,8 @@ async function removeActions(
   }
 }
 
-/** Returns the IDs of the drafts that are published. */
-async function publishedIds(manager: EntityManager, appId: number): Promise<Set<number>> {
+/** Returns the IDs of the app's drafts that have a published live version. */
+async function publishedActionIds(manager: EntityManager, appId: number): Promise<Set<number>> {
   const sql = `SELECT master_id AS id FROM action WHERE app_id = $1 AND master_id IS NOT NULL`;
   return new Set((await rows<{ id: number }>(manager, sql, [appId])).map(({ id }) => Number(id)));
 }
@@ -126,30 +133,39 @@ export interface ActionsPlan extends PartPlan {
   names: ReadonlySet<string>;
 }
 
-/** Plans the changes of actions. @param current locked drafts of the app by name, including legacy actions */
+/**
+ * Plans how the app's actions change.
+ * @param currentDrafts the app's drafts by name, including legacy actions; the caller has locked their rows
+ */
 export async function planActions(
   steps: ImportSteps,
   context: PlanContext,
   items: readonly Item[] | undefined,
-  ready: readonly ReadyAction[],
-  current: ReadonlyMap<string, ActionRow>,
+  preparedActions: readonly PreparedAction[],
+  currentDrafts: ReadonlyMap<string, ActionRow>,
 ): Promise<ActionsPlan> {
-  const { manager, caller, appId, prune, keepsLive } = context;
-  const faults: PathFault[] = repeatedNames("actions", "name", items ?? []);
+  const { manager, caller, appId, prune, keepsPublished } = context;
+  const faults: PathFault[] = findRepeatedNames("actions", "name", items ?? []);
   const importSteps: ImportStep[] = [];
   const namesInManifest = new Set((items ?? []).map(({ name }) => name));
-  const currentDrafts = [...current.values()].filter(({ actionVersion }) => actionVersion === "v3");
-  const liveIds = keepsLive ? await publishedIds(manager, appId) : new Set<number>();
+  const v3Drafts = [...currentDrafts.values()].filter(({ actionVersion }) => actionVersion === "v3");
+  const liveIds = keepsPublished ? await publishedActionIds(manager, appId) : new Set<number>();
   const isRemoved = ({ id, name }: ActionRow) => !namesInManifest.has(name) && !liveIds.has(id);
-  const removedDrafts = items && prune ? currentDrafts.filter(isRemoved) : [];
-  const rewrittenIds = currentDrafts
+  const removedDrafts = items && prune ? v3Drafts.filter(isRemoved) : [];
+  const rewrittenIds = v3Drafts
     .filter((row) => namesInManifest.has(row.name) || removedDrafts.includes(row))
     .map(({ id }) => id);
   const claimAddresses = createAddressClaims();
-  for (const [at, { entry, faults: ofItem }] of ready.entries()) {
+  for (const [at, { entry, faults: ofItem }] of preparedActions.entries()) {
     faults.push(...ofItem);
     try {
-      const step = await steps.validate(manager, appId, entry, current.get(items![at]!.name) ?? null, rewrittenIds);
+      const step = await steps.validate(
+        manager,
+        appId,
+        entry,
+        currentDrafts.get(items![at]!.name) ?? null,
+        rewrittenIds,
+      );
       claimAddresses(step.validated.input.triggers);
       if (step.current === null || step.fields.length > 0) importSteps.push(step);
     } catch (error) {
@@ -157,7 +173,7 @@ export async function planActions(
     }
   }
   const names = new Set([
-    ...currentDrafts.filter((row) => !removedDrafts.includes(row)).map(({ name }) => name),
+    ...v3Drafts.filter((row) => !removedDrafts.includes(row)).map(({ name }) => name),
     ...namesInManifest,
   ]);
   return {

@@ -1,6 +1,6 @@
 /**
- * Plans the changes to an app's alerts that a manifest requires. In a manifest, alerts refer to actions by name. The
- * value of an alert's setting is not checked, because it is not in the manifest.
+ * Plans how an app's alerts must change to match a manifest. In a manifest, an alert names its action instead of its
+ * ID. The value of the setting that an alert uses is not checked, because a manifest contains no such value.
  */
 import { isDeepStrictEqual } from "node:util";
 import { type Executor, rows } from "../../data/database.js";
@@ -11,78 +11,82 @@ import { describeValue } from "../../rules/described.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { type AlertRule, deleteRule, insertRule, updateRule } from "../alerts/alert-rows.js";
 import { recordChange } from "../records/audit.js";
-import { type PartPlan, type PlanContext, repeatedNames, toFault } from "./part.js";
+import { findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
 
 type Item = NonNullable<Manifest["alerts"]>[number];
 
-/** An alert of the app, and the name of its action. */
-export interface NamedRule {
+/** An alert of the app with the name of its action; the name is null for an alert on all actions. */
+export interface AlertWithActionName {
   rule: AlertRule;
-  action: string | null;
+  actionName: string | null;
 }
 
-export function alertItem({ rule, action }: NamedRule): Item {
+export function alertItem({ rule, actionName: action }: AlertWithActionName): Item {
   const { name, condition, failures, of, minutes, channel, to, setting, enabled } = rule;
   return { name, condition, action, failures, of, minutes, channel, to, setting, enabled };
 }
 
 /**
- * Stands for the ID of an action while an alert is validated. The ID is looked up by name when the alert is written.
+ * Used instead of the action's ID while an alert is validated. The real ID is looked up by name when the alert is
+ * written.
  */
-const SOME_ACTION = 1;
+const PLACEHOLDER_ACTION_ID = 1;
 
-function inputOf(item: Item, actions: ReadonlySet<string>, before?: NamedRule): AlertInput {
-  const { action = before?.action ?? null, ...rest } = item;
-  if (action !== null && !actions.has(action)) {
+function inputOf(item: Item, actionNames: ReadonlySet<string>, before?: AlertWithActionName): AlertInput {
+  const { action = before?.actionName ?? null, ...rest } = item;
+  if (action !== null && !actionNames.has(action)) {
     throw new ActionError(
       "ACTION_NOT_FOUND",
       `action must be the name of an action of the app (got ${describeValue(action)})`,
     );
   }
   const stored = before && { ...before.rule, actionId: null };
-  return parseAlertInput({ ...rest, actionId: action === null ? null : SOME_ACTION }, stored);
+  return parseAlertInput({ ...rest, actionId: action === null ? null : PLACEHOLDER_ACTION_ID }, stored);
 }
 
-async function actionIds(executor: Executor, appId: number, names: string[]): Promise<Map<string, number>> {
+async function actionIdsByName(executor: Executor, appId: number, names: string[]): Promise<Map<string, number>> {
   const sql = "SELECT id, name FROM action WHERE app_id = $1 AND master_id IS NULL AND name = ANY ($2::text[])";
   const actionRows = await rows<{ id: number; name: string }>(executor, sql, [appId, names]);
   return new Map(actionRows.map(({ id, name }) => [name, id]));
 }
 
 interface AlertWrite {
-  before: NamedRule | undefined;
+  before: AlertWithActionName | undefined;
   input: AlertInput;
-  action: string | null;
+  actionName: string | null;
 }
 
-/** Plans the changes of alerts. @param actions names of the app's actions after the manifest has been applied */
+/**
+ * Plans how the app's alerts change.
+ * @param actionNames names of the actions that the app has after the manifest was applied
+ */
 export function planAlerts(
   { manager, caller, appId, prune }: PlanContext,
   items: readonly Item[] | undefined,
-  current: readonly NamedRule[],
-  actions: ReadonlySet<string>,
+  currentAlerts: readonly AlertWithActionName[],
+  actionNames: ReadonlySet<string>,
 ): PartPlan {
   const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const currentByName = new Map(current.map((namedRule) => [namedRule.rule.name, namedRule]));
+  const currentByName = new Map(currentAlerts.map((namedRule) => [namedRule.rule.name, namedRule]));
   const writes: AlertWrite[] = [];
-  plan.faults = repeatedNames("alerts", "name", items);
+  plan.faults = findRepeatedNames("alerts", "name", items);
   for (const [at, item] of items.entries()) {
     try {
       const before = currentByName.get(item.name);
-      const input = inputOf(item, actions, before);
-      const action = item.action === undefined ? (before?.action ?? null) : item.action;
-      const alertAfter = alertItem({ rule: { ...before?.rule, ...input } as AlertRule, action });
+      const input = inputOf(item, actionNames, before);
+      const action = item.action === undefined ? (before?.actionName ?? null) : item.action;
+      const alertAfter = alertItem({ rule: { ...before?.rule, ...input } as AlertRule, actionName: action });
       if (before && isDeepStrictEqual(alertItem(before), alertAfter)) continue;
-      writes.push({ before, input, action });
+      writes.push({ before, input, actionName: action });
       plan.changes.push({ kind: "alert", name: item.name, verb: before ? "changed" : "created" });
     } catch (error) {
       plan.faults.push(toFault(`alerts[${at}]`, error, ALERT_FIELDS));
     }
   }
   const namesInManifest = new Set(items.map(({ name }) => name));
-  const removedAlerts = prune ? current.filter(({ rule }) => !namesInManifest.has(rule.name)) : [];
-  const count = current.length - removedAlerts.length + writes.filter(({ before }) => !before).length;
+  const removedAlerts = prune ? currentAlerts.filter(({ rule }) => !namesInManifest.has(rule.name)) : [];
+  const count = currentAlerts.length - removedAlerts.length + writes.filter(({ before }) => !before).length;
   if (count > ALERT_RULES_PER_APP) {
     const error = `an app can have at most ${ALERT_RULES_PER_APP} alerts (with this manifest: ${count})`;
     plan.faults.push({ path: "alerts", status: "REQUEST_INVALID", error });
@@ -93,15 +97,15 @@ export function planAlerts(
   if (writes.length > 0) plan.requiredOperations.push("manageAlerts");
   if (removedAlerts.length > 0) plan.requiredOperations.push("removeAlerts");
   plan.apply = async () => {
-    // Alerts are locked in the order of their IDs, as by the job that checks alerts, so that the two cannot deadlock.
+    // Locks the alerts in the order of their IDs, like the job that checks alerts. The same order prevents deadlocks.
     await rows(manager, "SELECT FROM alert_rule WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE", [appId]);
     for (const { rule } of removedAlerts) {
       await deleteRule(manager, appId, rule.id);
       await recordChange(manager, caller, { appId, type: "app.alert.delete", data: { ruleId: rule.id } });
     }
-    const names = writes.flatMap(({ action }) => (action === null ? [] : [action]));
-    const ids = await actionIds(manager, appId, names);
-    for (const { before, input, action } of writes) {
+    const names = writes.flatMap(({ actionName: action }) => (action === null ? [] : [action]));
+    const ids = await actionIdsByName(manager, appId, names);
+    for (const { before, input, actionName: action } of writes) {
       const writtenInput = { ...input, actionId: action === null ? null : ids.get(action)! };
       if (before) await updateRule(manager, before.rule.id, writtenInput);
       const ruleId = before?.rule.id ?? (await insertRule(manager, appId, writtenInput));

@@ -1,6 +1,6 @@
 /**
- * Plans the changes to an app's fields that a manifest requires. A manifest does not contain the name and the starting
- * page, because these differ between apps.
+ * Plans how the fields of an app (such as icon and hooks) must change to match a manifest. A manifest contains neither
+ * the app's name nor its starting page, because these differ between the apps to which it is applied.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
@@ -12,32 +12,35 @@ import { type PartPlan, type PlanContext, toFault } from "./part.js";
 
 type AppDefinition = NonNullable<Manifest["app"]>;
 
-const FIELDS = Object.keys(APP_SHAPE.fields);
+const APP_FIELDS = Object.keys(APP_SHAPE.fields);
 
-/** Returns the fields of an app that a manifest contains. */
+/** Returns the fields of the app that a manifest contains. */
 export async function readApp(manager: EntityManager, appId: number): Promise<AppDefinition> {
   const { icon, hooks, dependencies, isTemplate } = await manager.findOneByOrFail(AppRow, { id: appId });
   return { icon, hooks, dependencies, isTemplate };
 }
 
-/** Plans the changes of fields. @param changed receives the names of the changed fields when the plan is applied */
+/**
+ * Plans how the app's fields change.
+ * @param onChanged receives the names of the changed fields when the plan is applied
+ */
 export function planApp(
   { manager, caller, appId }: PlanContext,
   definition: AppDefinition | undefined,
-  current: AppDefinition,
-  changed: (fields: string[]) => void,
+  currentFields: AppDefinition,
+  onChanged: (fields: string[]) => void,
 ): PartPlan {
   const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (definition === undefined) return plan;
   const input = Object.entries(definition).filter(
-    ([name, value]) => !isDeepStrictEqual(value, current[name as keyof AppDefinition]),
+    ([name, value]) => !isDeepStrictEqual(value, currentFields[name as keyof AppDefinition]),
   );
   const wantedFields: Record<string, unknown> = {};
   for (const [name, value] of input) {
     try {
       Object.assign(wantedFields, parseAppChanges({ [name]: value }, { asAdmin: false }));
     } catch (error) {
-      plan.faults.push(toFault("app", error, FIELDS));
+      plan.faults.push(toFault("app", error, APP_FIELDS));
     }
   }
   const names = Object.keys(wantedFields);
@@ -47,7 +50,7 @@ export function planApp(
   plan.apply = async () => {
     await writeAppChanges(manager, appId, wantedFields);
     await recordChange(manager, caller, { appId, type: "app.update", data: { fields: names } });
-    changed(names);
+    onChanged(names);
   };
   return plan;
 }

@@ -1,6 +1,6 @@
 /**
- * Generates the TypeScript declarations of an app (svc.d.ts) for editors and compilers. They describe the app's
- * definitions, and the packages that its drafts import.
+ * Generates the TypeScript declarations of an app (svc.d.ts) for code editors and compilers. The declarations describe
+ * the app's definitions and the packages that its drafts import.
  */
 import { buildProjectTypes, hashesOfImportedPackages } from "../../rules/project-types.js";
 import type { StoredScripts } from "../packages/kept-scripts.js";
@@ -8,14 +8,17 @@ import type { Manifests } from "./manifests.js";
 
 export type AppTypesGenerator = ReturnType<typeof createAppTypesGenerator>;
 
-/** Returns the function that generates svc.d.ts. @param readClient returns the declarations of the client library */
+/**
+ * Returns a function that generates svc.d.ts.
+ * @param readClientDeclarations reads the declarations of the client library
+ */
 export function createAppTypesGenerator(options: {
   manifests: Pick<Manifests, "get">;
   scripts: Pick<StoredScripts, "draftDeclarations">;
-  readClient: () => Promise<string>;
+  readClientDeclarations: () => Promise<string>;
 }) {
-  const { manifests, scripts, readClient } = options;
-  /** Returns the text of svc.d.ts. @throws errors of `Manifests.get` */
+  const { manifests, scripts, readClientDeclarations: readClient } = options;
+  /** Returns the text of svc.d.ts for an app. @throws the errors of `Manifests.get` */
   return async (appId: number, reserve?: Parameters<Manifests["get"]>[1]): Promise<string> => {
     const { manifest } = await manifests.get(appId, reserve);
     const declarations = await scripts.draftDeclarations(appId);

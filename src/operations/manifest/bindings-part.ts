@@ -1,6 +1,7 @@
 /**
- * Plans the changes to an app's secret bindings that a manifest requires. A binding names a setting, an origin, and the
- * part of a request into which the value is inserted. A manifest never contains values of settings.
+ * Plans how an app's secret bindings must change to match a manifest. A binding names a setting, an origin, and the
+ * part of outgoing requests to this origin into which the service inserts the setting's value. A manifest never
+ * contains this value.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
@@ -16,86 +17,90 @@ type Item = NonNullable<Manifest["secretBindings"]>[number];
 
 const LIST_FIELD = "secretBindings";
 
-const nameOf = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): string => `${key} ${origin}`;
+const bindingName = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): string => `${key} ${origin}`;
 
-/** Returns the bindings sorted by name. */
-export const bindingItems = (bindings: readonly SecretBinding[]): SecretBinding[] =>
-  bindings.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+/** Returns the bindings sorted by key and origin. */
+export const sortedBindings = (bindings: readonly SecretBinding[]): SecretBinding[] =>
+  bindings.toSorted((a, b) => (bindingName(a) < bindingName(b) ? -1 : 1));
 
-const normalNameOf = ({ key, origin }: Item): string => {
+const normalizedBindingName = ({ key, origin }: Item): string => {
   const url = URL.parse(origin);
-  return nameOf({ key, origin: (url && normalizeOrigin(url)) ?? origin });
+  return bindingName({ key, origin: (url && normalizeOrigin(url)) ?? origin });
 };
 
-/** Converts an error about bindings to a fault with its path in the manifest. @throws any other error */
-function bindingFault(error: unknown): PathFault {
+/**
+ * Converts an error about a binding to a fault with the path of the binding in the manifest.
+ * @throws `error` if it is not an ActionError
+ */
+function toBindingFault(error: unknown): PathFault {
   if (!(error instanceof ActionError)) throw error;
   const message = error.message.replace(/^bindings/, LIST_FIELD);
   const { path, ...rest } = toFault("", new ActionError(error.status, message), [LIST_FIELD]);
   return { ...rest, path: path.slice(1) || LIST_FIELD };
 }
 
-/** Returns the keys of private and protected settings that have a value. */
-async function configuredKeys(manager: EntityManager, appId: number): Promise<Set<string>> {
+/** Returns the keys of the app's private and protected settings that have a value. */
+async function keysWithValue(manager: EntityManager, appId: number): Promise<Set<string>> {
   const statusRows = await readStatus(manager, appId, null);
   return new Set(statusRows.filter(({ updatedAt }) => updatedAt !== null).map(({ key }) => key));
 }
 
 /**
- * Plans the changes of bindings. `missing` of the plan lists bindings whose setting has no value. It also lists changed
- * bindings whose sealed setting would get a new destination: these cannot be applied before the value is written again.
+ * Plans how the app's secret bindings change. The plan's list `missing` names bindings that cannot work yet. Their
+ * setting has no value, or the setting is sealed and would get a new destination. A sealed setting gets a new
+ * destination only if its value is sent again.
  */
 export async function planBindings(
   definitions: BindingDefinitions,
   { manager, caller, appId, prune, keepsData }: PlanContext,
   items: readonly Item[] | undefined,
-  before: readonly SecretBinding[],
+  currentBindings: readonly SecretBinding[],
 ): Promise<PartPlan> {
   const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const currentByName = new Map(before.map((binding) => [nameOf(binding), binding]));
-  const namesInManifest = new Set(items.map(normalNameOf));
-  // A promotion does not remove bindings that only the target app has, as it does not remove settings.
+  const currentByName = new Map(currentBindings.map((binding) => [bindingName(binding), binding]));
+  const namesInManifest = new Set(items.map(normalizedBindingName));
+  // A promotion keeps the bindings that only the target app has, as it keeps the settings that only the target app has.
   const isPruned = prune && !keepsData;
-  const keptBindings = isPruned ? [] : before.filter((binding) => !namesInManifest.has(nameOf(binding)));
+  const keptBindings = isPruned ? [] : currentBindings.filter((binding) => !namesInManifest.has(bindingName(binding)));
   let bindingsAfter: SecretBinding[];
   try {
     const mergedBindings = items.map((item) => {
-      const stored = currentByName.get(normalNameOf(item));
+      const stored = currentByName.get(normalizedBindingName(item));
       return stored?.in === item.in ? { ...stored, ...item } : item;
     });
     bindingsAfter = definitions.read([...mergedBindings, ...keptBindings]);
   } catch (error) {
-    plan.faults.push(bindingFault(error));
+    plan.faults.push(toBindingFault(error));
     return plan;
   }
   const changedBindings = bindingsAfter.filter(
-    (binding) => !isDeepStrictEqual(currentByName.get(nameOf(binding)), binding),
+    (binding) => !isDeepStrictEqual(currentByName.get(bindingName(binding)), binding),
   );
-  const names = new Set(bindingsAfter.map(nameOf));
-  const removedBindings = before.filter((binding) => !names.has(nameOf(binding)));
+  const names = new Set(bindingsAfter.map(bindingName));
+  const removedBindings = currentBindings.filter((binding) => !names.has(bindingName(binding)));
   const bindingChange = (verb: "created" | "changed" | "removed") => (binding: SecretBinding) => ({
     ...{ kind: "secretBinding" as const, verb },
-    name: nameOf(binding),
+    name: bindingName(binding),
   });
   plan.changes = [
     ...changedBindings.map((binding) =>
-      bindingChange(currentByName.has(nameOf(binding)) ? "changed" : "created")(binding),
+      bindingChange(currentByName.has(bindingName(binding)) ? "changed" : "created")(binding),
     ),
     ...removedBindings.map(bindingChange("removed")),
   ];
-  const configuredSettings = await configuredKeys(manager, appId);
+  const configuredSettings = await keysWithValue(manager, appId);
   const unsealedKeys = new Set(bindingsAfter.filter((binding) => !binding.sealed).map(({ key }) => key));
   const isGuarded = (key: string) => configuredSettings.has(key) || unsealedKeys.has(key);
   const sealedKeys = (await definitions.sealedKeys(manager, appId)).filter(isGuarded);
-  const keysWithoutValue = sealedKeys.filter((key) => findSealedKeyNeedingValue(before, [key], bindingsAfter) !== null);
+  const keysWithoutValue = sealedKeys.filter((key) => findSealedKeyNeedingValue(currentBindings, [key], bindingsAfter) !== null);
   plan.missing = bindingsAfter
     .filter(
       (binding) =>
         !configuredSettings.has(binding.key) ||
         (keysWithoutValue.includes(binding.key) && changedBindings.includes(binding)),
     )
-    .map((binding) => ({ kind: "secretBinding", name: nameOf(binding) }));
+    .map((binding) => ({ kind: "secretBinding", name: bindingName(binding) }));
   plan.requiredOperations = plan.changes.length === 0 ? [] : ["writeSecretBindings"];
   plan.apply = async () => {
     if (keysWithoutValue.length > 0) {

@@ -1,6 +1,6 @@
 /**
- * Plans the changes to an app's data sources that a manifest requires. A manifest does not contain entries. Indexes are
- * built and dropped outside of the transaction that applies the manifest.
+ * Plans how an app's data sources must change to match a manifest. A manifest does not contain their entries. Indexes
+ * are built before and dropped after the transaction that applies the manifest.
  */
 import { isDeepStrictEqual } from "node:util";
 import { type Executor, rows } from "../../data/database.js";
@@ -24,11 +24,11 @@ import {
   type SourceDefinition,
   type SourceDefinitions,
 } from "../data-sources/source-definitions.js";
-import { type ApplyMode, type PartPlan, type PlanContext, repeatedNames, toFault } from "./part.js";
+import { type ApplyMode, findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
 
 type Item = NonNullable<Manifest["dataSources"]>[number];
 
-/** Returns the app's data sources, sorted by name. @param lock true to lock them until the transaction ends */
+/** Returns the app's data sources, sorted by name. @param lock true to lock their rows until the transaction ends */
 export async function storedSources(executor: Executor, appId: number, lock = false): Promise<StoredDataSource[]> {
   const sql = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
   const sourceRows = await rows<StoredDataSource>(executor, sql, [appId]);
@@ -42,17 +42,17 @@ export function sourceItem({ name, columns, accessRules, hooks, indexes, isUsers
 interface SourceWrite {
   before: StoredDataSource | null;
   after: SourceDefinition;
-  fields: string[];
+  changedFields: string[];
 }
 
 type DefinableFields = Pick<SourceDefinition, (typeof COMPARED_FIELDS)[number]>;
 const COMPARED_FIELDS = ["columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 
 /**
- * Validates one data source of the manifest, and determines the fields that change. @throws the errors of creating or
- * changing a data source
+ * Validates one data source of the manifest and determines which of its fields change.
+ * @throws the same errors as creating or changing a data source
  */
-function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null, mode: ApplyMode): SourceWrite {
+function planSourceWrite(caller: Caller, item: unknown, before: StoredDataSource | null, mode: ApplyMode): SourceWrite {
   const fields = before ? parseDataSourceChange(item, validateIndexes) : parseNewDataSource(item, validateIndexes);
   const name = fields.name ?? before!.name;
   const mergesFields = before !== null && (!mode.prune || mode.keepsData);
@@ -74,44 +74,44 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
     ? COMPARED_FIELDS.filter((field) => !isDeepStrictEqual(input[field], before[field]))
     : [...COMPARED_FIELDS];
   if (changedFields.includes("hooks")) checkPlaceholders(input.hooks, columns);
-  return { before, after: { name, ...input, hashedColumns }, fields: changedFields };
+  return { before, after: { name, ...input, hashedColumns }, changedFields: changedFields };
 }
 
 export interface SourcesPlan extends PartPlan {
-  /** IDs by name of the data sources that exist after the manifest has been applied. */
-  ids: ReadonlyMap<string, number>;
-  /** Changes of indexes, which are built and dropped outside of the transaction. */
-  indexes: IndexReplacement[];
-  /** Names of the data sources that are created. Their IDs must be reserved before the plan is applied. */
-  created: string[];
+  /** IDs by name of the data sources that the app has after the manifest was applied. */
+  idsByName: ReadonlyMap<string, number>;
+  /** Changes of indexes. They are built before and dropped after the transaction. */
+  indexChanges: IndexReplacement[];
+  /** Names of the data sources to create. Their IDs must be reserved before the plan is applied. */
+  createdNames: string[];
   /** Data sources that are removed when the plan is applied. */
-  removed: StoredDataSource[];
+  removedSources: StoredDataSource[];
 }
 
 /**
- * Plans the changes of data sources.
- * @param reserved reserved IDs by name, for the data sources that are created
- * @throws ActionError DATA_SOURCE_NOT_EMPTY if a data source with entries would be removed
+ * Plans how the app's data sources change.
+ * @param reservedIds reserved IDs by name, for the data sources to create
+ * @throws ActionError DATA_SOURCE_NOT_EMPTY if the plan would remove a data source with entries
  */
 export async function planSources(
   definitions: SourceDefinitions,
   context: PlanContext,
   items: readonly Item[] | undefined,
-  current: readonly StoredDataSource[],
-  reserved: ReadonlyMap<string, number>,
+  currentSources: readonly StoredDataSource[],
+  reservedIds: ReadonlyMap<string, number>,
 ): Promise<SourcesPlan> {
   const { manager, caller, appId, prune } = context;
-  const currentByName = new Map(current.map((dataSource) => [dataSource.name, dataSource]));
-  const { writes, faults } = writesOf(context, items ?? [], currentByName);
-  const removedSources = items && prune ? await removableSources(context, items, current) : [];
+  const currentByName = new Map(currentSources.map((dataSource) => [dataSource.name, dataSource]));
+  const { writes, faults } = planSourceWrites(context, items ?? [], currentByName);
+  const removedSources = items && prune ? await removableSources(context, items, currentSources) : [];
   const createdSources = writes.filter(({ before }) => before === null);
-  const count = current.length - removedSources.length + createdSources.length;
+  const count = currentSources.length - removedSources.length + createdSources.length;
   if (count > DATA_SOURCES_PER_APP) {
     const error = `an app can have at most ${DATA_SOURCES_PER_APP} data sources (with this manifest: ${count})`;
     faults.push({ path: "dataSources", status: "REQUEST_INVALID", error });
   }
-  const remainingSources = current.filter((dataSource) => !removedSources.includes(dataSource));
-  const ids = new Map([...reserved, ...remainingSources.map(({ name, id }): [string, number] => [name, id])]);
+  const remainingSources = currentSources.filter((dataSource) => !removedSources.includes(dataSource));
+  const ids = new Map([...reservedIds, ...remainingSources.map(({ name, id }): [string, number] => [name, id])]);
   const changes = writes.map(({ before, after: { name } }) => ({
     ...{ kind: "dataSource" as const, name },
     verb: before ? ("changed" as const) : ("created" as const),
@@ -126,18 +126,18 @@ export async function planSources(
       ...(writes.length > 0 ? (["writeDataSources"] as const) : []),
       ...(removedSources.length > 0 ? (["removeDataSources"] as const) : []),
     ],
-    ids,
-    indexes: writes.flatMap(({ before, after: { name, indexes: requestedIndexes } }) => {
-      const id = before?.id ?? reserved.get(name);
+    idsByName: ids,
+    indexChanges: writes.flatMap(({ before, after: { name, indexes: requestedIndexes } }) => {
+      const id = before?.id ?? reservedIds.get(name);
       const hasSameIndexes = isDeepStrictEqual(requestedIndexes, before?.indexes ?? []);
       return hasSameIndexes || id === undefined
         ? []
         : [{ key: { appId, id }, requestedIndexes, before: before?.indexes ?? [] }];
     }),
-    created: createdSources.map(({ after }) => after.name),
-    removed: removedSources,
+    createdNames: createdSources.map(({ after }) => after.name),
+    removedSources: removedSources,
     async apply() {
-      for (const { before, after, fields } of writes) {
+      for (const { before, after, changedFields: fields } of writes) {
         const { hashedColumns: _, name, ...rest } = after;
         const input = Object.fromEntries(Object.entries(rest).filter(([field]) => fields.includes(field)));
         if (before) await definitions.change(manager, caller, { appId, id: before.id, precondition: undefined }, input);
@@ -148,19 +148,19 @@ export async function planSources(
   };
 }
 
-function writesOf(
+function planSourceWrites(
   { caller, prune, keepsData }: PlanContext,
   items: readonly Item[],
   currentByName: ReadonlyMap<string, StoredDataSource>,
 ): { writes: SourceWrite[]; faults: PathFault[] } {
-  const faults = repeatedNames("dataSources", "name", items);
+  const faults = findRepeatedNames("dataSources", "name", items);
   const writes: SourceWrite[] = [];
   for (const [at, item] of items.entries()) {
     try {
-      // Stored names are trimmed, so the name is trimmed before the comparison.
+      // Removes spaces around the name before the comparison, because stored names have none.
       const name = typeof item.name === "string" ? item.name.trim() : "";
-      const write = writeOf(caller, item, currentByName.get(name) ?? null, { prune, keepsData });
-      if (write.fields.length > 0) writes.push(write);
+      const write = planSourceWrite(caller, item, currentByName.get(name) ?? null, { prune, keepsData });
+      if (write.changedFields.length > 0) writes.push(write);
     } catch (error) {
       faults.push(toFault(`dataSources[${at}]`, error, DATA_SOURCE_FIELDS));
     }
@@ -169,17 +169,17 @@ function writesOf(
 }
 
 /**
- * Returns the data sources that pruning removes: those that are not in the manifest. @throws DATA_SOURCE_NOT_EMPTY if
- * one has entries
+ * Returns the app's data sources that the manifest does not contain, so that pruning removes them.
+ * @throws ActionError DATA_SOURCE_NOT_EMPTY if one of them has entries
  */
 async function removableSources(
   { manager, appId, keepsData }: PlanContext,
   items: readonly Item[],
-  current: readonly StoredDataSource[],
+  currentSources: readonly StoredDataSource[],
 ): Promise<StoredDataSource[]> {
   const namesInManifest = new Set(items.map(({ name }) => String(name).trim()));
   const removedSources: StoredDataSource[] = [];
-  for (const source of current.filter(({ name }) => !namesInManifest.has(name))) {
+  for (const source of currentSources.filter(({ name }) => !namesInManifest.has(name))) {
     const isFull = await hasEntries(manager, appId, source.id);
     if (isFull && keepsData) continue;
     if (isFull) {

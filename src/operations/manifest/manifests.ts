@@ -1,6 +1,6 @@
 /**
  * Exports the definitions of an app (such as actions, data sources and alerts) as one manifest, and applies a manifest
- * in one transaction. Publishes nothing.
+ * to an app in one transaction. Publishes no actions.
  */
 
 import { createHash } from "node:crypto";
@@ -32,15 +32,15 @@ import type { LogEvents } from "../records/log-events.js";
 import { type BindingDefinitions, storedBindings } from "../requests/binding-definitions.js";
 import { definitionBytes, readDefinitions } from "../settings/setting-definitions.js";
 import { lockApp, type Settings } from "../settings/settings.js";
-import { actionItem, planActions, prepareActions, type ReadyAction } from "./actions-part.js";
+import { actionItem, type PreparedAction, planActions, prepareActions } from "./actions-part.js";
 import { alertItem, planAlerts } from "./alerts-part.js";
 import { planApp, readApp } from "./app-part.js";
-import { bindingItems, planBindings } from "./bindings-part.js";
+import { planBindings, sortedBindings } from "./bindings-part.js";
 import { planSources, type SourcesPlan, sourceItem, storedSources } from "./data-sources-part.js";
 import type { ApplyMode, PartChange, PartPlan, PlanContext } from "./part.js";
 import { planSettings } from "./settings-part.js";
 
-/** A manifest and its entity tag, which is a hash of its content. */
+/** A manifest and its entity tag, which is a hash of the manifest's content. */
 export interface TaggedManifest {
   tag: string;
   manifest: Manifest;
@@ -55,13 +55,13 @@ export interface ManifestPlan {
   created: ManifestItem[];
   changed: ManifestItem[];
   removed: ManifestItem[];
-  /** Secret bindings whose setting has no value in this app; absent if all have one. */
+  /** Secret bindings that do not work until someone writes the value of their setting; absent if there are none. */
   missing?: ManifestItem[];
 }
 
 /**
- * The differences between a manifest and the app, which were applied unless this is only a plan. `tag` is the entity
- * tag of the app's manifest afterwards.
+ * Differences between a manifest and the app. The differences were applied, unless the request only asked for the plan.
+ * `tag` is the entity tag of the app's manifest after the changes.
  */
 export interface ManifestResult {
   plan: ManifestPlan;
@@ -70,32 +70,32 @@ export interface ManifestResult {
 
 export interface ApplyOptions extends ApplyMode {
   appId: number;
-  /** The change is rejected if the app's manifest has none of these tags; undefined accepts any. */
+  /** Entity tags that the request accepts for the app's current manifest; undefined accepts any manifest. */
   precondition: ExpectedTags;
-  /** True to return the differences without applying them. */
+  /** True to return the differences without applying them (dry run). */
   isPlan: boolean;
-  /** Checks a permission. @throws ActionError FORBIDDEN if the caller may not run the operation */
+  /** Checks that the caller may run `operation`. @throws ActionError FORBIDDEN if not */
   checkPermission: (operation: Operation) => void;
-  /** Called in the transaction after the manifest was applied, also if nothing has changed. */
+  /** Called in the transaction after the manifest was applied, even if the manifest changed nothing. */
   onApplied?: (manager: EntityManager, applied: ApplyResult) => Promise<void>;
 }
 
-/** Result of applying a manifest: the differences, and the app's manifest before and afterwards. */
+/** Result of applying a manifest: the differences, and the app's manifest before and after the change. */
 export interface ApplyResult {
   plan: ManifestPlan;
   before: Manifest;
   after: Manifest;
 }
 
-/** Results of the work that is done before the transaction, so that no lock is held meanwhile. */
+/** Results of slow work that runs before the transaction, because the transaction holds locks. */
 interface PreparedParts {
-  ready: readonly ReadyAction[];
-  /** Reserved IDs by name, for the data sources that are created. */
-  reserved: ReadonlyMap<string, number>;
-  /** IDs by name of all data sources, including those that are created. The triggers in `ready` contain these IDs. */
-  ids: ReadonlyMap<string, number>;
-  /** Indexes that have been built for the data sources; absent in a plan. */
-  indexes?: readonly IndexReplacement[];
+  preparedActions: readonly PreparedAction[];
+  /** Reserved IDs by name, for the data sources that the manifest creates. */
+  reservedIds: ReadonlyMap<string, number>;
+  /** IDs by name of all data sources, also of new ones. The triggers in `preparedActions` contain these IDs. */
+  idsByName: ReadonlyMap<string, number>;
+  /** Indexes that were built for the new definitions of the data sources; absent in a dry run. */
+  indexChanges?: readonly IndexReplacement[];
 }
 
 /** Result of the transaction that plans or applies a manifest. */
@@ -103,20 +103,17 @@ interface ApplyOutcome extends ManifestResult {
   sources: SourcesPlan;
 }
 
-const SELECT_SIZE = `
+const SELECT_MANIFEST_SIZE = `
   SELECT (SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0) FROM action
            WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3')
        + (SELECT coalesce(sum(octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)
             FROM data_source WHERE app_id = $1) AS bytes`;
 
-/** Returns the entity tag of a manifest. */
+/** Returns the entity tag of a manifest: a hash of its content. */
 const tagOf = (manifest: Manifest): string =>
   createHash("sha256").update(JSON.stringify(manifest)).digest("base64url").slice(0, 22);
 
-/**
- * Checks the form of a manifest. @throws REQUEST_INVALID with `faults` if the form is so wrong that the definitions
- * cannot be checked
- */
+/** Checks the structure of a manifest. @throws REQUEST_INVALID if it is too wrong to check the definitions */
 function readManifest(document: unknown): { manifest: Manifest; faults: PathFault[] } {
   const wholeFault = (error: string) => manifestError([{ path: "", status: "REQUEST_INVALID", error }]);
   if (!isObject(document)) throw wholeFault(`the manifest must be an object (got ${describeType(document)})`);
@@ -144,19 +141,19 @@ function planOf(changes: readonly PartChange[]): ManifestPlan {
 }
 
 /**
- * Checks that the prepared IDs and indexes still fit the app's data sources. @throws ActionError MANIFEST_CHANGED if
- * the data sources were changed meanwhile
+ * Checks that the IDs and indexes that were prepared before the transaction still fit the app's data sources.
+ * @throws ActionError MANIFEST_CHANGED if another request changed the data sources in between
  */
-function checkPrepared({ ids, indexes }: SourcesPlan, preparedParts: PreparedParts): void {
-  const isSame = [...ids].every(([name, id]) => preparedParts.ids.get(name) === id);
-  if (!isSame || (preparedParts.indexes && !isDeepStrictEqual(indexes, preparedParts.indexes))) {
+function checkPrepared({ idsByName: ids, indexChanges: indexes }: SourcesPlan, preparedParts: PreparedParts): void {
+  const isSame = [...ids].every(([name, id]) => preparedParts.idsByName.get(name) === id);
+  if (!isSame || (preparedParts.indexChanges && !isDeepStrictEqual(indexes, preparedParts.indexChanges))) {
     throw new ActionError("MANIFEST_CHANGED");
   }
 }
 
 /**
- * Returns the items of a list in the manifest. If the manifest omits the list, returns an empty list with `prune`, and
- * undefined otherwise: then the app's definitions of this kind do not change.
+ * Returns the items of a list in the manifest. If the manifest omits the list: with `prune` returns an empty list,
+ * which removes all definitions of this kind; otherwise returns undefined, which changes none.
  */
 const listOf = <T>(items: readonly T[] | undefined, { prune }: ApplyMode): readonly T[] | undefined =>
   items ?? (prune ? [] : undefined);
@@ -175,7 +172,7 @@ export function createManifests(options: {
 }) {
   const { db, importSteps: steps, settings, sources, definitions, logEvents, intake, bindings } = options;
 
-  /** Reads the current definitions of the app. @param lock true to lock them until the transaction ends */
+  /** Reads the current definitions of the app. @param lock true to lock their rows until the transaction ends */
   async function readStoredParts(manager: EntityManager, appId: number, lock: boolean) {
     if (lock) await lockApp(manager, appId);
     const app = await readApp(manager, appId);
@@ -186,9 +183,9 @@ export function createManifests(options: {
     const actionNames = new Map([...drafts.values()].map(({ id, name }) => [id, name]));
     const rules = (await readRules(manager, appId)).map((rule) => ({
       rule,
-      action: rule.actionId === null ? null : (actionNames.get(rule.actionId) ?? null),
+      actionName: rule.actionId === null ? null : (actionNames.get(rule.actionId) ?? null),
     }));
-    const bindings = bindingItems((await storedBindings(manager, appId))?.bindings ?? []);
+    const bindings = sortedBindings((await storedBindings(manager, appId))?.bindings ?? []);
     return { app, held: heldSources, drafts, rules, bindings, settings: await readDefinitions(manager, appId) };
   }
 
@@ -216,7 +213,10 @@ export function createManifests(options: {
     return { tag: tagOf(manifest), manifest };
   }
 
-  /** Checks that the app's manifest has an expected tag. @throws MANIFEST_CHANGED */
+  /**
+   * Checks that the entity tag of the app's manifest is one of the expected tags.
+   * @throws ActionError MANIFEST_CHANGED
+   */
   function checkTag(state: Stored, precondition: ExpectedTags): void {
     if (precondition && !precondition.includes(documentOf(state).tag)) throw new ActionError("MANIFEST_CHANGED");
   }
@@ -235,24 +235,27 @@ export function createManifests(options: {
     const appPlan = planApp(context, manifest.app, state.app, (fields) => {
       auditedKeys.fields = fields;
     });
-    // Old manifests do not contain bindings. So if the list is missing, bindings are not removed, even with `prune`.
+    // A manifest of an old version has no list of bindings. So a missing list removes no bindings, even with `prune`.
     const bindingsPlan = await planBindings(bindings.definitions, context, manifest.secretBindings, state.bindings);
     const sourcesPlan = await planSources(
       definitions,
       context,
       list(manifest.dataSources),
       state.held,
-      preparedParts.reserved,
+      preparedParts.reservedIds,
     );
-    const actionsPlan = await planActions(steps, context, list(manifest.actions), preparedParts.ready, state.drafts);
+    const actionsPlan = await planActions(
+      steps,
+      context,
+      list(manifest.actions),
+      preparedParts.preparedActions,
+      state.drafts,
+    );
     const alertsPlan = planAlerts(context, list(manifest.alerts), state.rules, actionsPlan.names);
     return { parts: [settingsPlan, appPlan, bindingsPlan, sourcesPlan, actionsPlan, alertsPlan], sources: sourcesPlan };
   }
 
-  /**
-   * Compares the manifest with the app in a transaction. Unless `isPlan` is true, applies the differences in the same
-   * transaction.
-   */
+  /** Compares the manifest with the app, and applies the differences unless `isPlan` is true, in one transaction. */
   function runInTransaction(
     caller: Caller,
     { manifest, faults: shape }: ReturnType<typeof readManifest>,
@@ -301,7 +304,7 @@ export function createManifests(options: {
     if (change.fields.length > 0) await logEvents.emit(manager, caller, appId, createAppUpdateEvent(change));
   }
 
-  /** Reserves an ID for each data source that the manifest creates. Returns the IDs by name. */
+  /** Reserves an ID for each data source that the manifest creates. Returns these IDs by name. */
   async function reserveIds(appId: number, manifest: Manifest): Promise<Map<string, number>> {
     const knownSources = new Set((await storedSources(db.manager, appId)).map(({ name }) => name));
     const names = (manifest.dataSources ?? [])
@@ -313,11 +316,12 @@ export function createManifests(options: {
 
   return {
     /**
-     * Exports the definitions of an app. @throws ActionError REQUEST_INVALID if the manifest would exceed
-     * MANIFEST_MAX_BYTES; errors of `reserve`
+     * Exports the definitions of an app.
+     * @param reserve reserves memory for the manifest's bytes
+     * @throws ActionError REQUEST_INVALID if the manifest would exceed MANIFEST_MAX_BYTES; the errors of `reserve`
      */
     async get(appId: number, reserve: ReserveBytes = async () => undefined): Promise<TaggedManifest> {
-      const [{ bytes }] = (await rows<{ bytes: number }>(db, SELECT_SIZE, [appId])) as [{ bytes: number }];
+      const [{ bytes }] = (await rows<{ bytes: number }>(db, SELECT_MANIFEST_SIZE, [appId])) as [{ bytes: number }];
       const total = Number(bytes) + (await definitionBytes(db, appId));
       if (total > MANIFEST_MAX_BYTES) {
         const sizeMessage = `the definitions of this app exceed ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
@@ -333,31 +337,36 @@ export function createManifests(options: {
     },
 
     /**
-     * Makes the app match the manifest, in one transaction: creates and changes definitions, and with `prune` removes
-     * those that the manifest does not contain.
+     * Makes the app match the manifest, in one transaction: creates and changes definitions. With `prune`, also removes
+     * the app's definitions that the manifest does not contain.
      * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS if entries
      *   have equal values in a new unique index, errors of `checkPermission`
      */
     async apply(caller: Caller, document: unknown, options: ApplyOptions): Promise<ManifestResult> {
       const { appId, isPlan } = options;
       const manifestRead = readManifest(document);
-      const reserved = await reserveIds(appId, manifestRead.manifest);
+      const reservedIds = await reserveIds(appId, manifestRead.manifest);
       const heldSources = await storedSources(db.manager, appId);
-      const ids = new Map([...reserved, ...heldSources.map(({ name, id }): [string, number] => [name, id])]);
-      const ready = await prepareActions(steps, { caller, appId }, manifestRead.manifest.actions ?? [], ids);
-      const preparedParts = { ready, reserved, ids };
+      const idsByName = new Map([...reservedIds, ...heldSources.map(({ name, id }): [string, number] => [name, id])]);
+      const preparedActions = await prepareActions(
+        steps,
+        { caller, appId },
+        manifestRead.manifest.actions ?? [],
+        idsByName,
+      );
+      const preparedParts = { preparedActions, reservedIds, idsByName };
       const plannedResult = await runInTransaction(caller, manifestRead, { ...options, isPlan: true }, preparedParts);
       if (isPlan) return { plan: plannedResult.plan, tag: plannedResult.tag };
       const writtenSources = manifestRead.manifest.dataSources ?? [];
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(writtenSources)), writtenSources.length + 1);
       const outcome = await saveManifest(caller, manifestRead, options, preparedParts, plannedResult.sources);
       sources.clearCache();
-      for (const { id } of outcome.sources.removed) definitions.dropIndexes({ appId, id });
+      for (const { id } of outcome.sources.removedSources) definitions.dropIndexes({ appId, id });
       return { plan: outcome.plan, tag: outcome.tag };
     },
   };
 
-  /** Builds new indexes, applies the manifest, and then drops indexes that are no longer defined. */
+  /** Builds the new indexes, applies the manifest, and then drops the indexes that the manifest no longer defines. */
   async function saveManifest(
     caller: Caller,
     manifestRead: ReturnType<typeof readManifest>,
@@ -367,14 +376,14 @@ export function createManifests(options: {
   ): Promise<ApplyOutcome> {
     let outcome: ApplyOutcome | null = null;
     try {
-      await definitions.withIndexes(plannedResult.indexes, async () => {
+      await definitions.withIndexes(plannedResult.indexChanges, async () => {
         outcome = await runInTransaction(caller, manifestRead, options, {
           ...preparedParts,
-          indexes: plannedResult.indexes,
+          indexChanges: plannedResult.indexChanges,
         });
       });
     } catch (error) {
-      // Another request has created a definition with the same name in the meantime.
+      // Another request created a definition with the same name at the same time.
       if (isDuplicate(error) || isDeadlock(error)) throw new ActionError("MANIFEST_CHANGED");
       throw error;
     }

@@ -1,30 +1,30 @@
 /**
- * Types and functions for the parts of a manifest. A part handles one kind of definitions, such as actions or settings.
- * It compares the manifest with the app, and returns a plan that is applied in the same transaction.
+ * Types and functions for the modules that each handle one kind of definitions in a manifest, such as actions or
+ * settings. Each module compares the manifest with the app and returns a plan. The same transaction applies the plans.
  */
 import type { EntityManager } from "typeorm";
 import { ActionError, type PathFault } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import type { ManifestKind } from "../../rules/manifest.js";
 
-/** A difference between a manifest and the app. */
+/** One difference between a manifest and the app: a definition that is created, changed or removed. */
 export interface PartChange {
   kind: ManifestKind;
   name: string;
   verb: "created" | "changed" | "removed";
 }
 
-/** Options for applying a manifest. */
+/** Options for applying a manifest to an app. */
 export interface ApplyMode {
-  /** True to remove definitions that the manifest does not contain. */
+  /** True to remove the app's definitions that the manifest does not contain. */
   prune: boolean;
   /**
-   * True for a promotion from another stage: the app keeps its values of settings, its columns, and data sources with
-   * entries.
+   * True for a promotion from another stage: the app keeps the values of its settings, its columns, and its data
+   * sources that have entries.
    */
   keepsData: boolean;
-  /** True to keep published actions, even with `prune`. */
-  keepsLive?: boolean;
+  /** True to keep actions with a live version, even with `prune`. */
+  keepsPublished?: boolean;
 }
 
 export interface PlanContext extends ApplyMode {
@@ -33,19 +33,25 @@ export interface PlanContext extends ApplyMode {
   appId: number;
 }
 
-/** Planned changes of one part. `apply` writes the changes; it is called only if no part has faults. */
+/**
+ * Planned changes to one kind of definitions. `apply` writes the changes, and is called only if no plan of the manifest
+ * has faults.
+ */
 export interface PartPlan {
   changes: PartChange[];
   faults: PathFault[];
-  /** Operations for which the caller needs permission. */
+  /** Operations that the caller must be allowed to run to apply the plan. */
   requiredOperations: Operation[];
-  /** Items that cannot work before someone sets a value in this app, because a manifest contains no secrets. */
+  /**
+   * Definitions that do not work until someone writes a secret value in this app, because a manifest contains no
+   * secrets.
+   */
   missing?: { kind: ManifestKind; name: string }[];
   apply(): Promise<void>;
 }
 
-/** Field of an action to which an error status belongs, by the beginning of the status. */
-const FIELD_OF_STATUS: readonly [prefix: string, field: string][] = [
+/** Beginnings of error statuses, each with the field of an action that causes these errors. */
+const FIELD_BY_STATUS_PREFIX: readonly [prefix: string, field: string][] = [
   ["NAME_", "name"],
   ["DESCRIPTION_", "description"],
   ["CODE_", "code"],
@@ -58,35 +64,38 @@ const FIELD_OF_STATUS: readonly [prefix: string, field: string][] = [
   ["INTEGRATION_ORIGINS_", "integrationOrigins"],
 ];
 
-/** Matches a field's path at the start of a message, such as `hooks[0].runOn`. */
-const LEADING_PATH = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
+/** Matches the path of a field at the start of an error message, such as `hooks[0].runOn`. */
+const LEADING_PATH_PATTERN = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
 
 /**
- * Returns the path of a fault inside an item, with a leading dot. It is taken from the error's path, the beginning of
- * the message, or the status.
+ * Returns the path of a faulty field inside its item, with a leading dot. Takes it from the error's path, from the
+ * start of the error's message, or from the error's status.
  */
-function innerPath({ status, message, path: known }: ActionError, fields: readonly string[]): string {
+function faultPathInItem({ status, message, path: known }: ActionError, fields: readonly string[]): string {
   if (known !== undefined) return `.${known}`;
-  const path = LEADING_PATH.exec(message)?.[0] ?? "";
+  const path = LEADING_PATH_PATTERN.exec(message)?.[0] ?? "";
   const [first = ""] = path.split(/[.[]/, 1);
   if (fields.includes(first)) return `.${path}`;
-  const field = FIELD_OF_STATUS.find(([prefix]) => status.startsWith(prefix))?.[1];
+  const field = FIELD_BY_STATUS_PREFIX.find(([prefix]) => status.startsWith(prefix))?.[1];
   return field === undefined ? "" : `.${field}`;
 }
 
 /**
- * Converts an error about an item of the manifest to a fault with a path.
+ * Converts an error about an item of the manifest to a fault with the path of the wrong field.
  * @param fieldPath path of the item, such as `actions[3]`
  * @param fields names of the item's fields
- * @throws FORBIDDEN, and all errors that are not ActionErrors
+ * @throws `error` if it is FORBIDDEN or not an ActionError
  */
 export function toFault(fieldPath: string, error: unknown, fields: readonly string[]): PathFault {
   if (!(error instanceof ActionError) || error.status === "FORBIDDEN") throw error;
-  return { path: fieldPath + innerPath(error, fields), status: error.status, error: error.message };
+  return { path: fieldPath + faultPathInItem(error, fields), status: error.status, error: error.message };
 }
 
-/** Returns a fault for each item whose name an earlier item of the list already has. */
-export function repeatedNames(field: string, key: string, items: readonly Record<string, unknown>[]): PathFault[] {
+/**
+ * Returns a fault for each item that has the same name as an earlier item of the list.
+ * @param key field that contains the name
+ */
+export function findRepeatedNames(field: string, key: string, items: readonly Record<string, unknown>[]): PathFault[] {
   const names = new Set<unknown>();
   return items.flatMap((item, index) => {
     const name = item[key];

@@ -1,6 +1,6 @@
 /**
- * Plans the changes to an app's settings that a manifest requires. A manifest contains the keys and tiers of settings,
- * and public values, but never private or protected values.
+ * Plans how an app's settings must change to match a manifest. A manifest contains the keys and tiers of all settings
+ * and the values of public settings, but never private or protected values.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -11,14 +11,14 @@ import { SETTING_SHAPE } from "../../rules/manifest.js";
 import { checkSettingKeys, tierOf } from "../../rules/setting-tiers.js";
 import { declareSettings, type SettingDefinition } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
-import { type PartPlan, type PlanContext, repeatedNames, toFault } from "./part.js";
+import { findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
 
 type Item = NonNullable<Manifest["settings"]>[number];
 
-const FIELDS = Object.keys(SETTING_SHAPE.fields);
+const SETTING_FIELDS = Object.keys(SETTING_SHAPE.fields);
 
-/** Validates one setting of the manifest. @throws SETTINGS_INVALID, REQUEST_INVALID */
-function checkItem({ key, tier, value, secret }: Item): void {
+/** Validates one setting of the manifest. @throws ActionError SETTINGS_INVALID, REQUEST_INVALID */
+function checkSettingItem({ key, tier, value, secret }: Item): void {
   checkSettingKeys(Object.fromEntries([[key, value ?? null]]));
   const actualTier = tierOf(key);
   if (tier !== undefined && tier !== actualTier) {
@@ -35,82 +35,96 @@ function checkItem({ key, tier, value, secret }: Item): void {
   }
 }
 
-/** Changes of settings that a plan makes. */
+/** Changes of settings that a plan makes when it is applied. */
 interface SettingWrites {
   /** Keys and values of public settings to write. */
-  values: [string, unknown][];
-  /** Keys of settings to define without a value: values of `secret` are masked in logs, those of `shown` are not. */
-  declared: { secret: string[]; shown: string[] };
+  publicValues: [string, unknown][];
+  /**
+   * Keys of settings to define without a value. Logs mask the values of settings in `secret`, but not those in `shown`.
+   */
+  declaredKeys: { secret: string[]; shown: string[] };
   /** Keys of settings to remove. */
-  removed: string[];
+  removedKeys: string[];
 }
 
 /**
- * Compares a setting of the manifest with the app, and adds the changes to `writes`. Returns true if the setting
- * changes.
+ * Compares a setting of the manifest with the app's definition, and adds the difference to `writes`. Returns true if
+ * the setting changes.
  */
 function collectWrites(
   item: Item,
-  current: SettingDefinition | undefined,
+  currentDefinition: SettingDefinition | undefined,
   keepsData: boolean,
   writes: SettingWrites,
 ): boolean {
   const { key, value, secret } = item;
   if (tierOf(key) === "public") {
-    const staysUnchanged = current !== undefined && (value === undefined || (keepsData && "value" in current));
-    if (staysUnchanged || (current && "value" in current && isDeepStrictEqual(current.value, value))) return false;
-    if (value === undefined) writes.declared.secret.push(key);
-    else writes.values.push([key, value]);
+    const staysUnchanged =
+      currentDefinition !== undefined && (value === undefined || (keepsData && "value" in currentDefinition));
+    if (
+      staysUnchanged ||
+      (currentDefinition && "value" in currentDefinition && isDeepStrictEqual(currentDefinition.value, value))
+    )
+      return false;
+    if (value === undefined) writes.declaredKeys.secret.push(key);
+    else writes.publicValues.push([key, value]);
     return true;
   }
-  const wantedSecrecy = secret ?? current?.secret ?? true;
-  if (current !== undefined && (current.tier !== "private" || current.secret === wantedSecrecy)) return false;
-  writes.declared[wantedSecrecy ? "secret" : "shown"].push(key);
+  const wantedSecrecy = secret ?? currentDefinition?.secret ?? true;
+  if (
+    currentDefinition !== undefined &&
+    (currentDefinition.tier !== "private" || currentDefinition.secret === wantedSecrecy)
+  )
+    return false;
+  writes.declaredKeys[wantedSecrecy ? "secret" : "shown"].push(key);
   return true;
 }
 
 /**
- * Plans the changes of settings. @param changed receives the keys whose values were written or removed, when the plan
- * is applied
+ * Plans how the app's settings change.
+ * @param onChanged receives the keys of the settings whose values were written or removed, when the plan is applied
  */
 export function planSettings(
   settings: Settings,
   context: PlanContext,
   items: readonly Item[] | undefined,
-  current: readonly SettingDefinition[],
-  changed: (keys: string[]) => void,
+  currentDefinitions: readonly SettingDefinition[],
+  onChanged: (keys: string[]) => void,
 ): PartPlan {
   const { manager, caller, appId, prune, keepsData } = context;
   const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const currentByKey = new Map(current.map((definition) => [definition.key, definition]));
-  const writes: SettingWrites = { values: [], declared: { secret: [], shown: [] }, removed: [] };
-  const faults: PathFault[] = repeatedNames("settings", "key", items);
+  const currentByKey = new Map(currentDefinitions.map((definition) => [definition.key, definition]));
+  const writes: SettingWrites = { publicValues: [], declaredKeys: { secret: [], shown: [] }, removedKeys: [] };
+  const faults: PathFault[] = findRepeatedNames("settings", "key", items);
   for (const [at, item] of items.entries()) {
     try {
-      checkItem(item);
+      checkSettingItem(item);
       const { key } = item;
       const verb = currentByKey.has(key) ? "changed" : "created";
       if (collectWrites(item, currentByKey.get(key), keepsData, writes))
         plan.changes.push({ kind: "setting", name: key, verb });
     } catch (error) {
-      faults.push(toFault(`settings[${at}]`, error, FIELDS));
+      faults.push(toFault(`settings[${at}]`, error, SETTING_FIELDS));
     }
   }
   const keysInManifest = new Set(items.map(({ key }) => key));
-  if (prune && !keepsData) writes.removed = [...currentByKey.keys()].filter((key) => !keysInManifest.has(key));
-  plan.changes.push(...writes.removed.map((name) => ({ kind: "setting" as const, name, verb: "removed" as const })));
-  const changesMarks = writes.declared.shown.length > 0 || writes.declared.secret.some((key) => currentByKey.has(key));
+  if (prune && !keepsData) writes.removedKeys = [...currentByKey.keys()].filter((key) => !keysInManifest.has(key));
+  plan.changes.push(
+    ...writes.removedKeys.map((name) => ({ kind: "setting" as const, name, verb: "removed" as const })),
+  );
+  const changesMarks =
+    writes.declaredKeys.shown.length > 0 || writes.declaredKeys.secret.some((key) => currentByKey.has(key));
   plan.requiredOperations =
     plan.changes.length === 0 ? [] : changesMarks ? ["writeSettings", "markSettings"] : ["writeSettings"];
   plan.faults = faults;
   plan.apply = async () => {
-    const { values, declared, removed } = writes;
+    const { publicValues: values, declaredKeys: declared, removedKeys: removed } = writes;
     if (declared.secret.length > 0) await declareSettings(manager, appId, declared.secret, { secret: true });
     if (declared.shown.length > 0) await declareSettings(manager, appId, declared.shown, { secret: false });
     await settings.write(manager, caller, appId, values);
     const removedKeys = removed.length > 0 ? await settings.removeKeys(manager, caller, appId, removed) : [];
-    changed([...values.map(([key]) => key), ...removedKeys]);
+    onChanged([...values.map(([key]) => key), ...removedKeys]);
   };
   return plan;
 }

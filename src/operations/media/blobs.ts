@@ -1,6 +1,6 @@
 /**
- * Tracks the blobs of media in the database: reserves an app's quota before the first byte is received, and finds blobs
- * that no file uses. A blob is the content of one file (or thumbnail) in the media store.
+ * Stores which blobs the media of an app use: reserves the app's quota before an upload starts, and finds blobs that no
+ * file uses. A blob is the content of one file (or of its thumbnail) in the media store.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -10,26 +10,28 @@ import { ActionError } from "../../errors.js";
 import { MEDIA_BLOB_MIN_BYTES } from "../../limits.js";
 
 /**
- * Lease of a blob during its upload. If the process ends during the upload, another process can delete the blob after
- * this time.
+ * Duration of the lease of a blob during its upload. If the process crashes during the upload, another process can
+ * delete the blob when the lease has expired.
  */
 const LEASE_SECONDS = 60;
-/** Interval at which a process renews the leases of its uploads. */
-const RENEW_MS = 15_000;
+/** Interval at which a process renews the leases of the blobs that it is uploading. */
+const RENEW_INTERVAL_MS = 15_000;
 
 /**
- * Maximum number of concurrent database writes for uploads. Writes of one app wait for each other, because they lock
- * its row of used bytes. Without this limit, hundreds of uploads would occupy all database connections of the process.
+ * Maximum number of database writes for uploads that this process runs at the same time. Writes of one app block each
+ * other, because they lock the app's row of used bytes. Without this limit, hundreds of uploads would occupy all
+ * database connections of the process.
  */
-const CONCURRENT_WRITES = 2;
-/** Maximum number of concurrent database writes for uploads of one app. */
-const WRITES_OF_APP = 1;
+const CONCURRENT_WRITES_MAX = 2;
+/** Maximum number of database writes for uploads of one app that this process runs at the same time. */
+const CONCURRENT_WRITES_PER_APP = 1;
 
-const LEASE_END = `now() + ${LEASE_SECONDS} * interval '1 second'`;
+const NEW_LEASE_END_SQL = `now() + ${LEASE_SECONDS} * interval '1 second'`;
 
 /**
- * Reserves quota for a blob. $1 is the app, $2 the bytes, $3 the quota (null: unlimited), $4 the key of the blob.
- * Returns no row if the quota would be exceeded. Concurrent reservations of one app wait for each other.
+ * Reserves quota for a new or growing blob. $1 is the app's ID, $2 the number of bytes, $3 the app's quota in bytes
+ * (null: unlimited), $4 the blob's key. Returns no row if the app would exceed its quota. Concurrent reservations of
+ * one app wait for each other.
  */
 const RESERVE_BLOB = `
   WITH taken AS (
@@ -37,38 +39,41 @@ const RESERVE_BLOB = `
     ON CONFLICT (app_id) DO UPDATE SET bytes = kept.bytes + excluded.bytes
       WHERE $3::bigint IS NULL OR kept.bytes + excluded.bytes <= $3
     RETURNING app_id)
-  INSERT INTO media_blob AS blob (key, app_id, bytes, held_until) SELECT $4, app_id, $2, ${LEASE_END} FROM taken
+  INSERT INTO media_blob AS blob (key, app_id, bytes, held_until) SELECT $4, app_id, $2, ${NEW_LEASE_END_SQL} FROM taken
   ON CONFLICT (key) DO UPDATE SET bytes = blob.bytes + excluded.bytes
   RETURNING key`;
 
 /**
- * Marks a blob as used by a file, and counts its final size. $1 is the key, $2 the bytes. Returns no row if the lease
- * had expired and the blob was removed.
+ * Marks a blob as used by a file, and counts its final size. $1 is the blob's key, $2 its number of bytes. Returns no
+ * row if the blob was deleted because its lease had expired.
  */
-const MARK_USED = `
+const MARK_BLOB_USED = `
   WITH before AS (SELECT key, app_id, bytes FROM media_blob WHERE key = $1 AND held_until <> '-infinity' FOR NO KEY UPDATE),
   settled AS (UPDATE media_blob SET bytes = $2, held_until = NULL FROM before WHERE media_blob.key = before.key RETURNING before.app_id),
   counted AS (UPDATE media_usage SET bytes = media_usage.bytes + $2 - before.bytes FROM before WHERE media_usage.app_id = before.app_id)
   SELECT app_id FROM settled`;
 
 /**
- * Marks a blob as unused, so that no file can use it any more. $1 is the key. Returns no row if a file already uses the
- * blob, which must then be kept.
+ * Marks a blob as unused, so that no file can start to use it. $1 is the blob's key. Returns no row if a file already
+ * uses the blob: then the blob must not be deleted.
  */
-const MARK_UNUSED =
+const MARK_BLOB_UNUSED =
   "UPDATE media_blob SET held_until = '-infinity' WHERE key = $1 AND held_until IS NOT NULL RETURNING key";
 
-/** Deletes the row of a blob and subtracts its bytes from the app's used quota. $1 is the key. */
+/** Deletes the row of a blob and subtracts the blob's bytes from the app's used bytes. $1 is the blob's key. */
 const DELETE_BLOB = `
   WITH gone AS (DELETE FROM media_blob WHERE key = $1 AND held_until = '-infinity' RETURNING app_id, bytes)
   UPDATE media_usage SET bytes = media_usage.bytes - gone.bytes FROM gone WHERE media_usage.app_id = gone.app_id`;
 
 export type Blobs = ReturnType<typeof createBlobs>;
 
-/** Creates the operations on blobs. @param quotaBytes maximum size of one app's media; 0 means unlimited */
+/**
+ * Creates the functions that count and find blobs.
+ * @param quotaBytes maximum bytes of all media of one app; 0 means unlimited
+ */
 export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaBytes: number; log: Logger }) {
   const leasedKeys = new Set<string>();
-  const writeSlots = new FairSemaphore(CONCURRENT_WRITES, WRITES_OF_APP);
+  const writeSlots = new FairSemaphore(CONCURRENT_WRITES_MAX, CONCURRENT_WRITES_PER_APP);
   let timer: NodeJS.Timeout | undefined;
 
   function renewLeases(): void {
@@ -77,7 +82,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       timer = undefined;
       return;
     }
-    const sql = `UPDATE media_blob SET held_until = ${LEASE_END} WHERE key = ANY ($1) AND held_until <> '-infinity'`;
+    const sql = `UPDATE media_blob SET held_until = ${NEW_LEASE_END_SQL} WHERE key = ANY ($1) AND held_until <> '-infinity'`;
     db.query(sql, [[...leasedKeys]]).catch((error: unknown) =>
       log.warn(
         { err: error },
@@ -88,10 +93,10 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
 
   function startRenewing(key: string): void {
     leasedKeys.add(key);
-    timer ??= setInterval(renewLeases, RENEW_MS).unref();
+    timer ??= setInterval(renewLeases, RENEW_INTERVAL_MS).unref();
   }
 
-  /** Runs a database write for an upload when a slot is free. Apps take turns. */
+  /** Runs a database write for an upload as soon as a slot is free. Slots go to the waiting apps in turn. */
   async function writeInTurn<T>(appId: number, write: () => Promise<T>): Promise<T> {
     const leaveQueue = await writeSlots.enter(appId);
     return write().finally(leaveQueue);
@@ -100,60 +105,62 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
   return {
     inTurn: writeInTurn,
 
-    /** Returns the number of bytes that a blob of this size uses of the quota. */
+    /**
+     * Returns how many bytes of the app's quota a blob of this size uses. Small blobs count as MEDIA_BLOB_MIN_BYTES.
+     */
     quotaBytesOf: (bytes: number) => Math.max(bytes, MEDIA_BLOB_MIN_BYTES),
 
     /**
-     * Reserves quota for a new blob, or additional quota for a growing blob. @throws ActionError PAYLOAD_TOO_LARGE if
-     * the app's quota is exceeded
+     * Reserves quota for a new blob, or more quota for a blob that grows.
+     * @throws ActionError PAYLOAD_TOO_LARGE if the app would exceed its quota
      */
     async reserve(appId: number, key: string, bytes: number): Promise<void> {
       const quotaOrNull = quotaBytes === 0 ? null : quotaBytes;
       startRenewing(key);
       const [reserved] = await writeInTurn(appId, () => rows(db, RESERVE_BLOB, [appId, bytes, quotaOrNull, key]));
       if (reserved) return;
-      const message = `the media of one app can use at most ${quotaBytes / 2 ** 20} MB, and this file exceeds the rest; delete files first`;
+      const message = `the media of one app can use at most ${quotaBytes / 2 ** 20} MB, and this file exceeds the remaining quota; delete files first`;
       throw new ActionError("PAYLOAD_TOO_LARGE", message);
     },
 
     /**
-     * Marks a blob as used by a file. Call it in the transaction that stores the file.
+     * Marks a blob as used by a file. Call this function in the transaction that stores the file.
      * @throws ActionError OVERLOADED if the lease of the blob has expired
      */
     async markUsed(executor: Executor, key: string, bytes: number): Promise<void> {
-      const settled = await rows(executor, MARK_USED, [key, Math.max(bytes, MEDIA_BLOB_MIN_BYTES)]);
+      const settled = await rows(executor, MARK_BLOB_USED, [key, Math.max(bytes, MEDIA_BLOB_MIN_BYTES)]);
       if (settled.length === 0)
         throw new ActionError(
           "OVERLOADED",
-          "the upload lost its lease, because the service could not renew it; send the file again",
+          "the service could not renew the lease of this upload in time, so the upload was discarded; send the file again",
           { retryAfter: 1 },
         );
     },
 
-    /** Stops renewing the lease of a blob when its upload has ended. */
+    /** Stops renewing the lease of a blob, because its upload has ended. */
     stopRenewing(key: string): void {
       leasedKeys.delete(key);
     },
 
-    /** Marks blobs as unused. Call it in the transaction that deletes their files. */
+    /** Marks blobs as unused. Call this function in the transaction that deletes the files that used them. */
     async markUnused(executor: Executor, keys: readonly string[]): Promise<void> {
       await rows(executor, "UPDATE media_blob SET held_until = '-infinity' WHERE key = ANY ($1)", [keys]);
     },
 
     /**
-     * Removes a blob with `remove`, and its row, unless a file uses it. A file may use it although the upload failed:
-     * the commit may have succeeded while its response was lost.
-     * @param appId app whose turn it is; not needed by the sweep, which removes one blob at a time
+     * Calls `remove` for a blob and deletes its row, unless a file uses the blob. A file may use it even if the upload
+     * failed: the transaction may have been committed although its response was lost.
+     * @param appId app whose turn it is for a database write; omitted by the sweep, which removes one blob at a time
      */
     async removeUnlessUsed(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
       leasedKeys.delete(key);
-      const abandonedBlobs = await writeInTurn(appId, () => rows(db, MARK_UNUSED, [key]));
+      const abandonedBlobs = await writeInTurn(appId, () => rows(db, MARK_BLOB_UNUSED, [key]));
       if (abandonedBlobs.length === 0) return;
       await remove(key);
       await writeInTurn(appId, () => rows(db, DELETE_BLOB, [key]));
     },
 
-    /** Returns the keys of up to `limit` unused blobs, including those with an expired lease. */
+    /** Returns the keys of up to `limit` unused blobs, including blobs whose upload lease has expired. */
     async unusedKeys(limit: number): Promise<string[]> {
       const blobRows = await rows<{ key: string }>(
         db,
@@ -163,7 +170,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       return blobRows.map(({ key }) => key);
     },
 
-    /** Returns those of the keys that have no row in the database. */
+    /** Returns those of the given blob keys that have no row in the database. */
     async keysWithoutRow(keys: readonly string[]): Promise<string[]> {
       const blobRows = await rows<{ key: string }>(
         db,
@@ -174,7 +181,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       return blobRows.map(({ key }) => key);
     },
 
-    /** Returns the number of bytes that the app's media use of the quota. */
+    /** Returns how many bytes of the app's quota its media use. */
     async usage(appId: number): Promise<number> {
       const [blobRows] = await rows<{ bytes: number }>(db, "SELECT bytes FROM media_usage WHERE app_id = $1", [appId]);
       return blobRows?.bytes ?? 0;

@@ -1,6 +1,5 @@
 /**
- * Opens the contents of a media file for a response: all bytes, a range of bytes, the thumbnail, or a converted
- * picture.
+ * Opens the content of a media file for a response: all bytes, a range of bytes, the thumbnail, or a converted picture.
  */
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
@@ -11,7 +10,7 @@ import { grantsRight } from "../../rules/media-access.js";
 import type { ContentsForm } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { Files } from "./files.js";
-import type { LinkClaim, MediaLinks } from "./links.js";
+import type { MediaLinks, SignedUrlParameters } from "./links.js";
 import type { MediaCallers } from "./media-callers.js";
 import type { MediaPictures } from "./media-pictures.js";
 import type { FileRow } from "./media-rows.js";
@@ -19,30 +18,34 @@ import type { FileRow } from "./media-rows.js";
 export interface MediaContents {
   name: string;
   contentType: string;
-  /** Number of bytes; null if the number is unknown, because the content is not created yet. */
+  /** Number of bytes of the content; null if unknown, because the content is created while it is sent. */
   bytes: number | null;
-  /** Strong entity tag, including the quotes. */
+  /** Strong entity tag (ETag) of the content, including the quotes. */
   tag: string;
-  /** True if everyone can read the contents, so that shared caches can store them. */
+  /** True if everyone can read the content, so that shared caches may store it. */
   isPublic: boolean;
   /** True if the file is a picture that the service can decode. */
-  isReadable: boolean;
-  /** Opens the contents. @throws ActionError FILE_NOT_FOUND if the store has lost them, REQUEST_INVALID, OVERLOADED */
+  isDecodablePicture: boolean;
+  /**
+   * Opens the content for reading.
+   * @param range bytes to read; all if omitted
+   * @throws ActionError FILE_NOT_FOUND if the media store does not contain the bytes, REQUEST_INVALID, OVERLOADED
+   */
   open(range?: ByteRange): Promise<Readable>;
 }
 
 /**
- * Content types that a converted picture can keep, with their formats. Pictures of other types become WebP unless the
- * request names a format.
+ * Picture format by content type, for pictures that keep their format when they are converted. Pictures of other
+ * content types become WebP unless the request names a format.
  */
-const KEPT_FORMATS: Readonly<Record<string, PictureFormat>> = {
+const FORMAT_BY_CONTENT_TYPE: Readonly<Record<string, PictureFormat>> = {
   "image/jpeg": "jpeg",
   "image/png": "png",
   "image/webp": "webp",
   "image/avif": "avif",
 };
 
-const tagOf = (...parts: (string | number | null)[]): string =>
+const entityTagOf = (...parts: (string | number | null)[]): string =>
   `"${createHash("sha256").update(parts.join("/")).digest("base64url")}"`;
 
 export type ContentsOfFiles = ReturnType<typeof createContents>;
@@ -77,9 +80,9 @@ export function createContents(options: {
         "REQUEST_INVALID",
         "this file is not a picture that the service can convert; request it without width, format and quality",
       );
-    const chosenFormat = format ?? KEPT_FORMATS[row.contentType] ?? "webp";
+    const chosenFormat = format ?? FORMAT_BY_CONTENT_TYPE[row.contentType] ?? "webp";
     const resizeOptions = { width, format: chosenFormat, quality };
-    const tag = tagOf(row.checksum, width, chosenFormat, quality);
+    const tag = entityTagOf(row.checksum, width, chosenFormat, quality);
     const openContent = async () => {
       const key = `${row.blobKey} ${tag}`;
       return Readable.from([
@@ -104,29 +107,29 @@ export function createContents(options: {
     return {
       contentType: "image/webp",
       bytes: null,
-      tag: tagOf(row.checksum, "thumbnail"),
+      tag: entityTagOf(row.checksum, "thumbnail"),
       open: () => readBlob(thumbnailKey),
     };
   }
 
   return {
     /**
-     * Returns the contents of a file in the requested form. A valid signed link replaces the right to read. @throws
-     * UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID
+     * Returns the content of a file in the requested form. A valid signed URL allows reading without the right to read.
+     * @throws UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID
      */
     async openContents(
       admission: AdmittedRequest,
       appId: number,
       id: number,
       form: ContentsForm,
-      link: LinkClaim | null,
+      link: SignedUrlParameters | null,
     ): Promise<MediaContents> {
       const granted = await callers.grantsFor(admission);
       const isLinked = link !== null && links.isValid(appId, id, link);
       const row = await files.findOrThrow(granted, appId, id);
       if (!isLinked) granted.requireRight(row.rules, "read");
       const isPublic = grantsRight(row.rules, "read", null);
-      return { name: row.name, isPublic, isReadable: row.width !== null, ...contentsFormOf(appId, row, form) };
+      return { name: row.name, isPublic, isDecodablePicture: row.width !== null, ...contentsFormOf(appId, row, form) };
     },
   };
 }

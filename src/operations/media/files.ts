@@ -1,6 +1,6 @@
 /**
- * Finds, lists, renames, moves and deletes the files of an app's media. Their content is received by uploads.ts and
- * sent by contents.ts.
+ * Finds, lists, renames, moves and deletes the files of an app's media. uploads.ts receives the content of files, and
+ * contents.ts sends it.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -14,7 +14,7 @@ import type { IntakeLimiter } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import type { Folders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";
-import { emitterOf, type MediaCallers, type MediaGrants } from "./media-callers.js";
+import { emitterOf, type MediaAccess, type MediaCallers } from "./media-callers.js";
 import { FILE_COLUMNS, type FileRow, findFile, type MediaTarget, toFile } from "./media-rows.js";
 import { type MediaFilter, readVisibleMedia, visibleFileSql } from "./visible-media.js";
 
@@ -32,12 +32,12 @@ export function createFiles(options: {
   const { db, callers, folders, intake, baseUrl, markUnused, removeUnused } = options;
 
   /**
-   * Finds a file.
-   * @throws ActionError FILE_NOT_FOUND for trusted callers. Other callers get the error for a missing right, so that it
-   *   does not reveal whether the file exists
+   * Returns the row of a file.
+   * @throws ActionError FILE_NOT_FOUND for trusted callers. Other callers get the error for a missing right instead, so
+   *   that the error does not reveal whether the file exists
    */
   async function requireFile(
-    grants: MediaGrants,
+    grants: MediaAccess,
     appId: number,
     id: number,
     executor: Executor = db,
@@ -59,7 +59,7 @@ export function createFiles(options: {
     if (change.folderId !== undefined) {
       const target = await folders.rulesAt(grants, appId, change.folderId);
       grants.requireRight(target, "create");
-      grants.requireNoMoreRights(ownRules ?? target, rules);
+      grants.requireNoAddedRights(ownRules ?? target, rules);
     }
     intake.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
     return db.transaction(async (manager) => {
@@ -112,7 +112,7 @@ export function createFiles(options: {
       return toFile(row, appId, baseUrl);
     },
 
-    /** Lists the files of the app that the caller can read, the newest first. */
+    /** Lists the app's files that the caller can read, the newest first. */
     async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
       const grants = await callers.grantsFor(admission);
       const { limit, offset } = parsePageLimits(paging);

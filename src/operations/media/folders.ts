@@ -1,6 +1,6 @@
 /**
- * Creates, lists, renames, moves and deletes the folders of an app's media. Deleting a folder also deletes everything
- * in it.
+ * Creates, lists, renames, moves and deletes the folders of an app's media. Deleting a folder also deletes all files
+ * and folders in it.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
@@ -17,7 +17,7 @@ import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import { auditMedia } from "./media-audit.js";
-import { emitterOf, type MediaCallers, type MediaGrants, type MediaRules } from "./media-callers.js";
+import { emitterOf, type MediaAccess, type MediaCallers, type MediaRules } from "./media-callers.js";
 import {
   FILE_COLUMNS,
   type FileRow,
@@ -37,45 +37,45 @@ import {
 } from "./visible-media.js";
 
 export interface FolderListing {
-  /** The listed folder; null for the top level and for a search. */
+  /** The listed folder; null if the top level is listed or a search is run. */
   folder: MediaFolder | null;
-  /** Folders that contain the listed folder, from the top level down. Empty for callers under access rules. */
+  /** Folders that contain the listed folder, from the top level down. Empty for callers to whom access rules apply. */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];
-  /** Pagination of `files`. `folders` is not paginated. */
+  /** Pagination of the list `files`. The list `folders` is always complete. */
   pagination: { total: number; hasMore: boolean };
 }
 
 export interface ListingOptions {
   folderId?: unknown;
-  /** Text that the names must contain; case is ignored. With it, all folders and files of the app are searched. */
+  /** Text that the names must contain, regardless of case. If it is set, searches all folders and files of the app. */
   name?: unknown;
   limit?: number | null;
   offset?: number | null;
 }
 
-/** SQL of a folder and all folders inside it, as `tree`. $1 is the app, $2 the folder. */
-const TREE = `
+/** SQL common table expression `tree`: a folder and all folders inside it. $1 is the app's ID, $2 the folder's ID. */
+const FOLDER_TREE = `
   WITH RECURSIVE tree AS (
     SELECT id FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT below.id FROM media_folder AS below JOIN tree ON below.app_id = $1 AND below.parent_id = tree.id)`;
 
-/** Selects the level of a folder: 1 for a folder at the top level, 0 for no folder. */
-const SELECT_DEPTH = `
+/** Selects the nesting level of a folder: 1 for a folder at the top level, 0 for the top level itself. */
+const SELECT_FOLDER_DEPTH = `
   WITH RECURSIVE up AS (
     SELECT parent_id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT above.parent_id, step + 1 FROM media_folder AS above JOIN up ON above.app_id = $1 AND above.id = up.parent_id)
   SELECT coalesce(max(step), 0)::int AS depth FROM up`;
-/** Selects the number of levels that a folder and the folders inside it have. */
-const SELECT_HEIGHT = `
+/** Selects how many levels a folder and the folders inside it have together. */
+const SELECT_TREE_HEIGHT = `
   WITH RECURSIVE down AS (
     SELECT id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT below.id, step + 1 FROM media_folder AS below JOIN down ON below.app_id = $1 AND below.parent_id = down.id)
   SELECT coalesce(max(step), 0)::int AS depth FROM down`;
 
-/** Selects the folders that contain a folder, the top level first. $1 is the app, $2 the folder. */
-const PATH = `
+/** Selects the folders that contain a folder, from the top level down. $1 is the app's ID, $2 the folder's ID. */
+const SELECT_FOLDER_PATH = `
   WITH RECURSIVE up AS (
     SELECT id, name, parent_id, 0 AS step FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL
@@ -83,9 +83,9 @@ const PATH = `
       FROM media_folder AS above JOIN up ON above.app_id = $1 AND above.id = up.parent_id)
   SELECT id, name FROM up WHERE step > 0 ORDER BY step DESC`;
 
-const NAME_CONTAINS = containsTextFoldedSql("name", "$2::text");
+const NAME_CONTAINS_SQL = containsTextFoldedSql("name", "$2::text");
 
-const nameTakenError = (error: unknown, name: string): unknown =>
+const toNameTakenError = (error: unknown, name: string): unknown =>
   isDuplicate(error, "media_folder_name")
     ? new ActionError(
         "NAME_ALREADY_EXISTS",
@@ -100,20 +100,20 @@ export function createFolders(options: {
   callers: MediaCallers;
   intake: IntakeLimiter;
   baseUrl: string;
-  /** Marks the blobs of deleted files as unused, in the transaction that deletes the files. */
+  /** Marks the blobs of deleted files as unused. Called in the transaction that deletes the files. */
   markUnused: (executor: Executor, keys: readonly string[]) => Promise<void>;
-  /** Removes unused blobs from the media store. */
+  /** Deletes unused blobs from the media store. */
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
   const { db, callers, intake, baseUrl, markUnused, removeUnused } = options;
 
   /**
-   * Finds a folder.
-   * @throws ActionError FOLDER_NOT_FOUND for trusted callers. Other callers get the error for a missing right, so that
-   *   it does not reveal whether the folder exists
+   * Returns the row of a folder.
+   * @throws ActionError FOLDER_NOT_FOUND for trusted callers. Other callers get the error for a missing right instead,
+   *   so that the error does not reveal whether the folder exists
    */
   async function requireFolder(
-    grants: MediaGrants,
+    grants: MediaAccess,
     appId: number,
     id: number,
     executor: Executor = db,
@@ -123,9 +123,11 @@ export function createFolders(options: {
     throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.accessError();
   }
 
-  /** Returns the access rules that apply to new items in a folder; null for the top level, which has no rules. */
+  /**
+   * Returns the access rules that new files and folders in a folder get; null for the top level, which has no rules.
+   */
   async function rulesAt(
-    grants: MediaGrants,
+    grants: MediaAccess,
     appId: number,
     id: number | null,
     executor: Executor = db,
@@ -139,8 +141,8 @@ export function createFolders(options: {
   }
 
   /**
-   * Checks that a folder can be in this parent folder. @throws REQUEST_INVALID if the folder would be inside itself, or
-   * nested too deep
+   * Checks that a folder can be moved into this parent folder.
+   * @throws REQUEST_INVALID if the folder would be inside itself, or nested more than FOLDER_DEPTH_MAX levels deep
    */
   async function checkParent(
     manager: EntityManager,
@@ -149,12 +151,12 @@ export function createFolders(options: {
     parentId: number | null,
   ): Promise<void> {
     if (id !== null && parentId !== null) {
-      const isInside = await rows(manager, `${TREE} SELECT FROM tree WHERE id = $3`, [appId, id, parentId]);
+      const isInside = await rows(manager, `${FOLDER_TREE} SELECT FROM tree WHERE id = $3`, [appId, id, parentId]);
       if (isInside.length > 0)
         throw new ActionError("REQUEST_INVALID", '"parentId" must not be the moved folder or a folder inside it');
     }
-    const folderHeight = id === null ? 1 : await depthOf(manager, SELECT_HEIGHT, appId, id);
-    if ((await depthOf(manager, SELECT_DEPTH, appId, parentId)) + folderHeight <= FOLDER_DEPTH_MAX) return;
+    const folderHeight = id === null ? 1 : await depthOf(manager, SELECT_TREE_HEIGHT, appId, id);
+    if ((await depthOf(manager, SELECT_FOLDER_DEPTH, appId, parentId)) + folderHeight <= FOLDER_DEPTH_MAX) return;
     throw new ActionError("REQUEST_INVALID", `folders can be nested at most ${FOLDER_DEPTH_MAX} levels deep`);
   }
 
@@ -204,19 +206,20 @@ export function createFolders(options: {
   }
 
   /**
-   * Rejects a list in which the access rules let the caller see nothing. So it does not reveal whether the app has
-   * hidden items. @throws as `requireRight`
+   * Throws if the access rules hide everything in the list from the caller. An empty list instead would reveal whether
+   * the app has hidden files.
+   * @throws the errors of `requireRight`
    */
-  function checkAnyVisible(grants: MediaGrants, { folder, folders, pagination }: FolderListing): void {
+  function checkAnyVisible(grants: MediaAccess, { folder, folders, pagination }: FolderListing): void {
     const isEmpty = folders.length === 0 && pagination.total === 0;
     if (!grants.isTrusted && folder === null && isEmpty) throw grants.accessError();
   }
 
   /**
-   * Returns the folder ID in a request; null for the top level. For callers under access rules, an invalid ID causes
-   * the same error as a hidden folder.
+   * Returns the folder ID in a request; null for the top level. If access rules apply to the caller, an invalid ID
+   * causes the same error as a hidden folder.
    */
-  function namedFolder(grants: MediaGrants, value: unknown, field?: string): number | null {
+  function namedFolder(grants: MediaAccess, value: unknown, field?: string): number | null {
     try {
       return parseFolderId(value, field);
     } catch (error) {
@@ -230,7 +233,7 @@ export function createFolders(options: {
     const row = id === null ? null : await requireFolder(grants, appId, id);
     if (row) grants.requireRight(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
-    // No name contains a NUL character, and PostgreSQL rejects it. So the search finds nothing.
+    // PostgreSQL rejects text with a NUL character. No name contains this character, so such a search finds nothing.
     if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.accessError();
     const filter: MediaFilter =
       requestedName === null
@@ -240,11 +243,12 @@ export function createFolders(options: {
             folderCondition: "coalesce(parent_id, 0) = $2",
             value: id ?? 0,
           }
-        : { appId, fileCondition: NAME_CONTAINS, folderCondition: NAME_CONTAINS, value: requestedName };
+        : { appId, fileCondition: NAME_CONTAINS_SQL, folderCondition: NAME_CONTAINS_SQL, value: requestedName };
     const visibleMedia = await readVisibleMedia(db, grants, filter);
     const folders = await foldersOf(filter, visibleMedia);
     const fileRows = await filesOf(filter, visibleMedia, input);
-    const path = row && grants.isTrusted ? await rows<FolderListing["path"][number]>(db, PATH, [appId, row.id]) : [];
+    const path =
+      row && grants.isTrusted ? await rows<FolderListing["path"][number]>(db, SELECT_FOLDER_PATH, [appId, row.id]) : [];
     const folderListing = { folder: row && toFolder(row), path, folders, ...fileRows };
     checkAnyVisible(grants, folderListing);
     return folderListing;
@@ -260,7 +264,8 @@ export function createFolders(options: {
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
-        // The parent folder is checked again, because it may have been removed before the lock.
+        // Checks the parent folder again, because another request may have removed it before this transaction locked
+        // the rows.
         await rulesAt(grants, appId, parentId, manager);
         await checkCount(manager, appId);
         await checkParent(manager, appId, null, parentId);
@@ -274,7 +279,7 @@ export function createFolders(options: {
         return toFolder((await findFolder(manager, appId, made!.id))!);
       })
       .catch((error: unknown) => {
-        throw nameTakenError(error, name);
+        throw toNameTakenError(error, name);
       });
   }
 
@@ -290,7 +295,7 @@ export function createFolders(options: {
     if (change.folderId !== undefined) {
       const target = await rulesAt(grants, appId, change.folderId);
       grants.requireRight(target, "create");
-      grants.requireNoMoreRights(before.ownRules ?? target, before.rules);
+      grants.requireNoAddedRights(before.ownRules ?? target, before.rules);
     }
     intake.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
     return db
@@ -313,19 +318,19 @@ export function createFolders(options: {
         return toFolder((await findFolder(manager, appId, id))!);
       })
       .catch((error: unknown) => {
-        throw nameTakenError(error, change.name ?? "");
+        throw toNameTakenError(error, change.name ?? "");
       });
   }
 
   /**
-   * Checks that the caller may delete everything in the folder, because the files and folders in it may have other
-   * access rules.
+   * Checks that the caller may delete everything in the folder. The files and folders in it can have other access rules
+   * than the folder.
    */
-  async function checkDeletable(grants: MediaGrants, manager: EntityManager, appId: number, id: number): Promise<void> {
+  async function checkDeletable(grants: MediaAccess, manager: EntityManager, appId: number, id: number): Promise<void> {
     if (grants.isTrusted) return;
     const folderRules = await rows<{ rules: MediaRules }>(
       manager,
-      `${TREE}
+      `${FOLDER_TREE}
        SELECT access_rules AS rules FROM media_folder WHERE access_rules IS NOT NULL AND id IN (SELECT id FROM tree)
        UNION ALL
        SELECT access_rules FROM media_file WHERE access_rules IS NOT NULL AND app_id = $1 AND folder_id IN (SELECT id FROM tree)`,
@@ -345,13 +350,13 @@ export function createFolders(options: {
       await checkDeletable(grants, manager, appId, id);
       const removedFiles = await rows<{ keys: string[] }>(
         manager,
-        `${TREE} DELETE FROM media_file WHERE app_id = $1 AND folder_id IN (SELECT id FROM tree)
+        `${FOLDER_TREE} DELETE FROM media_file WHERE app_id = $1 AND folder_id IN (SELECT id FROM tree)
          RETURNING array_remove(ARRAY[blob_key, thumbnail_key], NULL) AS keys`,
         [appId, id],
       );
       const blobs = removedFiles.flatMap((file) => file.keys);
       await markUnused(manager, blobs);
-      await rows(manager, `${TREE} DELETE FROM media_folder WHERE app_id = $1 AND id IN (SELECT id FROM tree)`, [
+      await rows(manager, `${FOLDER_TREE} DELETE FROM media_folder WHERE app_id = $1 AND id IN (SELECT id FROM tree)`, [
         appId,
         id,
       ]);

@@ -1,6 +1,6 @@
 /**
- * Creates and checks signed URLs with which clients without a credential can read a file. A signed URL expires. The
- * service does not store it: the URL contains the expiry time and a signature.
+ * Creates and checks signed URLs, with which clients without a credential can read one file until the URL expires. The
+ * service stores no signed URLs: a URL contains its expiry time and a signature.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
@@ -8,20 +8,20 @@ import { parseLinkSeconds } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { Files } from "./files.js";
 import type { MediaCallers } from "./media-callers.js";
-import { contentsUrl } from "./media-rows.js";
+import { fileContentUrl } from "./media-rows.js";
 
-/** Name from which the signing key is derived, so that the key differs from keys for other purposes. */
-const LINK_PURPOSE = "svc media link 1";
+/** Context label from which the signing key is derived, so that this key differs from keys for other purposes. */
+const LINK_KEY_PURPOSE = "svc media link 1";
 
 export interface MediaLink {
   url: string;
-  /** ISO 8601. */
+  /** Time at which the signed URL expires, as ISO 8601 text. */
   expiresAt: string;
 }
 
-/** Query parameters of a signed URL. */
-export interface LinkClaim {
-  /** Expiry as Unix time in seconds. */
+/** Query parameters of a signed URL: its expiry time and signature. */
+export interface SignedUrlParameters {
+  /** Time at which the URL expires, as Unix time in seconds. */
   expires: string;
   signature: string;
 }
@@ -32,23 +32,27 @@ export function createLinks(options: { ring: KeyRing; callers: MediaCallers; fil
   const { ring, callers, files, baseUrl } = options;
 
   function signLink(master: Buffer, appId: number, id: number, expires: string): Buffer {
-    const key = Buffer.from(hkdfSync("sha256", master, "", LINK_PURPOSE, 32));
+    const key = Buffer.from(hkdfSync("sha256", master, "", LINK_KEY_PURPOSE, 32));
     return createHmac("sha256", key).update(`${appId}/${id}/${expires}`).digest();
   }
 
   return {
-    /** Creates a signed URL of a file. @throws FILE_NOT_FOUND, REQUEST_INVALID */
+    /**
+     * Creates a signed URL for reading a file.
+     * @param expiresIn lifetime of the URL in seconds, not validated yet
+     * @throws FILE_NOT_FOUND, REQUEST_INVALID
+     */
     async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
       const grants = await callers.grantsFor(admission);
       grants.requireRight((await files.findOrThrow(grants, appId, id)).rules, "read");
       const expires = Math.floor(Date.now() / 1000) + parseLinkSeconds(expiresIn);
       const signature = signLink(ring.current(), appId, id, String(expires)).toString("base64url");
-      const url = `${contentsUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
+      const url = `${fileContentUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
       return { url, expiresAt: new Date(expires * 1000).toISOString() };
     },
 
-    /** True if the URL has not expired, and was signed with a key that the service still has. */
-    isValid(appId: number, id: number, { expires, signature }: LinkClaim): boolean {
+    /** True if the signed URL has not expired, and its signature was made with a key that the service still has. */
+    isValid(appId: number, id: number, { expires, signature }: SignedUrlParameters): boolean {
       if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
       if (Number(expires) * 1000 <= Date.now()) return false;
       const input = Buffer.from(signature, "base64url");

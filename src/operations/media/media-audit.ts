@@ -1,16 +1,16 @@
 /**
- * Writes audit entries when people or API tokens change an app's media. Changes by runs and visitors cause no audit
- * entry.
+ * Writes audit log entries when people or API tokens change an app's media. Changes by runs of actions and by visitors
+ * of pages are not audited.
  */
 import type { Executor } from "../../data/database.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import { recordChange } from "../records/audit.js";
 
-const RECORDED_CALLERS = ["editor", "admin", "api"];
+const AUDITED_CALLER_KINDS = ["editor", "admin", "api"];
 
 /**
- * Writes an audit entry in the transaction of the change. @param data IDs, names and fields; never the contents of
- * files
+ * Writes an audit log entry in the transaction that changes the media.
+ * @param data IDs, names and fields; never the content of files
  */
 export async function auditMedia(
   executor: Executor,
@@ -19,5 +19,5 @@ export async function auditMedia(
   type: string,
   data: Record<string, unknown>,
 ): Promise<void> {
-  if (caller && RECORDED_CALLERS.includes(caller.kind)) await recordChange(executor, caller, { appId, type, data });
+  if (caller && AUDITED_CALLER_KINDS.includes(caller.kind)) await recordChange(executor, caller, { appId, type, data });
 }

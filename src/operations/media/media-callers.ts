@@ -13,29 +13,33 @@ import type { Emitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaRule[] | null;
 
-/** Rights of the caller of one request. */
-export interface MediaGrants {
+/** Checks the rights that the caller of one request has on media. */
+export interface MediaAccess {
   isTrusted: boolean;
   hasRight(rules: MediaRules, right: MediaRight): boolean;
   /**
-   * Checks a right.
-   * @throws ActionError UNAUTHORIZED or FORBIDDEN if it is missing, without revealing whether the item exists. With the
-   *   right, throws the deferred error of the request, if there is one
+   * Checks that the access rules grant the caller a right.
+   * @throws ActionError UNAUTHORIZED or FORBIDDEN if not; this error does not reveal whether the file or folder exists.
+   *   If the caller has the right, throws the deferred error of the request, if there is one
    */
   requireRight(rules: MediaRules, right: MediaRight): void;
   /**
-   * Checks a move: the access rules at the target must not grant the caller more rights than the current rules. @throws
-   * as `requireRight`
+   * Checks a move: the access rules at the target (`after`) must not grant the caller rights that the current rules
+   * (`before`) do not grant.
+   * @throws the errors of `requireRight`
    */
-  requireNoMoreRights(after: MediaRules, before: MediaRules): void;
-  /** Returns the error for a missing right. */
+  requireNoAddedRights(after: MediaRules, before: MediaRules): void;
+  /** Returns the error UNAUTHORIZED or FORBIDDEN for a missing right. */
   accessError(): ActionError;
 }
 
-/** Emitter for events of anonymous callers. Their requests count toward the quota of the app's visitors. */
+/**
+ * Emitter of log events that anonymous callers cause. The service counts their requests toward the quota of the app's
+ * visitors.
+ */
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
-/** Returns the emitter for events of this caller. */
+/** Returns the emitter of the log events that this caller's request causes. */
 export const emitterOf = ({ caller, address }: AdmittedRequest): Emitter => ({
   ...(caller ?? ANONYMOUS_EMITTER),
   ...(address !== undefined && { address }),
@@ -43,12 +47,13 @@ export const emitterOf = ({ caller, address }: AdmittedRequest): Emitter => ({
 
 export type MediaCallers = ReturnType<typeof createMediaCallers>;
 
-/** Returns the app user who is signed in to the calling page; null if no user is. */
-export type AppUserOf = (caller: Caller | null) => Promise<{ data: UserData } | null>;
+/** Returns the app user who is signed in to the page that calls; null if no user is signed in. */
+export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: UserData } | null>;
 
-export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserOf: AppUserOf }) {
+export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserOf: ResolveAppUser }) {
   /**
-   * Returns the data of the page's user: the app user who is signed in, or the person to whom the page's token belongs.
+   * Returns the data of the user who calls: the app user who is signed in to the page, or the person to whom the page's
+   * token belongs.
    */
   async function userOf({ caller }: AdmittedRequest): Promise<UserData | null> {
     const signedIn = await appUserOf(caller);
@@ -63,7 +68,7 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
   }
 
   return {
-    async grantsFor(admission: AdmittedRequest): Promise<MediaGrants> {
+    async grantsFor(admission: AdmittedRequest): Promise<MediaAccess> {
       const { isTrusted, caller } = admission;
       const user = isTrusted ? null : await userOf(admission);
       const hasRight = (rules: MediaRules, right: MediaRight) => isTrusted || grantsRight(rules, right, user);
@@ -76,7 +81,7 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
           if (!hasRight(rules, right)) throw accessError();
           throwDeferred(admission);
         },
-        requireNoMoreRights(after, before) {
+        requireNoAddedRights(after, before) {
           // The right `create` concerns items inside the moved item. The caller's right to create at the target is
           // checked separately.
           const gainedRights = MEDIA_RIGHTS.some(

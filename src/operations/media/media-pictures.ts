@@ -1,6 +1,6 @@
 /**
- * Schedules the processing of pictures in this process: only a few pictures at a time, and apps take turns. Caches
- * recent results.
+ * Schedules the processing of pictures (checks, thumbnails, conversions) in this process: only a few pictures at a
+ * time, and the apps that wait take turns. Caches recently converted pictures.
  */
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
@@ -16,13 +16,16 @@ import {
   THUMBNAIL_LIMITS,
 } from "../../limits.js";
 
-/** Maximum number of pictures that are processed at the same time, so that some processor cores stay free for runs. */
-const RESIZE_SLOTS = Math.max(1, Math.floor(availableParallelism() / 2));
+/**
+ * Maximum number of pictures that this process handles at the same time, so that some processor cores stay free for
+ * runs of actions.
+ */
+const CONCURRENT_PICTURES_MAX = Math.max(1, Math.floor(availableParallelism() / 2));
 
 export type MediaPictures = ReturnType<typeof createMediaPictures>;
 
 export function createMediaPictures({ pictures }: { pictures: Pictures }) {
-  const resizeSlots = new FairSemaphore(RESIZE_SLOTS, RESIZE_SLOTS);
+  const resizeSlots = new FairSemaphore(CONCURRENT_PICTURES_MAX, CONCURRENT_PICTURES_MAX);
   const cachedPictures = new LRUCache<string, Buffer>({
     maxSize: RESIZED_KEPT_BYTES,
     sizeCalculation: (bytes) => bytes.length || 1,
@@ -38,7 +41,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
     else waitingByApp.delete(appId);
   }
 
-  /** Runs `work` when a slot is free. @throws OVERLOADED if too many pictures wait */
+  /** Runs `work` as soon as a slot for picture processing is free. @throws OVERLOADED if too many pictures wait */
   async function resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = waitingByApp.get(appId) ?? 0;
     if (!leavesHalfFree(PICTURES_WAITING_MAX, allWaiting, waitingCount, 1)) {
@@ -60,8 +63,8 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
 
   return {
     /**
-     * Checks an uploaded picture, and passes its bytes without metadata to `keep`. @throws REQUEST_INVALID for a
-     * damaged picture, OVERLOADED
+     * Checks an uploaded picture, removes its metadata, and passes the cleaned bytes to `keep`.
+     * @throws ActionError REQUEST_INVALID for a damaged picture, OVERLOADED
      */
     async inspect<T>(
       appId: number,
@@ -81,8 +84,8 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
     },
 
     /**
-     * Converts a picture.
-     * @param key key of the result in the cache; use the same key only for the same picture and options
+     * Converts a picture to another size or format.
+     * @param key cache key of the converted picture, which must be different for each picture and each set of options
      * @throws ActionError REQUEST_INVALID, OVERLOADED
      */
     async resize(
@@ -94,8 +97,8 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
     ): Promise<Buffer> {
       const cachedPicture = cachedPictures.get(key);
       if (cachedPicture) return cachedPicture;
-      // Visitors of a page often request the same picture at the same time, so concurrent requests share one
-      // conversion.
+      // Concurrent requests for the same picture share one conversion, because visitors of a page often request it at
+      // the same time.
       const started =
         pendingPictures.get(key) ??
         resizeInTurn(appId, async () => pictures.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES))

@@ -6,7 +6,10 @@ import type { MediaRules } from "./media-callers.js";
 
 export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
   ownRules: MediaRules;
-  /** Access rules that apply: those of the folder itself, or else of the nearest containing folder with rules. */
+  /**
+   * Access rules that apply to the folder: its own rules, or else those of the nearest containing folder that has
+   * rules.
+   */
   rules: MediaRules;
   createdAt: Date;
   updatedAt: Date;
@@ -30,7 +33,10 @@ export interface FileRow {
   updatedAt: Date;
 }
 
-/** The file or folder to change. The change is rejected if it no longer has one of the expected versions. */
+/**
+ * The file or folder that a request changes. `precondition` lists the versions that the request accepts: the change is
+ * rejected if the file or folder has none of them.
+ */
 export interface MediaTarget {
   appId: number;
   id: number;
@@ -64,13 +70,16 @@ export const toFolder = ({ ownRules: _, rules: __, createdAt, updatedAt, ...fold
   updatedAt: updatedAt.toISOString(),
 });
 
-/** Returns the URL of a file's contents. @param baseUrl URL of the service, without a trailing slash */
-export const contentsUrl = (baseUrl: string, appId: number, id: number): string =>
+/**
+ * Returns the URL from which the content of a file can be read.
+ * @param baseUrl URL of the service, without a slash at the end
+ */
+export const fileContentUrl = (baseUrl: string, appId: number, id: number): string =>
   `${baseUrl}/v1/apps/${appId}/media/files/${id}/contents`;
 
 export function toFile(row: FileRow, appId: number, baseUrl: string): MediaFile {
   const { id, name, contentType, bytes, checksum, width, height, folderId, userId, createdAt, updatedAt } = row;
-  const url = contentsUrl(baseUrl, appId, id);
+  const url = fileContentUrl(baseUrl, appId, id);
   return {
     ...{ id, name, contentType, url },
     thumbnail: row.thumbnailKey === null ? null : `${url}?size=thumbnail`,

@@ -1,6 +1,6 @@
 /**
- * Reads and replaces the access rules of media folders and files. Only trusted callers, such as editors and back ends
- * of the app, can do this.
+ * Reads and replaces the access rules of media folders and files. Only trusted callers can do this, such as editors and
+ * back ends of the app.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -14,24 +14,25 @@ import { lockApp } from "../settings/settings.js";
 import type { Files } from "./files.js";
 import type { Folders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";
-import type { MediaCallers, MediaGrants, MediaRules } from "./media-callers.js";
+import type { MediaAccess, MediaCallers, MediaRules } from "./media-callers.js";
 import type { MediaTarget } from "./media-rows.js";
 
-const TABLES = { file: "media_file", folder: "media_folder" } as const;
-export type RuledKind = keyof typeof TABLES;
+const TABLE_OF_KIND = { file: "media_file", folder: "media_folder" } as const;
+export type MediaItemKind = keyof typeof TABLE_OF_KIND;
 
-export interface OwnRules {
+export interface MediaItemRules {
   /**
    * Access rules of the file or folder itself. Null if it has none: then the rules of the nearest containing folder
-   * with rules apply. If no such folder exists, only trusted callers have access.
+   * that has rules apply. If no containing folder has rules, only trusted callers have access.
    */
   accessRules: MediaRules;
-  /** Time of the last change of the file or folder, ISO 8601. */
+  /** Time of the last change of the file or folder, as ISO 8601 text. */
   updatedAt: string;
 }
 
-/** Returns the rules in a request body: the field `accessRules`, or the whole body. */
-const rulesIn = (body: unknown): unknown => (isObject(body) && "accessRules" in body ? body["accessRules"] : body);
+/** Returns the access rules in a request body: the field `accessRules`, or the whole body if this field is missing. */
+const accessRulesInBody = (body: unknown): unknown =>
+  isObject(body) && "accessRules" in body ? body["accessRules"] : body;
 
 const RULES_SHAPE = flatShape(["accessRules"]);
 
@@ -40,21 +41,21 @@ export type RulesOfMedia = ReturnType<typeof createRulesOfMedia>;
 export function createRulesOfMedia(options: { db: DataSource; callers: MediaCallers; files: Files; folders: Folders }) {
   const { db, callers, files, folders } = options;
 
-  /** Returns the rights of a trusted caller. @throws UNAUTHORIZED or FORBIDDEN if the caller is not trusted */
-  async function trustedGrants(admission: AdmittedRequest): Promise<MediaGrants> {
+  /** Returns the rights of the caller, who must be trusted. @throws UNAUTHORIZED or FORBIDDEN for other callers */
+  async function trustedGrants(admission: AdmittedRequest): Promise<MediaAccess> {
     const grants = await callers.grantsFor(admission);
     if (!grants.isTrusted) throw grants.accessError();
     return grants;
   }
 
-  async function readRules(grants: MediaGrants, kind: RuledKind, { appId, id }: MediaTarget, executor?: Executor) {
+  async function readRules(grants: MediaAccess, kind: MediaItemKind, { appId, id }: MediaTarget, executor?: Executor) {
     const { findOrThrow } = kind === "file" ? files : folders;
     const { ownRules, updatedAt } = await findOrThrow(grants, appId, id, executor);
     return { accessRules: ownRules, updatedAt: updatedAt.toISOString() };
   }
 
   return {
-    async get(admission: AdmittedRequest, kind: RuledKind, target: MediaTarget): Promise<OwnRules> {
+    async get(admission: AdmittedRequest, kind: MediaItemKind, target: MediaTarget): Promise<MediaItemRules> {
       return readRules(await trustedGrants(admission), kind, target);
     },
 
@@ -62,19 +63,24 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
      * Replaces the access rules of a file or folder. @throws ActionError REQUEST_INVALID, FILE_NOT_FOUND,
      * FOLDER_NOT_FOUND, RESOURCE_CHANGED
      */
-    async set(admission: AdmittedRequest, kind: RuledKind, target: MediaTarget, body: unknown): Promise<OwnRules> {
+    async set(
+      admission: AdmittedRequest,
+      kind: MediaItemKind,
+      target: MediaTarget,
+      body: unknown,
+    ): Promise<MediaItemRules> {
       const { appId, id, precondition } = target;
       const grants = await trustedGrants(admission);
       await readRules(grants, kind, target);
-      const accessRules = parseMediaRules(rulesIn(body));
+      const accessRules = parseMediaRules(accessRulesInBody(body));
       refuseUnknownFields(body, RULES_SHAPE);
       const text = accessRules && JSON.stringify(accessRules);
       const updatedAt = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
-        // The check uses the connection of this transaction. With another connection, it could wait for the lock that
-        // this transaction holds.
+        // Uses the connection of this transaction. A check over another connection could wait for the lock that this
+        // transaction holds, and never end.
         if (precondition) requireExpectedVersion(await readRules(grants, kind, target, manager), precondition);
-        const sql = `UPDATE ${TABLES[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
+        const sql = `UPDATE ${TABLE_OF_KIND[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;
         const [changed] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);
         if (!changed) throw new ActionError(kind === "file" ? "FILE_NOT_FOUND" : "FOLDER_NOT_FOUND");

@@ -1,6 +1,6 @@
 /**
- * Creates all modules of media and passes them to each other: folders, files, uploads, contents, links, rules and
- * sweep. Starts nothing.
+ * Creates the modules of the media feature and connects them: folders, files, uploads, contents, signed links, access
+ * rules and the sweep. Does not start them.
  */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -21,31 +21,39 @@ import { createContents } from "./contents.js";
 import { createFiles } from "./files.js";
 import { createFolders } from "./folders.js";
 import { createLinks } from "./links.js";
-import { type AppUserOf, createMediaCallers } from "./media-callers.js";
+import { createMediaCallers, type ResolveAppUser } from "./media-callers.js";
 import { createMediaPictures } from "./media-pictures.js";
 import { createRulesOfMedia } from "./media-rules.js";
-import { claimStore, recordedIdentity } from "./store-identity.js";
+import { claimStore, readStoreIdentity } from "./store-identity.js";
 import { createMediaSweep } from "./sweep.js";
 import { createUploads } from "./uploads.js";
 
 const MB = 2 ** 20;
-/** Maximum number of uploads that are received at the same time. Further uploads wait, and apps take turns. */
-const RECEIVED_AT_ONCE = 4;
-/** Maximum number of blobs that a deletion removes before its response. The sweep removes the rest later. */
-const REMOVED_AT_ONCE = 200;
+/**
+ * Maximum number of uploads that this process receives at the same time. Further uploads wait, and the apps that wait
+ * take turns.
+ */
+const CONCURRENT_UPLOADS_MAX = 4;
+/**
+ * Maximum number of blobs that a deletion removes before its response is sent. The next sweep removes the other blobs.
+ */
+const BLOBS_PER_DELETION_MAX = 200;
 
 export type Media = Awaited<ReturnType<typeof createMedia>>;
 
-/** Creates the media of the service. @throws StartError if the media store cannot be opened */
+/**
+ * Opens the media store and creates the modules of the media feature.
+ * @throws StartError if the media store cannot be opened
+ */
 export async function createMedia(options: {
   config: Config;
   db: DataSource;
   ring: KeyRing;
-  /** ID of this process. */
+  /** ID of this process of the service. */
   instance: string;
   intake: IntakeLimiter;
   logEvents: LogEvents;
-  appUserOf: AppUserOf;
+  appUserOf: ResolveAppUser;
   baseUrl: string;
   log: Logger;
 }) {
@@ -53,16 +61,19 @@ export async function createMedia(options: {
   const folder = join(config.dataDir, "media");
   const [storeRow] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: storeRow!.space });
-  const reception = createReception(join(folder, "incoming"), new FairSemaphore(RECEIVED_AT_ONCE, RECEIVED_AT_ONCE));
+  const reception = createReception(
+    join(folder, "incoming"),
+    new FairSemaphore(CONCURRENT_UPLOADS_MAX, CONCURRENT_UPLOADS_MAX),
+  );
   const pictures = createMediaPictures({ pictures: createPictures({ log }) });
   const blobs = createBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
-  const isOwnStore = async () => (await store.identity()) === (await recordedIdentity(db));
+  const isOwnStore = async () => (await store.identity()) === (await readStoreIdentity(db));
   const sweep = createMediaSweep({ db, store, reception, blobs, isOwnStore, log });
   const callers = createMediaCallers({ db, appUserOf });
 
-  /** Removes unused blobs now instead of at the next sweep. */
+  /** Deletes unused blobs from the media store now, instead of at the next sweep. */
   async function removeUnused(keys: readonly string[]): Promise<void> {
-    for (const key of keys.slice(0, REMOVED_AT_ONCE)) {
+    for (const key of keys.slice(0, BLOBS_PER_DELETION_MAX)) {
       await sweep
         .removeBlob(key)
         .catch((error: unknown) =>
@@ -78,25 +89,25 @@ export async function createMedia(options: {
   const folders = createFolders(sharedParts);
   const files = createFiles({ ...sharedParts, folders });
   const links = createLinks({ ring, callers, files, baseUrl });
-  const hasSpace = async (bytes: number) => {
+  const hasDiskSpace = async (bytes: number) => {
     if (config.diskFreeMinMb === 0) return true;
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize - bytes >= config.diskFreeMinMb * MB;
   };
-  const parts = { store, reception, blobs, pictures, callers, folders, intake, logEvents, baseUrl, hasSpace, log };
+  const parts = { store, reception, blobs, pictures, callers, folders, intake, logEvents, baseUrl, hasDiskSpace, log };
   return {
     folders,
     files,
     links,
     rules: createRulesOfMedia({ db, callers, files, folders }),
     contents: createContents({ store, callers, files, links, pictures }),
-    uploads: createUploads({ db, ...parts, maxBytes: config.mediaMaxMb * MB }),
+    uploads: createUploads({ db, ...parts, maxFileBytes: config.mediaMaxMb * MB }),
     sweep,
     usage: blobs.usage,
 
     /**
-     * Checks that files can be received and stored, and that all API processes use the same media store.
-     * @throws StartError that names MEDIA_URL or DATA_DIR
+     * Checks that this process can receive and store files, and that all API processes use the same media store.
+     * @throws StartError whose message names the wrong variable: MEDIA_URL or DATA_DIR
      */
     async start(): Promise<void> {
       const storeName = config.mediaBucket
@@ -111,7 +122,7 @@ export async function createMedia(options: {
         });
       }
       if (config.roles.has("api")) await claimStore({ db, store, storeName: storeName, instance, log });
-      else if (!(await isOwnStore()) && (await recordedIdentity(db)) !== null)
+      else if (!(await isOwnStore()) && (await readStoreIdentity(db)) !== null)
         log.warn(
           { store: storeName },
           "this scheduler uses another media store than the API processes, " +

@@ -1,6 +1,6 @@
 /**
- * Removes blobs that no file uses, and compares the media store with the database. Logs files whose blob is missing. It
- * does not delete these files, because the store may be unavailable only for a while.
+ * Deletes blobs that no file uses, and compares the media store with the database. Logs files whose blob is missing,
+ * but does not delete these files, because the media store may be unavailable only for a while.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,35 +9,35 @@ import type { BlobStore } from "../../engine/blob-store/blob.js";
 import type { Reception } from "../../engine/reception.js";
 import type { Blobs } from "./blobs.js";
 
-/** Key of the database lock that a backup holds while it reads files. The number is arbitrary. */
-export const BACKUP_LOCK = 7_203_114_285_023;
+/** Key of the PostgreSQL advisory lock that a backup holds while it reads files. The number has no meaning. */
+export const BACKUP_LOCK_KEY = 7_203_114_285_023;
 /* Selects whether no backup is running, by acquiring the lock for the duration of this statement. */
-const NO_BACKUP = "SELECT pg_try_advisory_xact_lock_shared($1) AS free";
+const SELECT_IS_BACKUP_ABSENT = "SELECT pg_try_advisory_xact_lock_shared($1) AS free";
 
-/** Interval between sweeps. */
-const SWEEP_EVERY_MS = 30_000;
-/** Interval at which the whole media store is compared with the database. */
-const COMPARE_EVERY_MS = 6 * 3_600_000;
-/** Maximum number of blobs or files that are read at once. */
-const BATCH = 500;
+/** Interval between two sweeps of this process. */
+const SWEEP_INTERVAL_MS = 30_000;
+/** Interval at which a process compares the whole media store with the database. */
+const COMPARE_INTERVAL_MS = 6 * 3_600_000;
+/** Maximum number of blobs or files that one query reads. */
+const BATCH_SIZE = 500;
 /**
- * Minimum age in milliseconds of a blob without a row that is removed. The row of a younger blob may not be committed
- * yet.
+ * Minimum age in milliseconds at which a blob without a row in the database is deleted. The transaction with the row of
+ * a younger blob may not be committed yet.
  */
 const ORPHAN_MIN_AGE_MS = 3_600_000;
-/** Maximum number of file IDs in the log entry about missing blobs. */
-const NAMED_FILES_MAX = 20;
+/** Maximum number of file IDs that the log message about missing blobs names. */
+const LOGGED_FILE_IDS_MAX = 20;
 
-/** Marks the blobs in $1 (keys) as missing in the media store. */
-const MARK_LOST = `
+/** Marks blobs as missing in the media store. $1 contains the keys of the blobs. */
+const MARK_BLOBS_MISSING = `
   UPDATE media_blob SET lost_at = now() WHERE held_until IS NULL AND lost_at IS NULL AND key = ANY ($1)`;
-/** Removes this mark from the blobs in $1 (keys), because they are in the media store. */
-const UNMARK_FOUND = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
+/** Removes the mark "missing" from blobs that are in the media store. $1 contains the keys of the blobs. */
+const UNMARK_BLOBS_MISSING = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
 
 export interface SweepResult {
-  /** Number of removed blobs that had no row in the database. */
+  /** Number of deleted blobs that had no row in the database. */
   orphans: number;
-  /** IDs of files whose blob is missing in the media store. */
+  /** IDs of the files whose blob is missing in the media store. */
   lost: number[];
 }
 
@@ -48,7 +48,7 @@ export function createMediaSweep(options: {
   store: BlobStore;
   reception: Reception;
   blobs: Blobs;
-  /** True if this process's media store is the one that contains the files of the database. */
+  /** True if the media store of this process is the store that contains the files of the database. */
   isOwnStore: () => Promise<boolean>;
   log: Logger;
 }) {
@@ -56,38 +56,43 @@ export function createMediaSweep(options: {
   let isStopped = false;
   let comparedAt = Date.now();
 
-  /** True if no backup is running. A running backup may need blobs of files that were deleted after it started. */
-  const mayRemove = async () => (await rows<{ free: boolean }>(db, NO_BACKUP, [BACKUP_LOCK]))[0]!.free;
+  /**
+   * True if no backup is running. A running backup may still need the blobs of files that were deleted after the backup
+   * started.
+   */
+  const mayRemove = async () =>
+    (await rows<{ free: boolean }>(db, SELECT_IS_BACKUP_ABSENT, [BACKUP_LOCK_KEY]))[0]!.free;
 
   /**
-   * Removes a blob from the media store, and from the folder of received files. It can be in both if a process ended
-   * while it moved the file.
+   * Deletes the bytes of a blob from the media store, and from the folder for received files. They are in both if a
+   * process crashed while it moved the file.
    */
   async function removeBytes(key: string): Promise<void> {
     await reception.discard(key);
     await store.remove(key);
   }
 
-  /** Removes a blob. While a backup is running, does nothing; a later sweep removes the blob. */
+  /** Deletes a blob and its row. Does nothing while a backup is running; a later sweep then deletes the blob. */
   async function removeBlob(key: string): Promise<void> {
     if (await mayRemove()) await blobs.removeUnlessUsed(key, removeBytes);
   }
 
-  /** Removes blobs that are marked as unused, and blobs of uploads whose lease has expired. */
+  /** Deletes blobs that are marked as unused, and blobs of uploads whose lease has expired. */
   async function removeUnused(): Promise<void> {
     if (!(await mayRemove())) return;
     for (
-      let keys = await blobs.unusedKeys(BATCH);
+      let keys = await blobs.unusedKeys(BATCH_SIZE);
       keys.length > 0 && !isStopped;
-      keys = await blobs.unusedKeys(BATCH)
+      keys = await blobs.unusedKeys(BATCH_SIZE)
     ) {
       for (const key of keys) if (!isStopped) await removeBlob(key);
-      if (keys.length < BATCH || !(await mayRemove())) return;
+      if (keys.length < BATCH_SIZE || !(await mayRemove())) return;
     }
   }
 
   /**
-   * Removes blobs that have no row in the database. Returns their number, and the keys of all blobs in the media store.
+   * Deletes the blobs that have no row in the database. Returns the number of these blobs, and the keys of all blobs in
+   * the media store.
    */
   async function removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
     const stored = new Set<string>();
@@ -105,15 +110,16 @@ export function createMediaSweep(options: {
       stored.add(key);
       if (Date.now() - modifiedAt < ORPHAN_MIN_AGE_MS) continue;
       batch.push(key);
-      if (batch.length >= BATCH) await removeUnknownFiles();
+      if (batch.length >= BATCH_SIZE) await removeUnknownFiles();
     }
     await removeUnknownFiles();
     return { orphans: orphanCount, stored };
   }
 
   /**
-   * Returns the IDs of files whose blob is missing in the media store. @param stored keys of all blobs in the store
-   * @param before newer files are not checked
+   * Returns the IDs of files whose blob is missing in the media store.
+   * @param stored keys of all blobs in the media store
+   * @param before time at which the keys were listed; newer files are not checked
    */
   async function findLost(stored: ReadonlySet<string>, before: Date): Promise<number[]> {
     const lostFileIds: number[] = [];
@@ -121,7 +127,7 @@ export function createMediaSweep(options: {
       const page = await rows<{ id: number; blobKey: string; thumbnailKey: string | null }>(
         db,
         `SELECT id, blob_key AS "blobKey", thumbnail_key AS "thumbnailKey" FROM media_file
-          WHERE id > $1 AND created_at < $2 ORDER BY id LIMIT ${BATCH}`,
+          WHERE id > $1 AND created_at < $2 ORDER BY id LIMIT ${BATCH_SIZE}`,
         [after, before],
       );
       if (page.length === 0 || isStopped) return lostFileIds;
@@ -129,14 +135,14 @@ export function createMediaSweep(options: {
         blobKey,
         ...(thumbnailKey === null ? [] : [thumbnailKey]),
       ]);
-      await db.query(MARK_LOST, [keys.filter((key) => !stored.has(key))]);
-      await db.query(UNMARK_FOUND, [keys.filter((key) => stored.has(key))]);
+      await db.query(MARK_BLOBS_MISSING, [keys.filter((key) => !stored.has(key))]);
+      await db.query(UNMARK_BLOBS_MISSING, [keys.filter((key) => stored.has(key))]);
       for (const { id, blobKey } of page) if (!stored.has(blobKey)) lostFileIds.push(id);
       after = page.at(-1)!.id;
     }
   }
 
-  /** Compares the whole media store with the database, in both directions. */
+  /** Finds blobs without a row in the database, and files without a blob in the media store. */
   async function compareStores(): Promise<SweepResult> {
     const before = new Date(Date.now() - 1_000);
     const { orphans: orphanCount, stored } = await removeOrphans();
@@ -145,7 +151,7 @@ export function createMediaSweep(options: {
       log.warn({ orphans: orphanCount }, "removed blobs from the media store that have no row in the database");
     if (lostFileIds.length > 0) {
       log.error(
-        { count: lostFileIds.length, fileIds: lostFileIds.slice(0, NAMED_FILES_MAX) },
+        { count: lostFileIds.length, fileIds: lostFileIds.slice(0, LOGGED_FILE_IDS_MAX) },
         "the content of files is missing in the media store; restore it from a backup, or delete the files",
       );
     }
@@ -156,20 +162,21 @@ export function createMediaSweep(options: {
     removeBlob,
     compare: compareStores,
 
-    /** Runs one sweep. Returns the time of the next sweep, in Unix milliseconds. */
+    /** Runs one sweep. Returns the time of the next sweep as Unix time in milliseconds. */
     async sweep(): Promise<number> {
       await reception.sweep(ORPHAN_MIN_AGE_MS);
-      // If this process uses another store than the API processes, all files would seem to be missing.
-      if (!(await isOwnStore())) return Date.now() + SWEEP_EVERY_MS;
+      // Skips the sweep if this process uses another media store than the API processes, because all files would seem
+      // to be missing.
+      if (!(await isOwnStore())) return Date.now() + SWEEP_INTERVAL_MS;
       await removeUnused();
-      if (Date.now() - comparedAt >= COMPARE_EVERY_MS && !isStopped) {
+      if (Date.now() - comparedAt >= COMPARE_INTERVAL_MS && !isStopped) {
         comparedAt = Date.now();
         await compareStores();
       }
-      return Date.now() + SWEEP_EVERY_MS;
+      return Date.now() + SWEEP_INTERVAL_MS;
     },
 
-    /** Stops a running sweep after the current blob. */
+    /** Stops a running sweep after the blob that it is deleting now. */
     stop(): void {
       isStopped = true;
     },

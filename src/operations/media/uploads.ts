@@ -1,6 +1,6 @@
 /**
- * Receives uploads: reserves quota, checks the bytes, and puts them into the media store. Then one transaction creates
- * all files of the request, with their log events. If the upload fails, no file is created.
+ * Receives uploads of files: reserves the app's quota, checks the bytes, and puts them into the media store. Then one
+ * transaction creates all files of the request and their log events. If the upload fails, no file is created.
  */
 import { createReadStream } from "node:fs";
 import type { Logger } from "pino";
@@ -29,14 +29,14 @@ import { lockApp } from "../settings/settings.js";
 import type { Blobs } from "./blobs.js";
 import type { Folders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";
-import { emitterOf, type MediaCallers, type MediaGrants } from "./media-callers.js";
+import { emitterOf, type MediaAccess, type MediaCallers } from "./media-callers.js";
 import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 
-/** Number of bytes by which the reserved quota grows while a file of unknown length is received. */
-const STEP_BYTES = 4 * 1024 * 1024;
+/** While a file of unknown length is received, the reserved quota grows by this number of bytes at a time. */
+const QUOTA_STEP_BYTES = 4 * 1024 * 1024;
 
-/** A received file whose bytes are in the media store, but which has no row in the database yet. */
+/** A received file whose bytes are in the media store. Its row in the database does not exist yet. */
 interface StoredUpload extends ReceivedUpload {
   key: string;
   name: string;
@@ -45,16 +45,23 @@ interface StoredUpload extends ReceivedUpload {
   thumbnail: { key: string; bytes: number } | null;
 }
 
-export interface Upload {
+export interface UploadRequest {
   /**
-   * Receives one file. @param filename name in the request @param folderId folder of the file, to check the caller's
-   * right; null for the top level
+   * Receives one file.
+   * @param filename name of the file in the request
+   * @param folderId folder in which the caller must have the right to create files; null for the top level
    * @throws ActionError PAYLOAD_TOO_LARGE, REQUEST_INVALID, OVERLOADED, FOLDER_NOT_FOUND, UNAUTHORIZED, FORBIDDEN
    */
   receive(source: AsyncIterable<Buffer>, filename: string | undefined, folderId: number | null): Promise<void>;
-  /** Creates all received files in one transaction. `name` is used only if there is a single file. */
+  /**
+   * Creates all received files in the database, in one transaction. Uses `name` only if the request contains a single
+   * file.
+   */
   finish(fields: { folderId: number | null; name?: unknown }): Promise<MediaFile[]>;
-  /** Frees the slot and removes received bytes that did not become files. Always call it at the end. */
+  /**
+   * Frees the upload slot, and deletes received bytes that did not become files. Must be called at the end of each
+   * upload, also after an error.
+   */
   close(): Promise<void>;
 }
 
@@ -71,10 +78,10 @@ export interface UploadsOptions {
   intake: IntakeLimiter;
   logEvents: LogEvents;
   baseUrl: string;
-  /** Maximum size of a file. */
-  maxBytes: number;
-  /** True if the disk that receives uploads has space for this many additional bytes. */
-  hasSpace: (bytes: number) => Promise<boolean>;
+  /** Maximum number of bytes of one uploaded file. */
+  maxFileBytes: number;
+  /** True if the disk that receives uploads has space for this number of additional bytes. */
+  hasDiskSpace: (bytes: number) => Promise<boolean>;
   log: Logger;
 }
 
@@ -82,7 +89,9 @@ const INSERT_FILE = `
   INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
-/** Limits the number of concurrent uploads. An app can use at most half of the slots that other apps do not use. */
+/**
+ * Limits the number of concurrent uploads. One app can use at most half of the slots that the other apps leave free.
+ */
 class UploadSlots {
   private readonly byApp = new Map<number, number>();
   private taken = 0;
@@ -93,7 +102,7 @@ class UploadSlots {
     return leavesHalfFree(this.total, this.taken, this.byApp.get(appId) ?? 0, 1);
   }
 
-  add(appId: number, count: 1 | -1): void {
+  changeUploadCount(appId: number, count: 1 | -1): void {
     const uploadCount = (this.byApp.get(appId) ?? 0) + count;
     this.taken += count;
     if (uploadCount > 0) this.byApp.set(appId, uploadCount);
@@ -115,13 +124,13 @@ export function createUploads(options: UploadsOptions) {
     intake,
     logEvents,
     baseUrl,
-    maxBytes,
-    hasSpace,
+    maxFileBytes: maxBytes,
+    hasDiskSpace,
     log,
   } = options;
   const openUploads = { all: new UploadSlots(UPLOADS_MAX), visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX) };
 
-  /** Yields the bytes unchanged, and reserves more quota when the received bytes exceed the reserved quota. */
+  /** Yields the received bytes unchanged. Reserves more quota whenever these bytes exceed the reserved quota. */
   async function* reserveWhileReading(
     source: AsyncIterable<Buffer>,
     appId: number,
@@ -132,8 +141,8 @@ export function createUploads(options: UploadsOptions) {
     for await (const chunk of source) {
       reservedBytes -= chunk.length;
       if (reservedBytes < 0) {
-        await blobs.reserve(appId, key, STEP_BYTES);
-        reservedBytes += STEP_BYTES;
+        await blobs.reserve(appId, key, QUOTA_STEP_BYTES);
+        reservedBytes += QUOTA_STEP_BYTES;
       }
       yield chunk;
     }
@@ -146,7 +155,7 @@ export function createUploads(options: UploadsOptions) {
     expected: number,
   ): Promise<ReceivedUpload> {
     const reserved = Math.max(blobs.quotaBytesOf(0), Math.min(expected, maxBytes));
-    if (!(await hasSpace(reserved)))
+    if (!(await hasDiskSpace(reserved)))
       throw overloadedError(
         "the service's disk is nearly full, so it accepts no uploads; try again later",
         LOW_DISK_RETRY_SECONDS,
@@ -168,8 +177,8 @@ export function createUploads(options: UploadsOptions) {
   }
 
   /**
-   * Removes private metadata from a picture, reads its size, and creates its thumbnail. @param keys receives the keys
-   * of the new blobs, which must be removed if the upload fails
+   * Removes private metadata from a picture, reads its width and height, and creates its thumbnail.
+   * @param keys receives the keys of the new blobs, which must be deleted if the upload fails
    */
   async function storePicture(appId: number, keys: string[], raw: ReceivedUpload, key: string, contentType: string) {
     if (raw.bytes > PICTURE_MAX_BYTES) {
@@ -235,7 +244,11 @@ export function createUploads(options: UploadsOptions) {
     return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
   }
 
-  /** Reserves a slot for an upload. @returns a function that frees the slot @throws OVERLOADED */
+  /**
+   * Reserves a slot for an upload.
+   * @returns a function that frees the slot
+   * @throws OVERLOADED if all slots are in use
+   */
   function acquireUploadSlot(appId: number, isTrusted: boolean): () => void {
     const slots = isTrusted ? [openUploads.all] : [openUploads.all, openUploads.visitors];
     if (!slots.every((slot) => slot.hasFreeSlot(appId))) {
@@ -244,24 +257,24 @@ export function createUploads(options: UploadsOptions) {
         OVERLOADED_RETRY_SECONDS,
       );
     }
-    for (const slot of slots) slot.add(appId, 1);
+    for (const slot of slots) slot.changeUploadCount(appId, 1);
     return () => {
-      for (const slot of slots) slot.add(appId, -1);
+      for (const slot of slots) slot.changeUploadCount(appId, -1);
     };
   }
 
-  /** Receives all uploads of one request. */
+  /** Creates the object through which a request uploads its files. */
   function upload(
     admission: AdmittedRequest,
     appId: number,
-    grants: MediaGrants,
+    grants: MediaAccess,
     length: number | null,
     releaseSlots: () => void,
-  ): Upload {
+  ): UploadRequest {
     const files: StoredUpload[] = [];
     const keys: string[] = [];
     let isOpen = true;
-    let missingBytes = length ?? STEP_BYTES;
+    let missingBytes = length ?? QUOTA_STEP_BYTES;
 
     async function receiveFile(
       source: AsyncIterable<Buffer>,
@@ -311,7 +324,7 @@ export function createUploads(options: UploadsOptions) {
         if (!isOpen) return;
         isOpen = false;
         releaseSlots();
-        // If a blob cannot be removed now, the sweep removes it after its lease has expired.
+        // If a blob cannot be deleted now, the sweep deletes it after the lease of the upload has expired.
         for (const key of keys) {
           blobs.stopRenewing(key);
           await releaseReservation(appId, key).catch((error: unknown) =>
@@ -327,10 +340,11 @@ export function createUploads(options: UploadsOptions) {
 
   return {
     /**
-     * Starts receiving an upload. @param length Content-Length, which estimates the size of the files; null if unknown
+     * Starts an upload request.
+     * @param length value of Content-Length, from which the size of the files is estimated; null if unknown
      * @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED
      */
-    async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<Upload> {
+    async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<UploadRequest> {
       const grants = await callers.grantsFor(admission);
       intake.takeRows(emitterOf(admission), appId, 0);
       return upload(admission, appId, grants, length, acquireUploadSlot(appId, grants.isTrusted));

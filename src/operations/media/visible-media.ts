@@ -1,12 +1,15 @@
 /**
- * Builds SQL conditions for the files and folders that a caller can read. Lists use them in their SQL, so that `total`
- * and `hasMore` do not count hidden files.
+ * Builds SQL conditions for the files and folders that a caller can read. Lists use these conditions in their SQL, so
+ * that the `total` and `hasMore` of their pages do not count hidden files.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import type { MediaGrants, MediaRules } from "./media-callers.js";
+import type { MediaAccess, MediaRules } from "./media-callers.js";
 
-/** SQL conditions that select the files and folders of a list. In them, $1 is the app and $2 is `value`. */
+/**
+ * SQL conditions that select the files and folders of a list. In these conditions, $1 is the app's ID and $2 is
+ * `value`.
+ */
 export interface MediaFilter {
   appId: number;
   fileCondition: string;
@@ -15,27 +18,28 @@ export interface MediaFilter {
 }
 
 /**
- * Values of the parameters $3 and $4 of a list: the access rules of files that let the caller read, and the IDs of
- * folders whose rules do. Null if the caller can read everything.
+ * Values for the SQL parameters $3 and $4 of a list. `ownRules` contains the access rules of files that allow the
+ * caller to read, and `folderIds` the folders that the caller can read. Null if the caller can read everything.
  */
 export type VisibleMedia = readonly [ownRules: string[], folderIds: number[]] | null;
 
-const VISIBLE_FILE =
+const IS_FILE_VISIBLE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
-const VISIBLE_FOLDER = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
+const IS_FOLDER_VISIBLE = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
 /**
- * SQL condition for callers that can read everything. It contains both parameters, so that all lists have the same
- * parameters.
+ * SQL condition for callers who can read everything. It names $3 and $4 although both are null, because all lists have
+ * the same parameters.
  */
-const SEES_EVERYTHING = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
+const IS_EVERYTHING_VISIBLE = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 
-export const visibleFileSql = (visible: VisibleMedia): string => (visible === null ? SEES_EVERYTHING : VISIBLE_FILE);
+export const visibleFileSql = (visible: VisibleMedia): string =>
+  visible === null ? IS_EVERYTHING_VISIBLE : IS_FILE_VISIBLE;
 export const visibleFolderSql = (visible: VisibleMedia): string =>
-  visible === null ? SEES_EVERYTHING : VISIBLE_FOLDER;
+  visible === null ? IS_EVERYTHING_VISIBLE : IS_FOLDER_VISIBLE;
 
 /**
- * Selects folder IDs, grouped by the access rules that apply: those of the folder, or else of the nearest containing
- * folder with rules.
+ * Selects folder IDs, grouped by the access rules that apply to the folder: its own rules, or else those of the nearest
+ * containing folder that has rules.
  */
 const FOLDERS_BY_RULES = `
   WITH RECURSIVE tree AS (
@@ -45,10 +49,10 @@ const FOLDERS_BY_RULES = `
       FROM media_folder AS below JOIN tree ON below.app_id = $1 AND below.parent_id = tree.id)
   SELECT rules::jsonb AS rules, array_agg(id) AS ids FROM tree WHERE rules IS NOT NULL GROUP BY rules::jsonb`;
 
-/** Determines which files and folders the caller can read. */
+/** Determines which files and folders the caller can read. Returns null if the caller can read everything. */
 export async function readVisibleMedia(
   db: DataSource,
-  grants: MediaGrants,
+  grants: MediaAccess,
   { appId, fileCondition, value }: MediaFilter,
 ): Promise<VisibleMedia> {
   if (grants.isTrusted) return null;

@@ -1,4 +1,4 @@
-/** Lists, adds and removes administrators of the service. At least one administrator who can sign in must remain. */
+/** Lists, adds and removes administrators of the service. The last administrator who can sign in cannot be removed. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -9,34 +9,34 @@ import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/overtaken-links.js";
-import { END_SESSIONS } from "./members.js";
+import { REVOKE_SESSIONS_AND_TOKENS } from "./members.js";
 
 /* Condition for a person with a passphrase, a passkey or an identity at a provider. */
-const CAN_SIGN_IN = `(passphrase_hash IS NOT NULL OR EXISTS (SELECT FROM passkey WHERE passkey.person_id = person.id)
+const CAN_SIGN_IN_SQL = `(passphrase_hash IS NOT NULL OR EXISTS (SELECT FROM passkey WHERE passkey.person_id = person.id)
   OR EXISTS (SELECT FROM person_identity WHERE person_identity.person_id = person.id))`;
-const LIST = `
+const LIST_ADMINISTRATORS = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email,
          administrator_since AS "updatedAt"
     FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
-/** Locks the administrators, so that changes of them run one after the other. */
+/** Takes a lock, so that transactions that add or remove administrators run one after the other. */
 const LOCK_ADMINISTRATORS = "SELECT pg_advisory_xact_lock(hashtext('administrators'))";
-const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN}`;
+const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN_SQL}`;
 /**
- * Sets or removes the administrator right. Each change gets a new time, so that a precondition for an earlier right of
- * the same person fails.
+ * Gives the administrator right to a person or removes it. Each change stores a later time, so that a precondition
+ * (If-Match) with the ETag of an earlier right fails.
  */
-const SET = `
+const SET_ADMINISTRATOR_RIGHT = `
   UPDATE person SET is_administrator = $2,
          administrator_since = greatest(clock_timestamp(), administrator_since + interval '1 millisecond')
    WHERE id = $1`;
-const SELECT_ADMINISTRATOR = `SELECT is_administrator AS "isAdministrator", ${CAN_SIGN_IN} AS "canSignIn" FROM person WHERE id = $1`;
+const SELECT_ADMINISTRATOR = `SELECT is_administrator AS "isAdministrator", ${CAN_SIGN_IN_SQL} AS "canSignIn" FROM person WHERE id = $1`;
 
-/** Administrator of the service. `updatedAt` is the time at which the right was given, ISO 8601. */
+/** Administrator of the service. `updatedAt` is the time at which the person got this right, as ISO 8601 text. */
 export interface Administrator extends User {
   updatedAt: string;
 }
 
-interface FoundAdministrator {
+interface AdministratorState {
   isAdministrator: boolean;
   canSignIn: boolean;
 }
@@ -45,18 +45,24 @@ export type Administrators = ReturnType<typeof createAdministrators>;
 
 export function createAdministrators({ db, credentials }: { db: DataSource; credentials: Credentials }) {
   async function list(executor: Executor = db): Promise<Administrator[]> {
-    const administratorRows = await rows<User & { updatedAt: Date }>(executor, LIST);
+    const administratorRows = await rows<User & { updatedAt: Date }>(executor, LIST_ADMINISTRATORS);
     return administratorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
-  /** Checks in the database that the caller is an administrator, because the request's caller may come from a cache. */
-  async function mustAdministrate(manager: EntityManager, { personId, session }: Caller): Promise<void> {
+  /**
+   * Checks in the database that the caller is an administrator, because the caller's data may come from a cache.
+   * @throws FORBIDDEN
+   */
+  async function requireAdministrator(manager: EntityManager, { personId, session }: Caller): Promise<void> {
     if (session === undefined) return;
-    const [administrator] = await rows<FoundAdministrator>(manager, SELECT_ADMINISTRATOR, [personId]);
+    const [administrator] = await rows<AdministratorState>(manager, SELECT_ADMINISTRATOR, [personId]);
     if (!administrator?.isAdministrator) throw new ActionError("FORBIDDEN");
   }
 
-  /** @throws RESOURCE_CHANGED if neither the person's right nor the list has an expected ETag */
+  /**
+   * Checks the precondition (If-Match) of a request.
+   * @throws RESOURCE_CHANGED if neither the administrator's right nor the list of administrators has an expected ETag
+   */
   async function requireUnchangedAdministrator(
     manager: EntityManager,
     personId: number,
@@ -76,8 +82,8 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
   ): Promise<Administrator[]> {
     await db.transaction(async (manager) => {
       await manager.query(LOCK_ADMINISTRATORS);
-      await mustAdministrate(manager, caller);
-      const [person] = await rows<FoundAdministrator>(manager, SELECT_ADMINISTRATOR, [personId]);
+      await requireAdministrator(manager, caller);
+      const [person] = await rows<AdministratorState>(manager, SELECT_ADMINISTRATOR, [personId]);
       if (!person) throw new ActionError("NOT_FOUND", "there is no person with this ID");
       await requireUnchangedAdministrator(manager, personId, precondition);
       if (person.isAdministrator === isAdministrator) return;
@@ -86,8 +92,8 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
         const [others] = await rows<{ count: number }>(manager, COUNT_OTHER_ADMINISTRATORS, [personId]);
         if (others!.count === 0) throw new ActionError("LAST_ADMINISTRATOR");
       }
-      await manager.query(SET, [personId, isAdministrator]);
-      if (!isAdministrator) await manager.query(END_SESSIONS, [personId]);
+      await manager.query(SET_ADMINISTRATOR_RIGHT, [personId, isAdministrator]);
+      if (!isAdministrator) await manager.query(REVOKE_SESSIONS_AND_TOKENS, [personId]);
       await revokeInvalidLinks(manager, personId);
       const type = isAdministrator ? "administrator.create" : "administrator.delete";
       const { address } = caller;
@@ -98,11 +104,11 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     return list();
   }
 
-  async function requireAllowedSignIn(manager: EntityManager, { canSignIn }: FoundAdministrator): Promise<void> {
+  async function requireAllowedSignIn(manager: EntityManager, { canSignIn }: AdministratorState): Promise<void> {
     if (!canSignIn) {
       throw new ActionError("REQUEST_INVALID", "userId must be the ID of a person who can sign in");
     }
-    const all = await rows(manager, LIST);
+    const all = await rows(manager, LIST_ADMINISTRATORS);
     if (all.length < ADMINISTRATORS_MAX) return;
     throw new ActionError("REQUEST_INVALID", `the service has at most ${ADMINISTRATORS_MAX} administrators`);
   }
@@ -111,12 +117,12 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     list: () => list(),
     /**
      * Makes a person an administrator. Returns all administrators.
-     * @throws ActionError NOT_FOUND, REQUEST_INVALID for a person without an account
+     * @throws ActionError NOT_FOUND, REQUEST_INVALID for a person who cannot sign in
      */
     add: (caller: Caller, personId: number): Promise<Administrator[]> => changeAdministrator(caller, personId, true),
     /**
-     * Removes the right from a person, and ends the sessions of a person without another role. Returns the remaining
-     * administrators.
+     * Removes the administrator right from a person, and ends the person's sessions if no other role remains. Returns
+     * the remaining administrators.
      * @throws ActionError NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
      */
     remove: (caller: Caller, personId: number, precondition?: ExpectedTags): Promise<Administrator[]> =>

@@ -1,6 +1,6 @@
 /**
- * Adds and removes editors of an app, and creates accounts for administrators. Writes audit entries. members.ts has the
- * other roles.
+ * Adds and removes editors of an app, creates accounts at the request of administrators, and writes these changes to
+ * the audit log. members.ts changes the other roles.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
@@ -15,15 +15,18 @@ import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { recordChange } from "../records/audit.js";
 
-/** A person with permission to edit an app; `updatedAt` is ISO 8601. */
+/**
+ * Person with the role editor on an app. `updatedAt` is the time of the person's last change of this role, as ISO 8601
+ * text.
+ */
 export interface Editor extends User {
   updatedAt: string;
 }
 
-const COLUMNS = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
+const PERSON_COLUMNS = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
 
 const INSERT_EDITOR = `
-  INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, $3, $4) RETURNING ${COLUMNS}`;
+  INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, $3, $4) RETURNING ${PERSON_COLUMNS}`;
 
 const ADD_EDITOR = `
   INSERT INTO app_editor (app_id, person_id)
@@ -32,10 +35,10 @@ const ADD_EDITOR = `
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
 const SELECT_ORGANIZATION_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
 
-const NEW_USER = flatShape(["firstName", "lastName", "email", "organizationId"], ["id"]);
+const NEW_USER_SHAPE = flatShape(["firstName", "lastName", "email", "organizationId"], ["id"]);
 
-/** @throws REQUEST_INVALID unless `value` is a positive integer */
-function requiredId(value: unknown, field: string): number {
+/** Returns `value` if it is a positive integer. @throws REQUEST_INVALID for any other value */
+function requirePositiveId(value: unknown, field: string): number {
   const id = parseOptionalId(value, field);
   if (id === null) throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number (got nothing)`);
   return id;
@@ -55,7 +58,7 @@ export function createEditors({
   async function listEditors(appId: number, executor: Executor = db): Promise<Editor[]> {
     const editorRows = await rows<User & { updatedAt: Date }>(
       executor,
-      `SELECT ${COLUMNS}, updated_at AS "updatedAt" FROM person JOIN app_editor ON person_id = person.id
+      `SELECT ${PERSON_COLUMNS}, updated_at AS "updatedAt" FROM person JOIN app_editor ON person_id = person.id
         WHERE app_id = $1 ORDER BY id`,
       [appId],
     );
@@ -63,7 +66,8 @@ export function createEditors({
   }
 
   /**
-   * Records a change of editors in the audit logs of the app and the organization, and ends links that became invalid.
+   * Writes a change of editors to the audit logs of the app and the organization. Revokes one-time links that the
+   * change made invalid.
    */
   async function recordEditorChange(
     manager: EntityManager,
@@ -81,7 +85,10 @@ export function createEditors({
   return {
     list: (appId: number): Promise<Editor[]> => listEditors(appId),
 
-    /** Creates a person without a role on any app, with a session. @throws REQUEST_INVALID */
+    /**
+     * Creates a person without a role on any app, and a session for this person. Returns the session's token.
+     * @throws REQUEST_INVALID
+     */
     async createPerson(caller: Caller, data: Record<string, unknown>): Promise<{ user: User; token: string }> {
       const email = requireEmail(data["email"], "email");
       const names = [requireText(data["firstName"], "firstName"), requireText(data["lastName"], "lastName")];
@@ -92,7 +99,7 @@ export function createEditors({
             throw isDuplicate(error) ? new ActionError("EMAIL_IN_USE") : error;
           },
         );
-        refuseUnknownFields(data, NEW_USER);
+        refuseUnknownFields(data, NEW_USER_SHAPE);
         const { token } = await credentials.issue({ kind: "editor", personId: user!.id, name: "session" }, manager);
         const { personId, address } = caller;
         const creationEvent = { type: "person.create", organizationId, personId, subjectId: user!.id, address };
@@ -102,11 +109,11 @@ export function createEditors({
     },
 
     /**
-     * Gives a person of the app's organization editor rights. Returns the app's editors.
+     * Gives the role editor to a person of the app's organization. Returns the app's editors.
      * @throws ActionError REQUEST_INVALID
      */
     async add(caller: Caller, appId: number, userId: unknown): Promise<Editor[]> {
-      const id = requiredId(userId, "userId");
+      const id = requirePositiveId(userId, "userId");
       await db.transaction(async (manager) => {
         const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
         if (!added)
@@ -119,7 +126,7 @@ export function createEditors({
     },
 
     /**
-     * Removes editor rights at once. Returns the remaining editors.
+     * Removes the role editor from a person, with immediate effect. Returns the remaining editors.
      * @throws ActionError REQUEST_INVALID, RESOURCE_CHANGED
      */
     async remove(
@@ -127,7 +134,7 @@ export function createEditors({
       { appId, precondition }: { appId: number; precondition?: ExpectedTags },
       userId: unknown,
     ): Promise<Editor[]> {
-      const id = requiredId(userId, "userId");
+      const id = requirePositiveId(userId, "userId");
       await db.transaction(async (manager) => {
         if (precondition) {
           await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);

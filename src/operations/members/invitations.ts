@@ -1,6 +1,6 @@
 /**
- * Creates, revokes and accepts invitations. Each can be accepted once. An invitation to the address of an existing
- * account can be accepted only in that account's own session, so that a link cannot take over an account.
+ * Creates, revokes and accepts invitations. Each invitation can be accepted once. If the invited e-mail address belongs
+ * to an account, only a session of this account can accept. So nobody can take over an account with a link.
  */
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -20,33 +20,33 @@ import { recordAccessEvent } from "../accounts/access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "../accounts/accounts.js";
 import type { Links } from "../accounts/links.js";
 import {
+  findPendingInvitation,
   type Invitation,
   insertInvitation,
-  invitationOfLink,
-  pendingInvitation,
-  pendingInvitations,
+  listPendingInvitations,
+  readInvitationOfLink,
   revokeInvitation,
 } from "./invitation-rows.js";
 import type { Members } from "./members.js";
 
 const HOUR_MS = 3_600_000;
-const INVITATIONS_PER_HOUR = 200;
+const INVITATIONS_PER_HOUR_MAX = 200;
 
-const ACCEPT_FIELDS = flatShape(["token", "firstName", "lastName", "passphrase"]);
+const ACCEPT_BODY_SHAPE = flatShape(["token", "firstName", "lastName", "passphrase"]);
 
-/** Sends the link to the invited person; null if the service has no mail server. */
+/** Sends an e-mail with the invitation's link to the invited person; null if the service has no mail server. */
 export type SendInvitation = ((invitation: Invitation, link: string) => Promise<void>) | null;
 
-/** Result of an accepted invitation. `session` is null if the account was already signed in. */
+/** Result of accepting an invitation. `session` is null if the person was already signed in. */
 export interface AcceptedInvitation {
   user: User;
-  /** ISO 8601; null for a credential that does not expire. */
+  /** Time at which the credential expires, as ISO 8601 text; null if it does not expire. */
   expiresAt: string | null;
   session: SignInResult["session"] | null;
 }
 
-/** @throws REQUEST_INVALID */
-function hoursOf(value: unknown): number {
+/** Parses the lifetime of an invitation, in hours. @throws REQUEST_INVALID */
+function parseLifetimeHours(value: unknown): number {
   if (value === undefined || value === null) return INVITATION_HOURS;
   const hours = value as number;
   if (Number.isSafeInteger(value) && hours >= 1 && hours <= INVITATION_MAX_HOURS) return hours;
@@ -65,9 +65,9 @@ export function createInvitations(options: {
   send: SendInvitation;
 }) {
   const { db, credentials, members, accounts, links, send } = options;
-  const invitationBucket = createTokenBucket({ limit: INVITATIONS_PER_HOUR, windowMs: HOUR_MS });
+  const invitationBucket = createTokenBucket({ limit: INVITATIONS_PER_HOUR_MAX, windowMs: HOUR_MS });
 
-  /** Gives the person the invited role, unless the person already has this role or a higher one. */
+  /** Gives the person the role of the invitation, unless the person already has this role or a higher one. */
   async function joinOrganization(
     user: User,
     { organizationId, appId, role }: Invitation,
@@ -83,7 +83,7 @@ export function createInvitations(options: {
         if (before === null) await members.refuseTooMany(manager, scope);
         await members.writeRole(manager, scope, user.id, role);
       }
-      refuseUnknownFields(body, ACCEPT_FIELDS);
+      refuseUnknownFields(body, ACCEPT_BODY_SHAPE);
       const actor = { personId: user.id, credentialId: request.caller!.credentialId, address: request.address };
       await members.recordRoleChange(manager, actor, scope, {
         type: "invitation.accept",
@@ -95,14 +95,14 @@ export function createInvitations(options: {
   }
 
   return {
-    list: (scope: RoleScope): Promise<Invitation[]> => pendingInvitations(db, scope),
+    list: (scope: RoleScope): Promise<Invitation[]> => listPendingInvitations(db, scope),
 
-    /** Finds a pending invitation of the organization; undefined if there is none. */
-    find: (organizationId: number, id: number) => pendingInvitation(db, organizationId, id),
+    /** Returns a pending invitation of the organization; undefined if there is no such invitation. */
+    find: (organizationId: number, id: number) => findPendingInvitation(db, organizationId, id),
 
     /**
-     * Creates an invitation. Only this response and the invitation's e-mail contain the link.
-     * @throws ActionError REQUEST_INVALID; FORBIDDEN for a role above the caller's; RATE_LIMIT_EXCEEDED
+     * Creates an invitation. The link is only in the response to this request and in the e-mail to the invited person.
+     * @throws ActionError REQUEST_INVALID; FORBIDDEN for a role above the caller's role; RATE_LIMIT_EXCEEDED
      */
     async create(
       caller: Caller,
@@ -111,7 +111,7 @@ export function createInvitations(options: {
     ): Promise<{ invitation: Invitation; link: string }> {
       const email = requireEmail(data["email"], "email");
       const role = parseRole(data["role"], "role");
-      const lifetimeMs = hoursOf(data["expiresInHours"]) * HOUR_MS;
+      const lifetimeMs = parseLifetimeHours(data["expiresInHours"]) * HOUR_MS;
       const retryAfter = invitationBucket.takeTokens(String(scope.organizationId));
       if (retryAfter > 0)
         throw rateLimitError("the organization has created too many invitations; try again later", retryAfter);
@@ -122,7 +122,7 @@ export function createInvitations(options: {
         if (isRoleAbove(role, callerRank))
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         const { organizationId } = scope;
-        const pending = await pendingInvitations(manager, { organizationId, appId: null });
+        const pending = await listPendingInvitations(manager, { organizationId, appId: null });
         if (pending.length >= INVITATIONS_MAX) {
           throw new ActionError(
             "REQUEST_INVALID",
@@ -146,13 +146,13 @@ export function createInvitations(options: {
       return issuedInvitation;
     },
 
-    /** @throws RESOURCE_CHANGED */
+    /** Revokes an invitation, so that its link stops working. @throws RESOURCE_CHANGED */
     async revoke({ personId, address }: Caller, invitation: Invitation, precondition?: ExpectedTags): Promise<void> {
       const { id, organizationId, email, role, appId } = invitation;
       await db.transaction(async (manager) => {
         if (precondition) {
           const pendingLists = [null, appId].map((invitedTo) =>
-            pendingInvitations(manager, { organizationId, appId: invitedTo }),
+            listPendingInvitations(manager, { organizationId, appId: invitedTo }),
           );
           requireExpectedItemVersion(invitation, await Promise.all(pendingLists), precondition);
         }
@@ -163,13 +163,14 @@ export function createInvitations(options: {
     },
 
     /**
-     * Accepts an invitation: creates an account and signs in, or adds the role to the account with that address.
-     * @throws LINK_EXPIRED; UNAUTHORIZED if the account exists and the request has no session of it; REQUEST_INVALID;
-     *   PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
+     * Accepts an invitation. Without an account for the invited e-mail address, creates an account and signs in;
+     * otherwise adds the role to the account.
+     * @throws LINK_EXPIRED; UNAUTHORIZED if an account exists and the request has no session of this account;
+     *   REQUEST_INVALID; PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
      */
     async accept(request: SignInRequest, body: Record<string, unknown>): Promise<AcceptedInvitation> {
       const link = await links.peek(body["token"], "invitation");
-      const invitation = await invitationOfLink(db, link.id);
+      const invitation = await readInvitationOfLink(db, link.id);
       const { email, organizationId, appId, role } = invitation;
       const [owner] = await rows<{ id: number }>(db, "SELECT id FROM person WHERE lower(email) = lower($1)", [email]);
       if (owner) {
@@ -195,13 +196,14 @@ export function createInvitations(options: {
         await links.redeem(body["token"], "invitation", manager);
         await members.refuseTooMany(manager, scope);
         await members.writeRole(manager, scope, user.id, role);
-        refuseUnknownFields(body, ACCEPT_FIELDS);
+        refuseUnknownFields(body, ACCEPT_BODY_SHAPE);
         const actor = { personId: user.id, credentialId: null, address: request.address };
         const data = { role, before: null };
         await members.recordRoleChange(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
       });
       const signedIn = await joinedPerson.catch(async (error: unknown) => {
-        // A concurrent request may have created the account with this link. Then `peek` throws LINK_EXPIRED.
+        // A concurrent request may have created the account with the same link. Then `peek` throws LINK_EXPIRED, which
+        // is the better error.
         if (error instanceof ActionError && error.status === "EMAIL_IN_USE")
           await links.peek(body["token"], "invitation");
         throw error;

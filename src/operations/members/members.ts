@@ -1,6 +1,6 @@
 /**
- * Lists members of organizations and apps, sets their roles and removes them. A caller cannot change a role above the
- * caller's own, and an organization always keeps an owner. invitations.ts has the invitations.
+ * Lists the members of organizations and apps, sets their roles and removes them. A caller cannot change a role that is
+ * above the caller's own role. An organization always keeps at least one owner.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -22,20 +22,20 @@ import { recordAccessEvent } from "../accounts/access-events.js";
 import { lockPeople, revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
 
-/** Member of an organization or app. `lastSeenAt` is ISO 8601; null for a person who has not signed in. */
+/** Member of an organization or app. `lastSeenAt` is ISO 8601 text; null for a person who has never signed in. */
 export interface Member {
   user: User;
   role: Role;
   lastSeenAt: string | null;
-  /** Time of the last change of the role, ISO 8601. */
+  /** Time of the last change of the role, as ISO 8601 text. */
   updatedAt: string;
 }
 
-/** Returns the fields of the members from which the ETag of their list is computed. */
-export const statedMembers = (members: readonly Member[]): ListItemVersion[] =>
+/** Returns the fields of members from which the ETag of a list of members is computed. */
+export const memberVersions = (members: readonly Member[]): ListItemVersion[] =>
   members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
 
-/** The person whose role changes, and the ETags that the request accepts (`If-Match`). */
+/** Person whose role a request changes. `precondition` lists the ETags that the request accepts (`If-Match`). */
 export interface MemberTarget {
   scope: RoleScope;
   personId: number;
@@ -48,10 +48,10 @@ export interface Organization {
 }
 
 /**
- * Selects roles. $1 is the organization, $2 the app or null. If a person has several roles on an app, the highest
- * counts.
+ * Selects the roles of a person on an app, or in an organization. $1 is the organization, $2 the app (null: the
+ * organization itself), $3 the person. A person with several roles counts with the highest.
  */
-const ROLES_AT = `
+const SELECT_ROLES_IN_SCOPE = `
   SELECT role, of_organization AS "ofOrganization" FROM app_role WHERE app_id = $2 AND person_id = $3
   UNION ALL SELECT role, true FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
 
@@ -66,8 +66,8 @@ const SELECT_MEMBERS = `
    GROUP BY person.id ORDER BY person.id`;
 
 /**
- * Selects whether the person belongs to the organization: as a member of it, or with a role in it or on one of its
- * apps.
+ * Returns a row if the person belongs to the organization: the person is a member of the organization, or has a role in
+ * it or on one of its apps. $1 is the organization, $2 the person.
  */
 const SELECT_MEMBERSHIP = `
   SELECT FROM person WHERE id = $2 AND (organization_id = $1
@@ -75,34 +75,37 @@ const SELECT_MEMBERSHIP = `
     OR EXISTS (SELECT FROM app_role JOIN app ON app.id = app_id WHERE app.organization_id = $1 AND person_id = $2))`;
 
 /* Selects roles that a removal deletes. */
-const SELECT_HELD_ROLES = `
+const SELECT_ROLE_OF_PERSON = `
   SELECT role FROM app_role JOIN app ON app.id = app_id
    WHERE app.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2) AND person_id = $3 AND NOT of_organization
   UNION ALL SELECT role FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
 
-const CLEAR_APP = [
+const DELETE_APP_ROLES = [
   "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
   "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
 ];
-const CLEAR_ORGANIZATION = [
+const DELETE_ORGANIZATION_ROLES = [
   "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2",
   "DELETE FROM app_editor USING app WHERE app.id = app_id AND app.organization_id = $1 AND person_id = $2",
   "DELETE FROM app_member USING app WHERE app.id = app_id AND app.organization_id = $1 AND person_id = $2",
 ];
-const SET_ORGANIZATION = `
+const SET_ORGANIZATION_ROLE = `
   INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, $3)
   ON CONFLICT (organization_id, person_id) DO UPDATE
   SET role = excluded.role, updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond')`;
-const SET_APP = "INSERT INTO app_member (app_id, person_id, role, updated_at) VALUES ($1, $2, $3, $4)";
-const SET_EDITOR = "INSERT INTO app_editor (app_id, person_id, updated_at) VALUES ($1, $2, $3)";
+const INSERT_APP_MEMBER = "INSERT INTO app_member (app_id, person_id, role, updated_at) VALUES ($1, $2, $3, $4)";
+const INSERT_APP_EDITOR = "INSERT INTO app_editor (app_id, person_id, updated_at) VALUES ($1, $2, $3)";
 
-/** Revokes tokens that act for the person: tokens of the app $2, or of all apps of the organization if $2 is null. */
-const END_TOKENS = `
+/**
+ * Revokes the tokens that act for the person $3: those of the app $2, or if $2 is null those of all apps of the
+ * organization $1.
+ */
+const REVOKE_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app
    WHERE app.id = app_id AND app.organization_id = $1 AND ($2::bigint IS NULL OR app.id = $2)
      AND person_id = $3 AND kind <> 'task' AND revoked_at IS NULL`;
-/** Ends the sessions and tokens of a person who has no role any more. */
-export const END_SESSIONS = `
+/** Revokes the sessions and tokens of the person $1 if the person has no role any more. */
+export const REVOKE_SESSIONS_AND_TOKENS = `
   UPDATE credential SET revoked_at = now()
    WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL
      AND NOT EXISTS (SELECT FROM app_role WHERE person_id = $1)
@@ -111,13 +114,13 @@ export const END_SESSIONS = `
 
 const IS_ADMINISTRATOR = "SELECT FROM person WHERE id = $1 AND is_administrator";
 /* Selects every organization to which the person belongs. The role is null for a member without one. */
-const ROLES_EVERYWHERE = `
+const SELECT_ALL_ROLES = `
   SELECT organization_id AS "organizationId", json_agg(role) AS roles FROM (
     SELECT organization_id, NULL AS role FROM person WHERE id = $1
     UNION ALL SELECT organization_id, role FROM organization_member WHERE person_id = $1
     UNION ALL SELECT app.organization_id, role FROM app_role JOIN app ON app.id = app_id
                WHERE person_id = $1 AND NOT of_organization) AS all_roles GROUP BY organization_id`;
-const SCOPE_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
+const SELECT_SCOPE_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
 const SELECT_ORGANIZATIONS =
   "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
 
@@ -125,13 +128,18 @@ export type Members = ReturnType<typeof createMembers>;
 
 export function createMembers({ db, credentials }: { db: DataSource; credentials: Credentials }) {
   async function roleAt(manager: EntityManager, scope: RoleScope, personId: number | null): Promise<Role | null> {
-    const roleRows = await rows<{ role: Role }>(manager, ROLES_AT, [scope.organizationId, scope.appId, personId]);
+    const roleRows = await rows<{ role: Role }>(manager, SELECT_ROLES_IN_SCOPE, [
+      scope.organizationId,
+      scope.appId,
+      personId,
+    ]);
     return highestOf(roleRows.map(({ role }) => role));
   }
 
   /**
-   * Returns the caller's role. Reads it from the database, because the request's caller may come from a cache.
-   * @throws FORBIDDEN unless the role is owner or admin
+   * Returns the caller's role, which must be owner or admin. Reads the role from the database, because the caller's
+   * data may come from a cache.
+   * @throws FORBIDDEN for another role
    */
   async function rankOf(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
     const role = caller.kind === "admin" ? "owner" : await roleAt(manager, scope, caller.personId);
@@ -139,15 +147,16 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     return role;
   }
 
-  /** True if the caller's roles in the database are above all of the person's. */
+  /** True if the caller's role is higher than all roles of the person. Reads the roles from the database. */
   async function outranksPerson(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
     const isAdministrator = async (id: number | null) => (await rows(manager, IS_ADMINISTRATOR, [id])).length > 0;
     if (await isAdministrator(personId)) return false;
-    // A token of kind `admin` is an administrator by itself; a session has the right of its person.
+    // A token of kind `admin` always has the administrator right. A session has it only if its person is an
+    // administrator now.
     if (caller.kind === "admin" && (caller.session === undefined || (await isAdministrator(caller.personId))))
       return true;
     type HeldRoles = { organizationId: number; roles: (Role | null)[] };
-    for (const { organizationId, roles } of await rows<HeldRoles>(manager, ROLES_EVERYWHERE, [personId])) {
+    for (const { organizationId, roles } of await rows<HeldRoles>(manager, SELECT_ALL_ROLES, [personId])) {
       const callerRole = await roleAt(manager, { organizationId, appId: null }, caller.personId);
       const isManager = callerRole === "owner" || callerRole === "admin";
       if (!isManager || roles.some((role) => role !== null && !isRoleAbove(callerRole, role))) return false;
@@ -155,7 +164,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     return true;
   }
 
-  /** Locks an organization, so that changes of its roles and those of its apps run one after the other. */
+  /** Locks an organization, so that changes of its roles and of its apps' roles run one after the other. */
   const lockOrganization = (manager: EntityManager, { organizationId }: RoleScope) =>
     rows(manager, "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE", [organizationId]);
 
@@ -188,20 +197,20 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     await recordChange(manager, { personId, credentialId }, { appId, type, data: { ...data, userId: subjectId } });
   }
 
-  /** Replaces the person's role in the organization or on the app. */
+  /** Replaces the person's role in the organization, or on the app if `appId` is set. */
   async function writeRole(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
     if (appId === null) {
-      await manager.query(SET_ORGANIZATION, [organizationId, personId, role]);
+      await manager.query(SET_ORGANIZATION_ROLE, [organizationId, personId, role]);
       await revokeInvalidLinks(manager, personId);
       return;
     }
     const clearedAt: Date[] = [];
-    for (const sql of CLEAR_APP) {
+    for (const sql of DELETE_APP_ROLES) {
       for (const { at } of await rows<{ at: Date }>(manager, sql, [appId, personId])) clearedAt.push(at);
     }
     const at = changeTimeAfter(clearedAt[0]);
-    if (role === "editor") await manager.query(SET_EDITOR, [appId, personId, at]);
-    else await manager.query(SET_APP, [appId, personId, role, at]);
+    if (role === "editor") await manager.query(INSERT_APP_EDITOR, [appId, personId, at]);
+    else await manager.query(INSERT_APP_MEMBER, [appId, personId, role, at]);
     await revokeInvalidLinks(manager, personId);
   }
 
@@ -217,6 +226,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   }
 
   /**
+   * Checks the precondition (If-Match) of a request.
    * @throws ActionError RESOURCE_CHANGED if neither the person's role nor the list of members has an expected ETag
    */
   async function requireUnchangedMember(
@@ -226,7 +236,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     precondition: ExpectedTags,
   ) {
     if (!precondition) return;
-    const members = statedMembers(await listMembers(manager, scope));
+    const members = memberVersions(await listMembers(manager, scope));
     requireExpectedItemVersion(
       members.find(({ id }) => id === personId),
       [members],
@@ -242,13 +252,13 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     recordRoleChange,
     refuseTooMany,
 
-    /** Lists the members of an organization or app. Members of an app are the people with a role on the app itself. */
+    /** Lists the members of an organization, or the people who have a role on the app itself. */
     list: (scope: RoleScope): Promise<Member[]> => listMembers(db, scope),
 
     /**
-     * Sets the role of a person of the organization.
-     * @throws ActionError REQUEST_INVALID; NOT_FOUND for any other person; FORBIDDEN if the role, old or new, is above
-     * the caller's; RESOURCE_CHANGED; LAST_OWNER
+     * Sets the role of a person who belongs to the organization.
+     * @throws ActionError REQUEST_INVALID; NOT_FOUND for any other person; FORBIDDEN if the person's old or new role is
+     *   above the caller's role; RESOURCE_CHANGED; LAST_OWNER
      */
     async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
       await db.transaction(async (manager) => {
@@ -278,8 +288,8 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     },
 
     /**
-     * Removes a person's roles: on an app, or in an organization and on its apps. Tokens that name the person end. If
-     * no role remains, all sessions end too.
+     * Removes a person's role on an app, or all roles in an organization and on its apps. Revokes the tokens that act
+     * for the person there. Ends all sessions of a person who has no role any more.
      * @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED, LAST_OWNER
      */
     async remove(caller: Caller, { scope, personId, precondition }: MemberTarget): Promise<void> {
@@ -287,7 +297,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       await db.transaction(async (manager) => {
         await lockOrganization(manager, scope);
         const callerRank = await rankOf(manager, caller, scope);
-        const heldRoles = await rows<{ role: Role }>(manager, SELECT_HELD_ROLES, [organizationId, appId, personId]);
+        const heldRoles = await rows<{ role: Role }>(manager, SELECT_ROLE_OF_PERSON, [organizationId, appId, personId]);
         const before = highestOf(heldRoles.map(({ role }) => role));
         if (before === null) throw new ActionError("NOT_FOUND", "there is no such member");
         if (isRoleAbove(before, callerRank)) {
@@ -295,12 +305,12 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         }
         await requireUnchangedMember(manager, scope, personId, precondition);
         await mustKeepOwner(manager, scope, personId);
-        for (const sql of appId === null ? CLEAR_ORGANIZATION : CLEAR_APP) {
+        for (const sql of appId === null ? DELETE_ORGANIZATION_ROLES : DELETE_APP_ROLES) {
           await manager.query(sql, [appId ?? organizationId, personId]);
         }
         await revokeInvalidLinks(manager, personId);
-        await manager.query(END_TOKENS, [organizationId, appId, personId]);
-        await manager.query(END_SESSIONS, [personId]);
+        await manager.query(REVOKE_TOKENS, [organizationId, appId, personId]);
+        await manager.query(REVOKE_SESSIONS_AND_TOKENS, [personId]);
         await recordRoleChange(manager, caller, scope, {
           type: "member.delete",
           subjectId: personId,
@@ -312,9 +322,9 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     },
 
     /**
-     * Checks that the caller has a higher role than the person in each of the person's organizations, which is required
-     * to reset the passphrase. Administrators of the service can never be reset this way. Reads all roles from the
-     * database and locks both people, so that no role changes until the transaction ends.
+     * Checks that the caller may reset the person's passphrase: the caller has a higher role in each of the person's
+     * organizations, and the person is no administrator of the service. Reads the roles from the database and locks
+     * both people, so that no role changes until the transaction ends.
      * @throws ActionError FORBIDDEN
      */
     async mustOutrank(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
@@ -326,27 +336,25 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       );
     },
 
-    /** @throws NOT_FOUND for a person who does not belong to the organization */
+    /** Checks that a person belongs to an organization. @throws NOT_FOUND if not */
     async mustBelong(organizationId: number, personId: number): Promise<void> {
       if ((await rows(db, SELECT_MEMBERSHIP, [organizationId, personId])).length > 0) return;
       throw new ActionError("NOT_FOUND", "there is no such person in this organization");
     },
 
-    /** Returns the organization and the ID of an app that exists. */
+    /** Returns the ID of an existing app, with the ID of its organization. */
     async scopeOf(appId: number): Promise<RoleScope> {
-      const [app] = await rows<{ organizationId: number }>(db, SCOPE_OF_APP, [appId]);
+      const [app] = await rows<{ organizationId: number }>(db, SELECT_SCOPE_OF_APP, [appId]);
       return { organizationId: app!.organizationId, appId };
     },
 
-    /** Returns the scope of an app if it belongs to the organization, otherwise null. */
+    /** Returns the IDs of an app and its organization; null if the app does not belong to this organization. */
     async scopeIn(organizationId: number, appId: number): Promise<RoleScope | null> {
-      const [app] = await rows<{ organizationId: number }>(db, SCOPE_OF_APP, [appId]);
+      const [app] = await rows<{ organizationId: number }>(db, SELECT_SCOPE_OF_APP, [appId]);
       return app?.organizationId === organizationId ? { organizationId, appId } : null;
     },
 
-    /**
-     * Lists the caller's organizations with the caller's role. An administrator gets all organizations, at most 1,000.
-     */
+    /** Lists the caller's organizations with the caller's role; for an administrator all organizations, at most 1,000. */
     async organizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
       const isAdmin = caller.kind === "admin";
       const organizationRows = await rows<Organization>(db, SELECT_ORGANIZATIONS, [

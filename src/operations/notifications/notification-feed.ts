@@ -1,6 +1,6 @@
 /**
  * Streams published notifications to their readers. A reader that reconnects sends the cursor of the last notification
- * that it received, and misses none.
+ * that it received, and then receives all later ones.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,41 +9,41 @@ import type { Caller } from "../../rules/access.js";
 import { isUserInScope } from "../../rules/scope.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 import {
-  lastPosition,
+  listPublishedAfter,
   NOTIFICATION_CHANNEL,
   type Notification,
-  positionBefore,
-  publishedAfter,
+  readCursorBefore,
+  readLastCursor,
 } from "./notification-rows.js";
-import { type NotificationReader, READER_CHANNEL, type ReaderOf, usersOf } from "./reader.js";
+import { type NotificationReader, READER_CHANNEL, type ReaderOf, readUsersOf } from "./reader.js";
 
-const RETRY_MS = 1_000;
+const READ_RETRY_MS = 1_000;
 
 type NotificationListener = (notification: Notification) => void;
 
-interface FeedFollower {
+interface FeedSubscriber {
   caller: Caller;
-  /** The caller as a reader, with the app user that the last check found. */
+  /** The subscribed caller as a reader of notifications, with the app user that the last check returned. */
   reader: NotificationReader;
   listener: NotificationListener;
 }
 
-/** Subscribers in this process to the notifications of one app. */
+/** Subscriptions in this process to the notifications of one app. */
 interface AppFeed {
   appId: number;
-  followers: Set<FeedFollower>;
-  /** Subscribers, including those that are being added. */
+  subscribers: Set<FeedSubscriber>;
+  /** Number of subscriptions, including those that are still being added. */
   subscriberCount: number;
-  /** Cursor up to which notifications were read; null before the first subscriber. */
+  /** Cursor of the last notification that was read from the database; null before the first subscription. */
   readCursor: number | null;
-  /** Resolves after the last queued read, so that reads run one after the other. */
+  /** Resolves when the last requested read from the database has ended. Each read waits for the read before it. */
   lastRead: Promise<void>;
 }
 
 export interface NotificationFeed {
   /**
-   * Streams notifications to the caller.
-   * @param after cursor of the last notification that the caller received; null for new ones only
+   * Streams the notifications that the caller can read.
+   * @param after cursor of the last notification that the caller received; null to receive only new notifications
    */
   follow(appId: number, caller: Caller, after: number | null): Promise<LiveSource<Notification>>;
 }
@@ -60,11 +60,11 @@ export function createNotificationFeed(options: {
   function enqueueRead(feed: AppFeed, read: () => Promise<void>): void {
     feed.lastRead = feed.lastRead.then(read).catch((error: unknown) => {
       log.warn({ err: error, appId: feed.appId }, "notifications could not be read; trying again");
-      setTimeout(() => feedsByApp.get(feed.appId) === feed && enqueueRead(feed, read), RETRY_MS).unref();
+      setTimeout(() => feedsByApp.get(feed.appId) === feed && enqueueRead(feed, read), READ_RETRY_MS).unref();
     });
   }
 
-  /** Yields all notifications after `readCursor`, page by page. */
+  /** Yields the app's notifications with a cursor above `readCursor`, up to the cursor `until`. */
   async function* notificationsAfter(
     appId: number,
     readCursor: number,
@@ -72,7 +72,7 @@ export function createNotificationFeed(options: {
     until: number,
   ): AsyncGenerator<Notification> {
     for (let last = readCursor; last < until; ) {
-      const newNotifications = await publishedAfter(db, appId, last, reader);
+      const newNotifications = await listPublishedAfter(db, appId, last, reader);
       for (const notification of newNotifications) if (notification.cursor! <= until) yield notification;
       if (newNotifications.length === 0) return;
       last = newNotifications.at(-1)!.cursor!;
@@ -80,11 +80,11 @@ export function createNotificationFeed(options: {
   }
 
   /**
-   * Reads the users of all subscribers again before scopes are compared, because a user's entry may have changed since
-   * the subscription.
+   * Reads the users of all subscriptions again, because the entry of a user may have changed since the subscription.
+   * The scope of a notification is then compared with the current users.
    */
-  async function rereadFeed({ appId, followers }: AppFeed): Promise<void> {
-    const users = await usersOf(
+  async function rereadFeed({ appId, subscribers: followers }: AppFeed): Promise<void> {
+    const users = await readUsersOf(
       db,
       appId,
       [...followers].map(({ reader }) => reader.key),
@@ -93,7 +93,10 @@ export function createNotificationFeed(options: {
       follower.reader = { ...follower.reader, user: users.get(follower.reader.key) ?? null };
   }
 
-  /** Delivers new notifications. All readers of a notification get the same object. */
+  /**
+   * Reads new notifications and passes them to the subscriptions. All subscriptions share one object for each
+   * notification.
+   */
   async function readNewNotifications(feed: AppFeed): Promise<void> {
     if (feed.readCursor === null) return;
     let areUsersCurrent = false;
@@ -101,13 +104,13 @@ export function createNotificationFeed(options: {
       if (notification.scope !== null && !areUsersCurrent) await rereadFeed(feed);
       areUsersCurrent ||= notification.scope !== null;
       feed.readCursor = notification.cursor!;
-      for (const { reader, listener } of feed.followers)
+      for (const { reader, listener } of feed.subscribers)
         if (isUserInScope(notification.scope, reader.user)) listener(notification);
     }
   }
 
-  /** Applies a sign-in or sign-out on a page to its subscriptions. */
-  async function changeReader({ appId, followers }: AppFeed, credentialId: number): Promise<void> {
+  /** Updates the subscriptions of a page after a user signed in or out on the page. */
+  async function changeReader({ appId, subscribers: followers }: AppFeed, credentialId: number): Promise<void> {
     for (const follower of followers)
       if (follower.caller.credentialId === credentialId) follower.reader = await readerOf(follower.caller, appId);
   }
@@ -115,7 +118,7 @@ export function createNotificationFeed(options: {
   function feedOf(appId: number): AppFeed {
     const feed = feedsByApp.get(appId) ?? {
       appId,
-      followers: new Set(),
+      subscribers: new Set(),
       subscriberCount: 0,
       readCursor: null,
       lastRead: Promise.resolve(),
@@ -135,7 +138,7 @@ export function createNotificationFeed(options: {
   });
   notices.onGap(() => {
     for (const feed of feedsByApp.values()) {
-      for (const { caller } of feed.followers) enqueueRead(feed, () => changeReader(feed, caller.credentialId));
+      for (const { caller } of feed.subscribers) enqueueRead(feed, () => changeReader(feed, caller.credentialId));
       enqueueRead(feed, () => readNewNotifications(feed));
     }
   });
@@ -149,27 +152,27 @@ export function createNotificationFeed(options: {
     return liveSource<Notification>(appId, (listener) => {
       const since = new Date();
       const feed = feedOf(appId);
-      const follower: FeedFollower = { caller, reader, listener };
+      const follower: FeedSubscriber = { caller, reader, listener };
       feed.subscriberCount += 1;
       let isOpen = true;
       let from = seenCursor;
       enqueueRead(feed, async () => {
-        from ??= await positionBefore(db, appId, since);
-        feed.readCursor ??= await lastPosition(db, appId);
+        from ??= await readCursorBefore(db, appId, since);
+        feed.readCursor ??= await readLastCursor(db, appId);
         for await (const notification of notificationsAfter(appId, from, reader.key, feed.readCursor)) {
           if (!isOpen) return;
           if (isUserInScope(notification.scope, reader.user)) listener(notification);
           from = notification.cursor!;
         }
         if (!isOpen) return;
-        feed.followers.add(follower);
-        // This includes notifications since the last read, or since this reader disconnected.
+        feed.subscribers.add(follower);
+        // Also reads the notifications that were published since the last read or since this reader disconnected.
         await readNewNotifications(feed);
       });
       return () => {
         if (isOpen) feed.subscriberCount -= 1;
         isOpen = false;
-        feed.followers.delete(follower);
+        feed.subscribers.delete(follower);
         if (feed.subscriberCount === 0 && feedsByApp.get(appId) === feed) feedsByApp.delete(appId);
       };
     });

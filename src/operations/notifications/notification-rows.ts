@@ -1,16 +1,18 @@
 /**
- * Reads, writes and publishes notifications in SQL. Cursors become visible in ascending order, so that no reader misses
- * a notification. Validates nothing.
+ * SQL for reading, writing and publishing notifications, without validation. Cursors become visible in ascending order,
+ * so that a reader that continues after a cursor misses no notification.
  */
 import { type Executor, rows } from "../../data/database.js";
 import type { NotificationStatus, PushRequest } from "../../rules/notification-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Scope } from "../../rules/scope.js";
 
-/** Notification channel with `appId`: a message means that a notification of the app was published. */
+/** PostgreSQL channel whose messages contain an `appId`: a notification of this app was published. */
 export const NOTIFICATION_CHANNEL = "svc_notification";
 
-/** Notification for an app's users (section "Notifications" of the package documentation). Times are ISO 8601. */
+/**
+ * Notification for the users of an app (section "Notifications" of the package documentation). Times are ISO 8601 text.
+ */
 export interface Notification {
   id: number;
   appId: number;
@@ -20,31 +22,31 @@ export interface Notification {
   orderAt: string | null;
   pushNotification: PushRequest | null;
   publishedAt: string | null;
-  /** Position among the app's published notifications; null until it is published. */
+  /** Position of the notification among the app's published notifications; null if it is not published. */
   cursor: number | null;
-  /** True if the reader has read the notification. */
+  /** True if the reader who requests the notification has marked it as read. */
   readStatus: boolean;
   createdAt: string;
   updatedAt: string;
 }
 
-const COLUMNS = `notification.id, notification.app_id AS "appId", notification.status, notification.data, notification.scope,
+const NOTIFICATION_COLUMNS = `notification.id, notification.app_id AS "appId", notification.status, notification.data, notification.scope,
   notification.order_at AS "orderAt", notification.push AS "pushNotification", notification.published_at AS "publishedAt",
   notification.cursor, notification.created_at AS "createdAt", notification.updated_at AS "updatedAt"`;
 
 /* SQL condition: the reader ($2) has read the notification. */
-const READ_STATUS = `(EXISTS (SELECT FROM notification_read mark WHERE mark.notification_id = notification.id AND mark.reader = $2)
+const READ_STATUS_SQL = `(EXISTS (SELECT FROM notification_read mark WHERE mark.notification_id = notification.id AND mark.reader = $2)
   OR notification.cursor <= coalesce((SELECT cursor FROM notification_read_all mark
                               WHERE mark.app_id = notification.app_id AND mark.reader = $2), -1)) IS TRUE AS "readStatus"`;
 
-type Row = Omit<Notification, "orderAt" | "publishedAt" | "createdAt" | "updatedAt"> & {
+type NotificationRow = Omit<Notification, "orderAt" | "publishedAt" | "createdAt" | "updatedAt"> & {
   orderAt: Date | null;
   publishedAt: Date | null;
   createdAt: Date;
   updatedAt: Date;
 };
 
-const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: Row): Notification => ({
+const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: NotificationRow): Notification => ({
   ...row,
   readStatus: row.readStatus ?? false,
   orderAt: orderAt?.toISOString() ?? null,
@@ -54,8 +56,9 @@ const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: 
 });
 
 /**
- * Selects notifications of the app that match `where` (table `notification`). $1 is the app, $2 the reader; `values`
- * are $3 and up.
+ * Selects notifications of the app that match the SQL condition `where` on the table `notification`. $1 is the app's
+ * ID, $2 the reader's key; `values` become $3 and higher.
+ * @param tail SQL after the condition, such as ORDER BY
  */
 export async function readNotifications(
   executor: Executor,
@@ -73,24 +76,24 @@ export async function readNotifications(
     values?: unknown[];
   },
 ): Promise<Notification[]> {
-  const sql = `SELECT ${COLUMNS}, ${READ_STATUS} FROM notification WHERE notification.app_id = $1 AND ${where} ${tail}`;
-  return (await rows<Row>(executor, sql, [appId, reader, ...values])).map(toNotification);
+  const sql = `SELECT ${NOTIFICATION_COLUMNS}, ${READ_STATUS_SQL} FROM notification WHERE notification.app_id = $1 AND ${where} ${tail}`;
+  return (await rows<NotificationRow>(executor, sql, [appId, reader, ...values])).map(toNotification);
 }
 
-/** Selects the fields that decide who can read the newest published notifications. */
-export async function newestPublished(
+/** Selects the newest published notifications, with only the fields that decide who can read them. */
+export async function listNewestPublished(
   executor: Executor,
   appId: number,
   reader: string,
   limit: number,
 ): Promise<Pick<Notification, "id" | "scope" | "readStatus">[]> {
-  const sql = `SELECT notification.id, notification.scope, ${READ_STATUS} FROM notification
+  const sql = `SELECT notification.id, notification.scope, ${READ_STATUS_SQL} FROM notification
                 WHERE notification.app_id = $1 AND notification.cursor IS NOT NULL ORDER BY notification.cursor DESC LIMIT $3`;
   return rows(executor, sql, [appId, reader, limit]);
 }
 
-/** Selects up to 500 published notifications with a higher cursor than `after`, in order. */
-export async function publishedAfter(
+/** Selects up to 500 published notifications whose cursor is higher than `after`, by ascending cursor. */
+export async function listPublishedAfter(
   executor: Executor,
   appId: number,
   after: number,
@@ -106,18 +109,20 @@ export async function publishedAfter(
   });
 }
 
-/** Returns the cursor of the last notification that was published before `moment`; 0 if there is none. */
-export async function positionBefore(executor: Executor, appId: number, moment: Date): Promise<number> {
+/**
+ * Returns the cursor of the last notification that was published before `moment`; 0 if there is no such notification.
+ */
+export async function readCursorBefore(executor: Executor, appId: number, moment: Date): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1 AND published_at < $2";
   return (await rows<{ cursor: number }>(executor, sql, [appId, moment]))[0]!.cursor;
 }
 
-export async function lastPosition(executor: Executor, appId: number): Promise<number> {
+export async function readLastCursor(executor: Executor, appId: number): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1";
   return (await rows<{ cursor: number }>(executor, sql, [appId]))[0]!.cursor;
 }
 
-export interface WrittenNotification {
+export interface NotificationFields {
   data: Record<string, unknown>;
   scope: Scope | null;
   orderAt: Date | null;
@@ -126,11 +131,11 @@ export interface WrittenNotification {
 
 const jsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
 
-/** Inserts a draft. */
+/** Inserts a notification with the status draft. */
 export async function insertNotification(
   executor: Executor,
   appId: number,
-  fields: WrittenNotification,
+  fields: NotificationFields,
 ): Promise<number> {
   const [row] = await rows<{ id: number }>(
     executor,
@@ -140,7 +145,7 @@ export async function insertNotification(
   return row!.id;
 }
 
-export async function writeNotification(executor: Executor, id: number, fields: WrittenNotification): Promise<void> {
+export async function writeNotification(executor: Executor, id: number, fields: NotificationFields): Promise<void> {
   await rows(
     executor,
     `UPDATE notification SET data = $2, scope = $3, order_at = $4, push = $5, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,
@@ -149,11 +154,11 @@ export async function writeNotification(executor: Executor, id: number, fields: 
 }
 
 /**
- * Publishes a notification. $1 is the app, $2 the notification, $3 its required status. The row in `notification_place`
- * is locked until the commit, so that cursors become visible in ascending order: a reader of one cursor has seen all
- * lower ones.
+ * Publishes a notification. $1 is the app's ID, $2 the notification's ID, $3 the status that it must have before, $4
+ * the current time. The app's row in `notification_place` stays locked until the commit. So cursors become visible in
+ * ascending order, and a reader who has seen a cursor has seen all lower cursors.
  */
-const PUBLISH_DUE_NOTIFICATIONS = `
+const PUBLISH_NOTIFICATION = `
   WITH place AS (
     INSERT INTO notification_place (app_id, cursor) VALUES ($1, 1)
     ON CONFLICT (app_id) DO UPDATE SET cursor = notification_place.cursor + 1
@@ -167,18 +172,21 @@ const PUBLISH_DUE_NOTIFICATIONS = `
     RETURNING notification.app_id)
   SELECT pg_notify('${NOTIFICATION_CHANNEL}', app_id::text) FROM published`;
 
-/** Publishes a notification. Returns false if its status is not `from`. */
+/** Publishes a notification. Returns false and changes nothing if its status is not `requiredStatus`. */
 export async function publishNotification(
   executor: Executor,
   appId: number,
   id: number,
-  from: Exclude<NotificationStatus, "published">,
+  requiredStatus: Exclude<NotificationStatus, "published">,
   now: Date,
 ): Promise<boolean> {
-  return (await rows(executor, PUBLISH_DUE_NOTIFICATIONS, [appId, id, from, now])).length > 0;
+  return (await rows(executor, PUBLISH_NOTIFICATION, [appId, id, requiredStatus, now])).length > 0;
 }
 
-/** Withdraws a published notification. Devices that have not received the notification yet will not receive it. */
+/**
+ * Gives a published notification the status `status`, which hides it from readers. Devices that have not yet received
+ * its push message will not receive it.
+ */
 export async function withdrawNotification(
   executor: Executor,
   id: number,

@@ -1,6 +1,6 @@
 /**
- * Operations on an app's notifications. Back ends write and schedule them; users read them. Each write has an audit
- * entry. Each published notification has a cursor from which streams can resume.
+ * Operations on an app's notifications. Back ends write and schedule notifications, and users read them. Each write is
+ * recorded in the audit log. Each published notification has a cursor after which a stream can resume.
  */
 
 import type { DataSource, EntityManager } from "typeorm";
@@ -28,8 +28,8 @@ import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import {
   insertNotification,
+  listNewestPublished,
   type Notification,
-  newestPublished,
   publishNotification,
   readNotifications,
   withdrawNotification,
@@ -37,36 +37,40 @@ import {
 } from "./notification-rows.js";
 import type { NotificationReader, ReaderOf } from "./reader.js";
 
-/** Only this many of the newest notifications are checked for an app user. */
-const OWN_MAX = 1_000;
-/** Number of notifications that are published in one batch. */
-const NOTIFICATIONS_PER_PASS = 100;
+/**
+ * For an app user, only this number of the app's newest notifications is searched for notifications that the user can
+ * read.
+ */
+const CHECKED_NOTIFICATIONS_MAX = 1_000;
+/** Maximum number of scheduled notifications that one pass of the scheduler publishes. */
+const PUBLISH_BATCH_SIZE = 100;
 
-const DUE = `SELECT id, app_id AS "appId" FROM notification WHERE status = 'scheduled' AND order_at <= $1
-              ORDER BY order_at LIMIT ${NOTIFICATIONS_PER_PASS}`;
+const SELECT_DUE_NOTIFICATIONS = `SELECT id, app_id AS "appId" FROM notification WHERE status = 'scheduled' AND order_at <= $1
+              ORDER BY order_at LIMIT ${PUBLISH_BATCH_SIZE}`;
 const SELECT_NEXT_SCHEDULED = "SELECT min(order_at) AS next FROM notification WHERE status = 'scheduled'";
 
 const MARK_READ = `
   INSERT INTO notification_read (notification_id, reader)
   SELECT id, $2 FROM notification WHERE app_id = $1 AND id = ANY ($3::bigint[]) AND cursor IS NOT NULL
   ON CONFLICT DO NOTHING RETURNING notification_id`;
-const MARK_ALL = `
+const MARK_ALL_READ = `
   INSERT INTO notification_read_all (app_id, reader, cursor)
   SELECT $1, $2, coalesce(max(cursor), 0) FROM notification WHERE app_id = $1
   ON CONFLICT (app_id, reader) DO UPDATE SET cursor = excluded.cursor, read_at = now()`;
 
-/** The notification to change, and the ETags that the request accepts (`If-Match`). */
+/** The notification that a request changes, and the ETags that the request accepts (`If-Match`). */
 export interface NotificationTarget {
   appId: number;
   id: number;
   precondition?: ExpectedTags;
 }
 
-const COUNT = "SELECT count(*)::int AS total FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)";
+const COUNT_NOTIFICATIONS =
+  "SELECT count(*)::int AS total FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)";
 
 export interface NotificationPage {
   entries: Notification[];
-  /** `total` counts the notifications that the caller can read. */
+  /** `total` is the number of notifications that the caller can read. */
   pagination: { total: number; hasMore: boolean };
 }
 
@@ -100,7 +104,7 @@ export function createNotificationsService(options: {
     return notificationRows[0];
   }
 
-  /** Locks the notification until the transaction ends. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
+  /** Locks the row of a notification until the transaction ends. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
   async function lockNotification(
     manager: EntityManager,
     { appId, id, precondition }: NotificationTarget,
@@ -112,7 +116,7 @@ export function createNotificationsService(options: {
     return before;
   }
 
-  /** Changes a draft to the requested status. @throws ActionError REQUEST_INVALID */
+  /** Gives a notification with the status draft the requested status. @throws ActionError REQUEST_INVALID */
   async function applyStatus(
     manager: EntityManager,
     appId: number,
@@ -162,15 +166,20 @@ export function createNotificationsService(options: {
     return readNotifications(db, { appId, reader: key, where, tail: "ORDER BY notification.id", values: [ids] });
   }
 
-  /** Returns the newest published notifications that the reader may read. */
+  /** Returns those of the newest published notifications that the reader can read. */
   async function listNotifications(
     appId: number,
     { key, user }: NotificationReader,
   ): Promise<Pick<Notification, "id" | "readStatus">[]> {
-    return (await newestPublished(db, appId, key, OWN_MAX)).filter(({ scope }) => isUserInScope(scope, user));
+    return (await listNewestPublished(db, appId, key, CHECKED_NOTIFICATIONS_MAX)).filter(({ scope }) =>
+      isUserInScope(scope, user),
+    );
   }
 
-  /** Returns the reader; rejects a visitor that sends too many requests. @throws RATE_LIMIT_EXCEEDED */
+  /**
+   * Returns the caller as a reader of notifications. Counts the requests of callers that do not see all notifications.
+   * @throws RATE_LIMIT_EXCEEDED after too many requests
+   */
   async function enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
     const reader = await readerOf(caller, appId);
     const retryAfter = reader.seesAll ? 0 : requestBucket.takeTokens(rateLimitKeyOf(caller));
@@ -179,7 +188,10 @@ export function createNotificationsService(options: {
     return reader;
   }
 
-  /** Returns the first of the notifications with these IDs, as many as `reserve` has memory for. */
+  /**
+   * Reads the notifications with these IDs, the newest first. Stops at the first notification for which `reserve` has
+   * no memory left.
+   */
   async function pageOfReader(
     appId: number,
     { key }: NotificationReader,
@@ -202,12 +214,15 @@ export function createNotificationsService(options: {
   }
 
   return {
-    /** @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /** Creates a notification. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
     async insert(caller: Caller, appId: number, body: unknown): Promise<Notification> {
       return (await insertAll(caller, appId, [body], () => ""))[0]!;
     },
 
-    /** Inserts all notifications of a request, or none if one is invalid. @throws as `insert` */
+    /**
+     * Creates all notifications of a request in one transaction, or none if one is invalid.
+     * @throws the errors of `insert`
+     */
     async insertAll(caller: Caller, appId: number, body: unknown): Promise<Notification[]> {
       if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH) {
         const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} notifications (got ${describeValue(body)})`;
@@ -217,7 +232,7 @@ export function createNotificationsService(options: {
     },
 
     /**
-     * Changes the fields that are passed; `extendData` is merged into `data`.
+     * Changes the fields of a notification that the body contains. Merges `extendData` into the stored `data`.
      * @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED
      */
     async update(caller: Caller, target: NotificationTarget, body: unknown): Promise<Notification> {
@@ -238,7 +253,8 @@ export function createNotificationsService(options: {
         const scope = fields.scope === undefined ? before.scope : fields.scope;
         const push = fields.push === undefined ? before.pushNotification : fields.push;
         const { status = before.status } = fields;
-        // A notification that stays published keeps its cursor. Any other notification first becomes a draft.
+        // A published notification that stays published keeps its cursor. Any other notification becomes a draft before
+        // it gets the requested status.
         const staysPublished = status === "published" && before.status === status;
         if (!staysPublished) await withdrawNotification(manager, id, "draft");
         await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });
@@ -252,7 +268,7 @@ export function createNotificationsService(options: {
       return readNotification(db, appId, id, key);
     },
 
-    /** @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
+    /** Deletes a notification. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
     async remove(caller: Caller, target: NotificationTarget): Promise<void> {
       const { appId, id } = target;
       const { key } = await readerOf(caller, appId);
@@ -264,8 +280,8 @@ export function createNotificationsService(options: {
     },
 
     /**
-     * Lists notifications, the newest first: all of them for the app's backend, those with a matching scope for an app
-     * user.
+     * Lists notifications, the newest first. Back ends and editors get all notifications of the app; an app user gets
+     * those whose scope includes the user.
      * @throws ActionError REQUEST_INVALID
      */
     async list(
@@ -291,12 +307,12 @@ export function createNotificationsService(options: {
       const ids = await selectIdsThatFit(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
       const [where, tail] = ["notification.id = ANY ($3::bigint[])", "ORDER BY notification.id DESC"];
       const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
-      const [count] = await rows<{ total: number }>(db, COUNT, [appId, status]);
+      const [count] = await rows<{ total: number }>(db, COUNT_NOTIFICATIONS, [appId, status]);
       return { entries, pagination: paginationOf(count!.total, offset + entries.length) };
     },
 
     /**
-     * Marks the listed notifications as read, or all published ones.
+     * Marks the notifications that the body lists as read, or all published notifications.
      * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
      */
     async markRead(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
@@ -308,7 +324,7 @@ export function createNotificationsService(options: {
       const unreadNotifications = [...byId.values()].filter(({ readStatus }) => !readStatus);
       if (ids === ALL_NOTIFICATIONS) {
         intake.takeRows(caller, appId, 0, 1);
-        await db.query(MARK_ALL, [appId, reader.key]);
+        await db.query(MARK_ALL_READ, [appId, reader.key]);
         return { count: unreadNotifications.length };
       }
       const markedIds = ids.filter((id) => byId.has(id) && !byId.get(id)!.readStatus);
@@ -316,16 +332,19 @@ export function createNotificationsService(options: {
       return { count: (await rows(db, MARK_READ, [appId, reader.key, markedIds])).length };
     },
 
-    /** Returns the number of unread notifications among the caller's newest 1,000. */
+    /** Returns how many of the newest 1,000 notifications the caller can read but has not read. */
     async countUnread(caller: Caller, appId: number): Promise<{ count: number }> {
       const all = await listNotifications(appId, await enterReader(caller, appId));
       return { count: all.filter(({ readStatus }) => !readStatus).length };
     },
 
-    /** Publishes due notifications. Returns the Unix time in milliseconds of the next due notification, or null. */
+    /**
+     * Publishes the scheduled notifications whose time has come. Returns the time of the next scheduled notification as
+     * Unix time in milliseconds; null if there is none.
+     */
     async publishDue(): Promise<number | null> {
       const moment = new Date(now());
-      const dueRows = await rows<{ id: number; appId: number }>(db, DUE, [moment]);
+      const dueRows = await rows<{ id: number; appId: number }>(db, SELECT_DUE_NOTIFICATIONS, [moment]);
       for (const { id, appId } of dueRows)
         await db.transaction((manager) => publishNotification(manager, appId, id, "scheduled", moment));
       const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_SCHEDULED);

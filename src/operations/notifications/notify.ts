@@ -1,4 +1,4 @@
-/** Creates the parts of notifications and connects them: rows, readers, the feed, devices and Web Push. */
+/** Creates the modules of notifications and connects them: database rows, readers, the feed, devices and Web Push. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { CheckedConnections } from "../../engine/checked-connections.js";
@@ -44,18 +44,18 @@ export function createNotify(options: {
     readerOf,
     keysOf,
     intake,
-    mayReach,
+    mayConnectTo: mayReach,
     allowHttp: allowPrivateNetwork,
   });
   return {
     service: createNotificationsService({ db, readerOf, intake, now }),
     feed: createNotificationFeed({ db, notices, readerOf, log }),
     devices: pushSubscriptions,
-    push: createPushSender({ db, keysOf, connections, subject, holder, now, log }),
+    push: createPushSender({ db, readVapidKeys: keysOf, connections, subject, holder, now, log }),
 
     /**
-     * Assigns the devices and subscriptions of a page to its current user. Call this method after a sign-in or
-     * sign-out.
+     * Assigns the devices and subscriptions of a page to the user who is signed in now. Call this method after a
+     * sign-in or sign-out on the page.
      */
     async userChanged(caller: Caller, appId: number): Promise<void> {
       await pushSubscriptions.assignToCurrentUser(caller, appId);

@@ -1,7 +1,8 @@
 /**
- * Sends notifications by Web Push. A published notification becomes one delivery row for each device. The sender leases
- * a row and deletes it when the push message has been sent. After a crash, the message is sent again, because it is
- * unknown whether it was sent; because of its topic and tag, the device shows it only once.
+ * Sends notifications to devices by Web Push. A published notification becomes one row in the table push_delivery for
+ * each device. The sender claims a row, sends the push message, and deletes the row. After a crash it sends the message
+ * again, because it does not know whether the message was sent. A device shows repeated messages once, because they
+ * have the same topic and tag.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -10,23 +11,23 @@ import { type CheckedConnections, NotConnectedError } from "../../engine/checked
 import { createPushRequest } from "../../engine/push-message.js";
 import { isUserInScope, type Scope } from "../../rules/scope.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
-import { usersOf } from "./reader.js";
+import { readUsersOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
-const PUSH_SLOTS = 50;
+const CONCURRENT_PUSHES_MAX = 50;
 /**
- * Maximum number of push messages of one app that are sent at once, so that push services that never respond do not
- * block other apps.
+ * Maximum number of push messages of one app that this process sends at the same time. Push services that do not
+ * respond to one app's messages then do not delay other apps.
  */
-const DELIVERIES_PER_APP = 10;
+const CONCURRENT_PUSHES_PER_APP_MAX = 10;
 const DEVICES_PER_STATEMENT = 1_000;
-const ATTEMPTS = 5;
-const FIRST_PAUSE_MS = 30_000;
-/** Statuses with which a push service reports that the device has unsubscribed. */
-const GONE_STATUSES = [404, 410];
-const REFUSED_FOR_NOW = [429, 500, 502, 503, 504];
+const SEND_ATTEMPTS_MAX = 5;
+const FIRST_RETRY_DELAY_MS = 30_000;
+/** HTTP statuses with which a push service reports that the device no longer has this subscription. */
+const UNSUBSCRIBED_HTTP_STATUSES = [404, 410];
+const RETRYABLE_HTTP_STATUSES = [429, 500, 502, 503, 504];
 
-const NEXT_WISH = `
+const SELECT_NOTIFICATION_TO_PUSH = `
   SELECT id, app_id AS "appId", scope FROM notification WHERE push_at <= $1
    ORDER BY push_at LIMIT 1 FOR UPDATE SKIP LOCKED`;
 const SELECT_DEVICES = `
@@ -35,8 +36,8 @@ const INSERT_DELIVERIES = `
   INSERT INTO push_delivery (notification_id, subscription_id, due_at) SELECT $1, id, $3 FROM unnest($2::bigint[]) AS wanted (id)`;
 
 /**
- * Claims deliveries. $1 is the time, $2 the limit, $3 are apps, $4 their numbers of deliveries in progress, $5 is the
- * holder.
+ * Claims deliveries that are due. $1 is the current time, $2 the maximum number of deliveries. $3 are IDs of apps, and
+ * $4 the number of push messages that this process is sending for each of these apps. $5 is the ID of this process.
  */
 const CLAIM_DELIVERIES = `
   WITH first AS (
@@ -44,13 +45,13 @@ const CLAIM_DELIVERIES = `
       FROM push_delivery AS delivery JOIN push_subscription AS subscription ON subscription.id = subscription_id
      WHERE delivery.holder IS NULL AND delivery.due_at <= $1
        AND NOT EXISTS (SELECT FROM unnest($3::bigint[], $4::int[]) AS busy (app_id, sending)
-                        WHERE busy.app_id = subscription.app_id AND sending >= ${DELIVERIES_PER_APP})
+                        WHERE busy.app_id = subscription.app_id AND sending >= ${CONCURRENT_PUSHES_PER_APP_MAX})
      ORDER BY delivery.due_at LIMIT 1000),
   turn AS (
     SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY due_at) + coalesce(busy.sending, 0) AS place
       FROM first LEFT JOIN unnest($3::bigint[], $4::int[]) AS busy (app_id, sending) USING (app_id)),
   chosen AS (
-    SELECT push_delivery.id FROM push_delivery JOIN turn USING (id) WHERE place <= ${DELIVERIES_PER_APP} AND holder IS NULL
+    SELECT push_delivery.id FROM push_delivery JOIN turn USING (id) WHERE place <= ${CONCURRENT_PUSHES_PER_APP_MAX} AND holder IS NULL
      ORDER BY place LIMIT $2 FOR UPDATE OF push_delivery SKIP LOCKED),
   taken AS (
     UPDATE push_delivery SET holder = $5, claimed_at = now(), attempts = attempts + 1
@@ -62,9 +63,9 @@ const CLAIM_DELIVERIES = `
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
 /**
- * Releases deliveries that the holder $1 has claimed and is not sending, because the response to the claim was lost. $2
- * are the deliveries that the holder is sending. $3 is true if processes with an expired lease are dead. Deletes
- * deliveries that had too many attempts.
+ * Returns claimed deliveries to the queue if no process sends them any more. These are deliveries of the process $1
+ * that are not in the list $2 of those it is sending, because the response to its claim was lost. If $3 is true, also
+ * deliveries of processes whose lease has expired. Deletes deliveries that have used all attempts.
  */
 const RELEASE_DELIVERIES = `
   WITH lost AS (
@@ -72,9 +73,9 @@ const RELEASE_DELIVERIES = `
      WHERE holder IS NOT NULL AND
            (($3 AND NOT EXISTS (SELECT FROM instance WHERE instance.id = holder AND lease_until >= now()))
             OR (holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds'))),
-  given_up AS (DELETE FROM push_delivery USING lost WHERE push_delivery.id = lost.id AND attempts >= ${ATTEMPTS})
-  UPDATE push_delivery SET holder = NULL FROM lost WHERE push_delivery.id = lost.id AND attempts < ${ATTEMPTS} RETURNING push_delivery.id`;
-const NEXT = `SELECT least((SELECT min(push_at) FROM notification WHERE push_at IS NOT NULL),
+  given_up AS (DELETE FROM push_delivery USING lost WHERE push_delivery.id = lost.id AND attempts >= ${SEND_ATTEMPTS_MAX})
+  UPDATE push_delivery SET holder = NULL FROM lost WHERE push_delivery.id = lost.id AND attempts < ${SEND_ATTEMPTS_MAX} RETURNING push_delivery.id`;
+const SELECT_NEXT_DUE_TIME = `SELECT least((SELECT min(push_at) FROM notification WHERE push_at IS NOT NULL),
                            (SELECT min(due_at) FROM push_delivery WHERE holder IS NULL)) AS next`;
 
 interface PushDelivery {
@@ -94,30 +95,37 @@ export type PushSender = ReturnType<typeof createPushSender>;
 
 export function createPushSender(options: {
   db: DataSource;
-  keysOf: VapidKeysOf;
+  readVapidKeys: VapidKeysOf;
   connections: CheckedConnections;
-  /** Contact for push services, as a `mailto:` or `https:` URL. */
+  /** Contact of the service's operator for push services, as a `mailto:` or `https:` URL. */
   subject: string;
-  /** ID of this process in the deliveries that it holds. */
+  /** ID of this process, with which it marks the deliveries that it claims. */
   holder: string;
   now: () => number;
   log: Logger;
 }) {
-  const { db, keysOf, connections, subject, holder, now, log } = options;
-  const deliveries = createRunningDeliveries(PUSH_SLOTS);
+  const { db, readVapidKeys: keysOf, connections, subject, holder, now, log } = options;
+  const deliveries = createRunningDeliveries(CONCURRENT_PUSHES_MAX);
 
-  /** Creates the deliveries of one due notification. Returns false if none is due. */
+  /**
+   * Creates a delivery to each device for one published notification that must be pushed. Returns false if there is no
+   * such notification.
+   */
   async function createDeliveries(): Promise<boolean> {
     return db.transaction(async (manager) => {
       const moment = new Date(now());
-      const [wish] = await rows<{ id: number; appId: number; scope: Scope | null }>(manager, NEXT_WISH, [moment]);
+      const [wish] = await rows<{ id: number; appId: number; scope: Scope | null }>(
+        manager,
+        SELECT_NOTIFICATION_TO_PUSH,
+        [moment],
+      );
       if (!wish) return false;
       for (let last = 0; ; ) {
         const devices = await rows<{ id: number; reader: string }>(manager, SELECT_DEVICES, [wish.appId, last]);
         const isForAll = wish.scope === null;
         const users = isForAll
           ? null
-          : await usersOf(
+          : await readUsersOf(
               manager,
               wish.appId,
               devices.map(({ reader }) => reader),
@@ -145,8 +153,8 @@ export function createPushSender(options: {
       const topic = `svc-${delivery.notificationId}`;
       const { url, headers, body } = createPushRequest(delivery, payloadOf(delivery), { ...keys, subject, topic });
       const { status } = await connections.request(url, { method: "POST", headers, body, signal: deliveries.signal });
-      if (GONE_STATUSES.includes(status)) return "gone";
-      return REFUSED_FOR_NOW.includes(status) ? "later" : "done";
+      if (UNSUBSCRIBED_HTTP_STATUSES.includes(status)) return "gone";
+      return RETRYABLE_HTTP_STATUSES.includes(status) ? "later" : "done";
     } catch (error) {
       return error instanceof NotConnectedError && error.forbidden ? "done" : "later";
     }
@@ -156,15 +164,16 @@ export function createPushSender(options: {
     const outcome = await postPush(delivery);
     const { id, subscriptionId, attempts } = delivery;
     if (outcome === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
-    else if (outcome === "later" && attempts < ATTEMPTS) {
-      // A process that stops releases its running deliveries, so that the next process need not wait for the lease.
-      const pause = deliveries.signal.aborted ? 0 : FIRST_PAUSE_MS * 2 ** (attempts - 1);
+    else if (outcome === "later" && attempts < SEND_ATTEMPTS_MAX) {
+      // A process that is stopping makes its unfinished deliveries due at once, so that another process need not wait
+      // for the lease to expire.
+      const pause = deliveries.signal.aborted ? 0 : FIRST_RETRY_DELAY_MS * 2 ** (attempts - 1);
       await rows(db, POSTPONE_DELIVERY, [id, holder, new Date(now() + pause)]);
     } else await rows(db, DELETE_DELIVERY, [id, holder]);
   }
 
   function startPush(delivery: PushDelivery): void {
-    // If the outcome cannot be stored, the delivery is released when the lease expires.
+    // If the result cannot be stored, the delivery stays claimed until the lease of this process expires.
     const logUnsettled = (err: unknown) => log.warn({ err }, "the outcome of a push message could not be stored");
     deliveries.trackDelivery(delivery, sendPush(delivery).catch(logUnsettled));
   }
@@ -172,7 +181,10 @@ export function createPushSender(options: {
   return {
     whenFree: deliveries.whenFree,
 
-    /** Sends due push messages. Returns the Unix time in milliseconds of the next due message, or null. */
+    /**
+     * Sends the push messages that are due. Returns the time of the next push message as Unix time in milliseconds;
+     * null if there is none.
+     */
     async sendDue(): Promise<number | null> {
       while (await createDeliveries());
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
@@ -185,14 +197,14 @@ export function createPushSender(options: {
         for (const delivery of claimedDeliveries) startPush(delivery);
         if (claimedDeliveries.length === 0) break;
       }
-      const [row] = await rows<{ next: Date | null }>(db, NEXT);
+      const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_DUE_TIME);
       const next = row!.next?.getTime() ?? null;
       return next !== null && next > now() ? next : null;
     },
 
     /**
-     * Releases deliveries for which the response to this process's claim was lost. If `mayDeclareDead` is true, also
-     * releases the deliveries of dead processes.
+     * Returns claimed deliveries to the queue if this process did not receive the response to its claim. With
+     * `mayDeclareDead`, also deliveries of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [holder, deliveries.ids(), mayDeclareDead]);

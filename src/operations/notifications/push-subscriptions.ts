@@ -1,4 +1,7 @@
-/** Stores the devices that have subscribed to an app's notifications. Each belongs to the user of its page. */
+/**
+ * Stores the devices that have subscribed to push messages of an app. A device belongs to the user who is signed in to
+ * its page.
+ */
 import { isIP } from "node:net";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -12,21 +15,24 @@ import type { IntakeLimiter } from "../records/intake.js";
 import type { ReaderOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
-/** Device as its owner sees it. The endpoint is left out, because it is a secret between the device and its senders. */
+/**
+ * A subscribed device, as its user sees it. Omits the endpoint URL, because everyone who knows this URL can send
+ * messages to the device.
+ */
 export interface PushDevice {
   id: number;
-  /** Host name of the push service. */
+  /** Host name of the push service to which the service sends the messages of this device. */
   host: string;
   createdAt: string;
 }
 
-/** Saves a device. A device that subscribes again keeps its row, even if another user is signed in now. */
+/** Stores a device. A device that subscribes again keeps its row, even if another user is signed in to its page now. */
 const SAVE_SUBSCRIPTION = `
   INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth) VALUES ($1, $2, $3, $4, $5, $6)
   ON CONFLICT (app_id, endpoint) DO UPDATE SET reader = excluded.reader, credential_id = excluded.credential_id,
      p256dh = excluded.p256dh, auth = excluded.auth
   RETURNING id`;
-const DROP_OLDEST = `
+const DELETE_OLDEST_SUBSCRIPTIONS = `
   DELETE FROM push_subscription WHERE id IN (
     SELECT id FROM push_subscription WHERE app_id = $1 AND reader = $2 ORDER BY id DESC OFFSET ${PUSH_SUBSCRIPTIONS_PER_READER})`;
 
@@ -37,14 +43,14 @@ export function createPushSubscriptions(options: {
   readerOf: ReaderOf;
   keysOf: VapidKeysOf;
   intake: IntakeLimiter;
-  /** Returns true if the service may connect to this IP address. */
-  mayReach: (address: string) => boolean;
+  /** Returns true if the network rules allow connections from the service to this IP address. */
+  mayConnectTo: (address: string) => boolean;
   allowHttp: boolean;
 }) {
-  const { db, readerOf, keysOf, intake, mayReach, allowHttp } = options;
+  const { db, readerOf, keysOf, intake, mayConnectTo: mayReach, allowHttp } = options;
 
   return {
-    /** Returns the key with which a browser subscribes, and the caller's devices. */
+    /** Returns the public VAPID key with which a browser subscribes, and the caller's subscribed devices. */
     async list(caller: Caller, appId: number): Promise<{ publicKey: string; subscriptions: PushDevice[] }> {
       const { key } = await readerOf(caller, appId);
       const { publicKey } = await keysOf(appId);
@@ -57,11 +63,11 @@ export function createPushSubscriptions(options: {
       return { publicKey, subscriptions };
     },
 
-    /** @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /** Stores a device of the caller. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
     async add(caller: Caller, appId: number, body: unknown): Promise<{ id: number }> {
       const { endpoint, p256dh, auth } = parsePushTarget(body, allowHttp);
       const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, "");
-      // The host name is resolved and checked when a push message is sent.
+      // Checks only hosts that are IP addresses here. A host name is resolved and checked when a push message is sent.
       if (isIP(host) !== 0 && !mayReach(host)) {
         throw new ActionError("REQUEST_INVALID", "endpoint must be the URL of a public host");
       }
@@ -71,14 +77,14 @@ export function createPushSubscriptions(options: {
       return db.transaction(async (manager) => {
         const values = [appId, key, caller.credentialId, endpoint, p256dh, auth];
         const [row] = await rows<{ id: number }>(manager, SAVE_SUBSCRIPTION, values);
-        await rows(manager, DROP_OLDEST, [appId, key]);
+        await rows(manager, DELETE_OLDEST_SUBSCRIPTIONS, [appId, key]);
         return row!;
       });
     },
 
     /**
-     * Assigns the devices of a page to its current user, so that a device never shows the notifications of a user who
-     * has signed out.
+     * Assigns the devices of a page to the user who is signed in now, so that a device never shows notifications of a
+     * user who has signed out.
      */
     async assignToCurrentUser(caller: Caller, appId: number): Promise<void> {
       const { key } = await readerOf(caller, appId);

@@ -1,15 +1,18 @@
-/** Finds the app user who is signed in to a page and reads notifications there. */
+/** Determines the app user who is signed in to a page, as the reader of the app's notifications on this page. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import type { ScopeUser } from "../../rules/scope.js";
 
-/** Notification channel with `appId:credentialId`: a message means that the page's user has changed or signed out. */
+/**
+ * PostgreSQL channel whose messages contain `appId:credentialId`: another user is signed in to the page with this
+ * credential, or its user signed out.
+ */
 export const READER_CHANNEL = "svc_reader";
 
 export interface NotificationReader {
-  /** Key under which the reader's devices and read notifications are stored. */
+  /** Key under which the database stores the reader's devices and the notifications that the reader has read. */
   key: string;
   user: ScopeUser;
   /** True for back ends and editors of the app, which can read all notifications. */
@@ -32,7 +35,7 @@ export function createReaderOf(sessionOf: ReadSession) {
   };
 }
 
-const ENTRIES = `
+const SELECT_USER_ENTRIES = `
   SELECT entry.id, entry.data_source_id AS "dataSourceId", entry.doc - ARRAY(SELECT jsonb_array_elements_text(source.hashed_columns)) AS data
     FROM unnest($2::int[], $3::bigint[]) AS wanted (source_id, id)
     JOIN data_source_entry AS entry ON entry.app_id = $1 AND entry.id = wanted.id AND entry.data_source_id = wanted.source_id
@@ -44,14 +47,17 @@ const ENTRIES = `
 const SELECT_PERSONS = `
   SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = ANY ($1::bigint[])`;
 
-interface Entry {
+interface UserEntry {
   id: number;
   dataSourceId: number;
   data: Record<string, unknown>;
 }
 
-/** Returns the current user of each reader, by the reader's key. Readers without a user are left out. */
-export async function usersOf(
+/**
+ * Returns the current users of readers, by the reader's key. A reader to whom no user belongs has no entry in the
+ * result.
+ */
+export async function readUsersOf(
   executor: Executor,
   appId: number,
   keys: Iterable<string>,
@@ -61,7 +67,7 @@ export async function usersOf(
   const personIds = keyParts.filter(([kind]) => kind === "person").map(([, id]) => id);
   const users = new Map<string, Exclude<ScopeUser, null>>();
   if (entries.length > 0) {
-    const entryRows = await rows<Entry>(executor, ENTRIES, [
+    const entryRows = await rows<UserEntry>(executor, SELECT_USER_ENTRIES, [
       appId,
       entries.map(([, of]) => of),
       entries.map(([, , id]) => id),
@@ -76,7 +82,7 @@ export async function usersOf(
   return users;
 }
 
-/** Notifies every process that another user is signed in to the page of this credential. */
+/** Notifies every process of the service that another user is signed in to the page with this credential. */
 export async function announceReader(db: DataSource, appId: number, credentialId: number): Promise<void> {
   await rows(db, `SELECT pg_notify('${READER_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
 }

@@ -1,13 +1,13 @@
 /**
- * Creates and stores a VAPID key pair for each app, by which push services identify the app. The private key is
- * encrypted.
+ * Creates and stores a VAPID key pair for each app, with which push services identify the app. The private key is
+ * stored encrypted.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { newVapidKeys, type VapidKeys } from "../../engine/push-message.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 
-const NAME = "vapid";
+const VAPID_ENCRYPTION_LABEL = "vapid";
 const SELECT_VAPID_KEYS = `SELECT public_key AS "publicKey", sealed FROM vapid_key WHERE app_id = $1`;
 
 export type VapidKeysOf = ReturnType<typeof createVapidKeys>;
@@ -18,20 +18,26 @@ export function createVapidKeys({ db, settings }: { db: DataSource; settings: Se
   async function findKeys(appId: number): Promise<VapidKeys | null> {
     const [row] = await rows<{ publicKey: string; sealed: Buffer }>(db, SELECT_VAPID_KEYS, [appId]);
     if (!row) return null;
-    return { publicKey: row.publicKey, privateKey: await settings.unsealFor(appId, NAME, row.sealed) };
+    return {
+      publicKey: row.publicKey,
+      privateKey: await settings.unsealFor(appId, VAPID_ENCRYPTION_LABEL, row.sealed),
+    };
   }
 
   async function createKeys(appId: number): Promise<void> {
     const { publicKey, privateKey } = newVapidKeys();
     await db.transaction(async (manager) => {
       await lockApp(manager, appId);
-      const sealedKey = await settings.sealFor(manager, appId, NAME, privateKey);
+      const sealedKey = await settings.sealFor(manager, appId, VAPID_ENCRYPTION_LABEL, privateKey);
       const sql = "INSERT INTO vapid_key (app_id, public_key, sealed) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
       await rows(manager, sql, [appId, publicKey, sealedKey]);
     });
   }
 
-  /** Returns the app's key pair, and creates it at the first call. Concurrent first calls store one pair. */
+  /**
+   * Returns the app's VAPID key pair. The first call creates it; if several first calls run at the same time, all
+   * return the same key pair.
+   */
   return async function keysOf(appId: number): Promise<VapidKeys> {
     const keys = cachedKeys.get(appId) ?? (await findKeys(appId));
     if (!keys) {

@@ -1,6 +1,6 @@
 /**
- * Registers programs that want access (RFC 7591). Any program can register, but a registered program has no rights
- * until a person authorizes it.
+ * Registers programs (OAuth clients) that ask people for access (RFC 7591). Any program can register. A registered
+ * program has no rights until a person authorizes it.
  */
 import { randomBytes } from "node:crypto";
 import type { DataSource } from "typeorm";
@@ -14,15 +14,18 @@ import { OauthFailure } from "./oauth-failure.js";
 export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 export const GRANT_TYPES = ["authorization_code", "refresh_token", DEVICE_GRANT] as const;
 
-const REDIRECTS_MAX = 10;
+const REDIRECT_URIS_MAX = 10;
 const URI_MAX_CHARACTERS = 2_000;
-const REGISTRATIONS_PER_ADDRESS = 60;
+const REGISTRATIONS_PER_ADDRESS_MAX = 60;
 const REGISTRATION_WINDOW_MS = 3_600_000;
-/** Time in hours after which clients without a grant are removed. */
+/** Hours after its registration at which a program is deleted if no person has authorized it. */
 const UNUSED_CLIENT_HOURS = 24;
 
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
-/** URL schemes of desktop programs that have no dot. All other schemes need a dot (RFC 8252, section 7.1). */
+/**
+ * Redirect URL schemes of known desktop programs that contain no dot. All other private schemes must contain a dot (RFC
+ * 8252, section 7.1).
+ */
 const DESKTOP_SCHEMES = ["cursor:", "vscode:", "vscode-insiders:", "windsurf:"];
 
 export interface OauthClient {
@@ -34,15 +37,15 @@ export interface OauthClient {
 
 const REGISTRATION_SCHEMA = z.object({
   client_name: z.string().trim().min(1).max(100).default("A program"),
-  redirect_uris: z.array(z.string().max(URI_MAX_CHARACTERS)).max(REDIRECTS_MAX).default([]),
+  redirect_uris: z.array(z.string().max(URI_MAX_CHARACTERS)).max(REDIRECT_URIS_MAX).default([]),
   grant_types: z.array(z.string().max(100)).max(10).default(["authorization_code", "refresh_token"]),
   response_types: z.array(z.string().max(100)).max(10).optional(),
   token_endpoint_auth_method: z.string().max(100).default("none"),
 });
 
 /**
- * True for a URL that may receive a code: an https URL, an http URL of this machine, or a URL with a program's own
- * scheme.
+ * True for a redirect URL to which the service may send an authorization code: an https URL, an http URL of the
+ * person's own computer, or a URL with a program's private scheme.
  */
 export function isAllowedRedirect(text: string): boolean {
   const url = URL.parse(text);
@@ -52,7 +55,10 @@ export function isAllowedRedirect(text: string): boolean {
   return DESKTOP_SCHEMES.includes(url.protocol) || url.protocol.slice(0, -1).includes(".");
 }
 
-/** Compares URLs exactly, except that a program on this machine can use any port (RFC 8252, section 7.3). */
+/**
+ * True if the program has registered this redirect URL. The comparison is exact, except that http URLs of the person's
+ * own computer can have any port (RFC 8252, section 7.3).
+ */
 export function isRegisteredRedirect(uri: string, { redirectUris }: OauthClient): boolean {
   if (redirectUris.includes(uri)) return true;
   const withoutPort = (text: string): string | null => {
@@ -66,14 +72,18 @@ export function isRegisteredRedirect(uri: string, { redirectUris }: OauthClient)
 }
 
 /**
- * Replaces control characters and line breaks in a program's name, so that the name cannot imitate other text of the
- * consent page.
+ * Replaces control characters and line breaks in a program's name by spaces, so that the name cannot imitate other text
+ * of the consent page.
  */
-const plainName = (name: string): string => name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, " ").trim() || "A program";
+const sanitizeProgramName = (name: string): string =>
+  name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, " ").trim() || "A program";
 
 export class OauthClients {
   readonly #db: DataSource;
-  readonly #registrations = createTokenBucket({ limit: REGISTRATIONS_PER_ADDRESS, windowMs: REGISTRATION_WINDOW_MS });
+  readonly #registrations = createTokenBucket({
+    limit: REGISTRATIONS_PER_ADDRESS_MAX,
+    windowMs: REGISTRATION_WINDOW_MS,
+  });
 
   constructor(db: DataSource) {
     this.#db = db;
@@ -88,7 +98,7 @@ export class OauthClients {
     return client ?? null;
   }
 
-  /** @throws OauthFailure; RATE_LIMIT_EXCEEDED */
+  /** Registers a program. @throws OauthFailure for invalid metadata; RATE_LIMIT_EXCEEDED */
   async register(body: unknown, address: string | undefined): Promise<OauthClient> {
     const { success, data, error } = REGISTRATION_SCHEMA.safeParse(body);
     if (!success) {
@@ -114,7 +124,7 @@ export class OauthClients {
     if (retryAfter > 0) throw rateLimitError("too many registrations from this address", retryAfter);
     const client: OauthClient = {
       id: `svc_client_${randomBytes(16).toString("base64url")}`,
-      name: plainName(data.client_name),
+      name: sanitizeProgramName(data.client_name),
       redirectUris: data.redirect_uris,
       grantTypes: knownGrantTypes,
     };
@@ -129,7 +139,8 @@ export class OauthClients {
   }
 
   /**
-   * Removes some old programs that no person has authorized, at each registration, so that their number stays limited.
+   * Deletes some old programs that no person has authorized. Runs at each registration, so that the number of programs
+   * stays limited.
    */
   async #removeUnused(): Promise<void> {
     await rows(

@@ -1,6 +1,6 @@
 /**
- * Device codes (RFC 8628): a program without a browser shows a short code, and a person confirms the code on another
- * device.
+ * Sign-in with device codes (RFC 8628): a program without a browser shows a short code, and a person enters this code
+ * on another device to authorize the program.
  */
 import { randomInt } from "node:crypto";
 import type { DataSource } from "typeorm";
@@ -8,14 +8,11 @@ import { rows } from "../../data/database.js";
 import { hashToken, newSecret } from "../access/tokens.js";
 import { OauthFailure } from "./oauth-failure.js";
 
-/**
- * Letters of a user code: only consonants, which form no words and are not confused with digits (RFC 8628, section
- * 6.1).
- */
-const CODE_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
-const CODE_CHARACTERS = 8;
-const LIFETIME_SECONDS = 600;
-const POLL_SECONDS = 5;
+/** Letters of a user code. Consonants form no words and are not confused with digits (RFC 8628, section 6.1). */
+const USER_CODE_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
+const USER_CODE_LENGTH = 8;
+const CODE_LIFETIME_SECONDS = 600;
+const POLL_INTERVAL_SECONDS = 5;
 
 export interface DeviceRequest {
   clientId: string;
@@ -24,19 +21,21 @@ export interface DeviceRequest {
   appId: number | null;
 }
 
-export interface StartedDevice {
+export interface DeviceAuthorization {
   deviceCode: string;
   userCode: string;
   expiresIn: number;
   interval: number;
 }
 
-/** Returns the stored form of a user code. People type the code with or without a dash, in upper or lower case. */
-const normalizeCode = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
+/**
+ * Returns the user code as it is stored: upper case, without dashes. People type it in lower case or without the dash.
+ */
+const normalizeUserCode = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
 
-function newUserCode(): string {
+function createUserCode(): string {
   let code = "";
-  for (let at = 0; at < CODE_CHARACTERS; at += 1) code += CODE_ALPHABET[randomInt(CODE_ALPHABET.length)];
+  for (let at = 0; at < USER_CODE_LENGTH; at += 1) code += USER_CODE_ALPHABET[randomInt(USER_CODE_ALPHABET.length)];
   return code;
 }
 
@@ -47,22 +46,22 @@ export class OauthDevices {
     this.#db = db;
   }
 
-  async start(clientId: string, scopes: readonly string[], appId: number | null): Promise<StartedDevice> {
-    const [deviceCode, userCode] = [newSecret("svc_device"), newUserCode()];
+  async start(clientId: string, scopes: readonly string[], appId: number | null): Promise<DeviceAuthorization> {
+    const [deviceCode, userCode] = [newSecret("svc_device"), createUserCode()];
     await rows(this.#db, "DELETE FROM oauth_device WHERE expires_at < now() - interval '1 hour'");
     await rows(
       this.#db,
       `INSERT INTO oauth_device (hash, user_code, client_id, scopes, app_id, expires_at)
        VALUES ($1, $2, $3, $4, $5, now() + $6 * interval '1 second')`,
-      [hashToken(deviceCode), userCode, clientId, scopes, appId, LIFETIME_SECONDS],
+      [hashToken(deviceCode), userCode, clientId, scopes, appId, CODE_LIFETIME_SECONDS],
     );
     const shownCode = `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
-    return { deviceCode, userCode: shownCode, expiresIn: LIFETIME_SECONDS, interval: POLL_SECONDS };
+    return { deviceCode, userCode: shownCode, expiresIn: CODE_LIFETIME_SECONDS, interval: POLL_INTERVAL_SECONDS };
   }
 
   /**
-   * Returns the request of the program that shows this code; null if the code is unknown or expired, or the person has
-   * decided.
+   * Returns the request of the program that shows this user code. Returns null if the code is unknown or has expired,
+   * or if a person has already accepted or denied the request.
    */
   async find(userCode: string): Promise<DeviceRequest | null> {
     const [device] = await rows<DeviceRequest>(
@@ -70,23 +69,31 @@ export class OauthDevices {
       `SELECT d.client_id AS "clientId", c.name AS "clientName", d.scopes, d.app_id AS "appId"
          FROM oauth_device d JOIN oauth_client c ON c.id = d.client_id
         WHERE d.user_code = $1 AND d.expires_at > now() AND d.grant_id IS NULL AND NOT d.is_denied`,
-      [normalizeCode(userCode)],
+      [normalizeUserCode(userCode)],
     );
     return device ?? null;
   }
 
-  /** Records the person's decision once. @returns false if the code was decided before */
+  /**
+   * Stores a person's decision about the request with this user code.
+   * @param grantId grant that the person created; null if the person denied access
+   * @returns false if the request already has a decision
+   */
   async decide(userCode: string, grantId: number | null): Promise<boolean> {
     const decidedRows = await rows(
       this.#db,
       `UPDATE oauth_device SET grant_id = $2, is_denied = $2::bigint IS NULL
         WHERE user_code = $1 AND expires_at > now() AND grant_id IS NULL AND NOT is_denied RETURNING 1 AS matched`,
-      [normalizeCode(userCode), grantId],
+      [normalizeUserCode(userCode), grantId],
     );
     return decidedRows.length > 0;
   }
 
-  /** Handles one poll of the program. Returns the ID of the grant exactly once. @throws OauthFailure */
+  /**
+   * Handles a poll of the program for the person's decision. Returns the ID of the grant at the first poll after the
+   * person authorized the program.
+   * @throws OauthFailure in all other cases
+   */
   async redeem(deviceCode: string, clientId: string): Promise<number> {
     const [device] = await rows<{ grantId: number | null; isDenied: boolean; isExpired: boolean; isFast: boolean }>(
       this.#db,
@@ -94,12 +101,12 @@ export class OauthDevices {
        UPDATE oauth_device d SET polled_at = now() FROM before WHERE d.hash = before.hash
        RETURNING d.grant_id AS "grantId", d.is_denied AS "isDenied", d.expires_at <= now() AS "isExpired",
                  before.polled_at > now() - interval '1 second' * $3 AS "isFast"`,
-      [hashToken(deviceCode), clientId, POLL_SECONDS - 1],
+      [hashToken(deviceCode), clientId, POLL_INTERVAL_SECONDS - 1],
     );
     if (!device) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
     if (device.isExpired) throw new OauthFailure("expired_token", "the device code has expired");
     if (device.isDenied) throw new OauthFailure("access_denied", "the person denied access");
-    if (device.isFast) throw new OauthFailure("slow_down", `poll every ${POLL_SECONDS} seconds`);
+    if (device.isFast) throw new OauthFailure("slow_down", `poll every ${POLL_INTERVAL_SECONDS} seconds`);
     if (device.grantId === null) throw new OauthFailure("authorization_pending", "the person has not decided yet");
     const takenRows = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS matched", [
       hashToken(deviceCode),

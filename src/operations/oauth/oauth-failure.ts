@@ -1,4 +1,7 @@
-/** Error with an OAuth code (RFC 6749, section 5.2), which the OAuth routes send instead of a status of this service. */
+/**
+ * Error with an OAuth error code (RFC 6749, section 5.2). The OAuth routes send this code instead of an error status of
+ * the service.
+ */
 
 export class OauthFailure extends Error {
   override readonly name = "OauthFailure";

@@ -1,6 +1,6 @@
 /**
- * Stores OAuth grants, with which people authorize programs for one app and some scopes. Stores codes and tokens of a
- * grant as hashes.
+ * Stores OAuth grants. With a grant, a person authorizes a program to use some scopes on one app. Stores authorization
+ * codes and tokens only as hashes.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -19,7 +19,7 @@ export interface OAuthGrant {
   scopes: Scope[];
 }
 
-/** A grant as its person sees it. Times are ISO 8601. */
+/** An OAuth grant, as the person who created it sees it. Times are ISO 8601 text. */
 export interface GrantSummary {
   id: number;
   client: string;
@@ -29,19 +29,19 @@ export interface GrantSummary {
   lastUsedAt: string | null;
 }
 
-/** A person's decision about a program. */
+/** Decision of a person to authorize a program. */
 export interface GrantDecision {
   personId: number;
   /**
-   * ID of the token with which the person decided; the grant ends with this token. Null if the person used a session;
-   * the grant stays valid after the session.
+   * ID of the API token with which the person decided; the grant ends when this token ends. Null if the person was
+   * signed in with a session: then the grant remains after the session ends.
    */
-  makerId: number | null;
+  decidingTokenId: number | null;
   appId: number;
   scopes: readonly Scope[];
 }
 
-/** An app that a person can authorize programs for, with the scopes of the person's role. */
+/** An app for which a person can authorize programs, with the scopes that the person's role allows. */
 export interface GrantableApp {
   id: number;
   name: string;
@@ -49,8 +49,8 @@ export interface GrantableApp {
   scopes: readonly Scope[];
 }
 
-/** Returns the scopes that a person with this role can grant. */
-export function scopesOf(role: Role): readonly Scope[] {
+/** Returns the scopes that a person with this role can grant to a program. */
+export function grantableScopesOf(role: Role): readonly Scope[] {
   switch (role) {
     case "reader":
       return ["read"];
@@ -65,7 +65,7 @@ export function scopesOf(role: Role): readonly Scope[] {
 
 const GRANT_COLUMNS = `g.id, g.client_id AS "clientId", g.person_id AS "personId", g.app_id AS "appId", g.scopes`;
 
-export interface SecretRow {
+export interface CodeOrRefreshToken {
   grant: OAuthGrant;
   redirectUri: string | null;
   codeChallenge: string | null;
@@ -83,7 +83,7 @@ export class OauthGrants {
     this.#credentials = credentials;
   }
 
-  /** Lists the apps on which the person has a role, each with the person's highest role. */
+  /** Lists the apps on which the person has a role, with the person's highest role on each app. */
   async grantableApps(personId: number): Promise<GrantableApp[]> {
     const appRows = await rows<{ id: number; name: string; role: Role }>(
       this.#db,
@@ -93,11 +93,11 @@ export class OauthGrants {
         ORDER BY app.id, array_position(ARRAY['owner', 'admin', 'editor', 'operator', 'reader'], r.role) LIMIT 500`,
       [personId],
     );
-    return appRows.map((app) => ({ ...app, scopes: scopesOf(app.role) }));
+    return appRows.map((app) => ({ ...app, scopes: grantableScopesOf(app.role) }));
   }
 
-  /** @throws FORBIDDEN if the person's role does not have these scopes */
-  async create({ personId, makerId, appId, scopes }: GrantDecision, clientId: string): Promise<OAuthGrant> {
+  /** Creates a grant. @throws FORBIDDEN if the person's role on the app does not include one of the scopes */
+  async create({ personId, decidingTokenId, appId, scopes }: GrantDecision, clientId: string): Promise<OAuthGrant> {
     const app = (await this.grantableApps(personId)).find(({ id }) => id === appId);
     if (!app || scopes.length === 0 || scopes.some((scope) => !app.scopes.includes(scope))) {
       throw new ActionError("FORBIDDEN", "your role on this app does not have these scopes");
@@ -106,15 +106,19 @@ export class OauthGrants {
       const [made] = await rows<{ id: number }>(
         manager,
         "INSERT INTO oauth_grant (client_id, person_id, app_id, scopes, maker_id) VALUES ($1, $2, $3, $4, $5) RETURNING id",
-        [clientId, personId, appId, scopes, makerId],
+        [clientId, personId, appId, scopes, decidingTokenId],
       );
       const data = { grantId: made!.id, clientId, scopes };
-      await recordChange(manager, { personId, credentialId: makerId }, { appId, type: "app.grant.create", data });
+      await recordChange(
+        manager,
+        { personId, credentialId: decidingTokenId },
+        { appId, type: "app.grant.create", data },
+      );
       return { id: made!.id, clientId, personId, appId, scopes: [...scopes] };
     });
   }
 
-  /** Returns a grant that is still valid. */
+  /** Returns a grant; null if the grant does not exist or is no longer valid. */
   async find(id: number): Promise<OAuthGrant | null> {
     const [appRows] = await rows<OAuthGrant>(
       this.#db,
@@ -139,11 +143,11 @@ export class OauthGrants {
   }
 
   /**
-   * Finds a code or refresh token. If the secret was used before, this ends its grant, because another program may have
-   * stolen the secret.
+   * Returns a valid authorization code or refresh token; null for any other. A second use of the same secret ends its
+   * grant, because another program may have stolen the secret.
    */
-  async findSecret(kind: "code" | "refresh", secret: string): Promise<SecretRow | null> {
-    const [row] = await rows<OAuthGrant & Omit<SecretRow, "grant">>(
+  async findSecret(kind: "code" | "refresh", secret: string): Promise<CodeOrRefreshToken | null> {
+    const [row] = await rows<OAuthGrant & Omit<CodeOrRefreshToken, "grant">>(
       this.#db,
       `SELECT ${GRANT_COLUMNS}, s.redirect_uri AS "redirectUri", s.code_challenge AS "codeChallenge", s.expires_at AS "expiresAt",
               s.used_at IS NOT NULL AS "isUsed", NOT ${IS_GRANT_VALID} AS "isRevoked"
@@ -159,8 +163,8 @@ export class OauthGrants {
     return { grant, redirectUri, codeChallenge, expiresAt, isUsed, isRevoked };
   }
 
-  /** Marks a code or refresh token as used. @returns false if another request has used it first */
-  async spendSecret(secret: string): Promise<boolean> {
+  /** Marks an authorization code or refresh token as used. @returns false if another request has already used it */
+  async markSecretUsed(secret: string): Promise<boolean> {
     const usedSecret = await rows(
       this.#db,
       "UPDATE oauth_secret SET used_at = now() WHERE hash = $1 AND used_at IS NULL RETURNING 1 AS matched",
@@ -170,9 +174,9 @@ export class OauthGrants {
   }
 
   /**
-   * Stores an access token: an API token of the app that belongs to the grant. It expires no later than the token with
+   * Stores an access token of a grant, as an API token of the app. The token expires no later than the API token with
    * which the person decided.
-   * @returns the token's lifetime in seconds
+   * @returns the lifetime of the access token in seconds
    */
   async addAccessToken(token: string, grant: OAuthGrant, clientName: string, lifetimeMs: number): Promise<number> {
     const [added] = await rows<{ seconds: number }>(
@@ -184,14 +188,14 @@ export class OauthGrants {
       [hashToken(token), clientName, grant.appId, grant.personId, grant.scopes, lifetimeMs, grant.id],
     );
     await rows(this.#db, "UPDATE oauth_grant SET last_used_at = now() WHERE id = $1", [grant.id]);
-    // Keeps the table small: deletes tokens of this grant that ended a day ago.
+    // Deletes access tokens of this grant that expired more than a day ago, so that the table stays small.
     await rows(this.#db, "DELETE FROM credential WHERE grant_id = $1 AND expires_at < now() - interval '1 day'", [
       grant.id,
     ]);
     return added!.seconds;
   }
 
-  async listOf(personId: number): Promise<GrantSummary[]> {
+  async listGrantsOf(personId: number): Promise<GrantSummary[]> {
     const grantRows = await rows<GrantSummary & { createdAt: Date; lastUsedAt: Date | null }>(
       this.#db,
       `SELECT g.id, c.name AS client, g.app_id AS "appId", g.scopes, g.created_at AS "createdAt", g.last_used_at AS "lastUsedAt"
@@ -206,7 +210,10 @@ export class OauthGrants {
     }));
   }
 
-  /** Ends a person's own grant with all its tokens. @throws NOT_FOUND */
+  /**
+   * Ends a grant that the person created, and revokes all tokens of the grant.
+   * @throws NOT_FOUND if the person has no such grant
+   */
   async revoke(personId: number, id: number): Promise<void> {
     const [appRows] = await rows(
       this.#db,
@@ -217,7 +224,7 @@ export class OauthGrants {
     await this.#end(id);
   }
 
-  /** Ends the grant of a refresh or access token (RFC 7009). An unknown token is no error. */
+  /** Ends the grant to which a refresh token or access token belongs (RFC 7009). An unknown token causes no error. */
   async revokeByToken(token: string, clientId: string): Promise<void> {
     const [appRows] = await rows<{ id: number }>(
       this.#db,

@@ -1,23 +1,26 @@
-/** Rate limits of OAuth: requests without a credential are counted by address, decisions by person. */
+/**
+ * Rate limits of the OAuth routes. Requests without a credential are counted by network address, and decisions about
+ * programs by person.
+ */
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { rateLimitError } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
 
-const REQUESTS_PER_ADDRESS = 240;
-const DECISIONS_PER_PERSON = 120;
+const REQUESTS_PER_ADDRESS_MAX = 240;
+const DECISIONS_PER_PERSON_MAX = 120;
 const WINDOW_MS = 60_000;
 
 export class OauthLimits {
-  readonly #requests = createTokenBucket({ limit: REQUESTS_PER_ADDRESS, windowMs: WINDOW_MS });
-  readonly #decisions = createTokenBucket({ limit: DECISIONS_PER_PERSON, windowMs: WINDOW_MS });
+  readonly #requests = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: WINDOW_MS });
+  readonly #decisions = createTokenBucket({ limit: DECISIONS_PER_PERSON_MAX, windowMs: WINDOW_MS });
 
-  /** Counts a request of a program without a credential. @throws RATE_LIMIT_EXCEEDED */
+  /** Counts a request that a program sends without a credential. @throws RATE_LIMIT_EXCEEDED */
   countRequest(address: string | undefined): void {
     const retryAfter = this.#requests.takeTokens(addressBlock(address ?? ""));
     if (retryAfter > 0) throw rateLimitError("too many requests from this address", retryAfter);
   }
 
-  /** Counts a decision of a person. @throws RATE_LIMIT_EXCEEDED */
+  /** Counts a decision of a person to authorize or reject a program. @throws RATE_LIMIT_EXCEEDED */
   countDecision(personId: number): void {
     const retryAfter = this.#decisions.takeTokens(String(personId));
     if (retryAfter > 0)

@@ -1,6 +1,6 @@
 /**
- * Sign-in of programs by OAuth 2.1: authorization code with PKCE, device code, refresh with rotation, revocation (RFC
- * 7009).
+ * OAuth 2.1 server with which people sign in from programs. Supports authorization codes with PKCE, device codes,
+ * refresh tokens that change with each use, and revocation (RFC 7009).
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { DataSource } from "typeorm";
@@ -9,14 +9,14 @@ import { SCOPES, type Scope } from "../../rules/access.js";
 import type { Credentials } from "../access/credentials.js";
 import { newSecret, newToken } from "../access/tokens.js";
 import { DEVICE_GRANT, isRegisteredRedirect, type OauthClient, OauthClients } from "./oauth-clients.js";
-import { OauthDevices, type StartedDevice } from "./oauth-devices.js";
+import { type DeviceAuthorization, OauthDevices } from "./oauth-devices.js";
 import { OauthFailure } from "./oauth-failure.js";
 import { type GrantableApp, type GrantDecision, type OAuthGrant, OauthGrants } from "./oauth-grants.js";
 import { OauthLimits } from "./oauth-limits.js";
 
-const CODE_MS = 60_000;
-const ACCESS_MS = 3_600_000;
-const REFRESH_MS = 30 * 86_400_000;
+const CODE_LIFETIME_MS = 60_000;
+const ACCESS_TOKEN_LIFETIME_MS = 3_600_000;
+const REFRESH_TOKEN_LIFETIME_MS = 30 * 86_400_000;
 const STATE_MAX_CHARACTERS = 2_000;
 
 export interface AuthorizationRequest {
@@ -27,7 +27,7 @@ export interface AuthorizationRequest {
   codeChallenge: string;
 }
 
-export interface TokenAnswer {
+export interface TokenResponse {
   access_token: string;
   token_type: "Bearer";
   expires_in: number;
@@ -37,7 +37,10 @@ export interface TokenAnswer {
 
 type Parameters = Readonly<Record<string, string | undefined>>;
 
-/** Parses scopes. Returns all scopes if `text` names none. @throws OauthFailure for a scope that does not exist */
+/**
+ * Parses the scopes in a request. Returns all scopes if `text` is missing.
+ * @throws OauthFailure for an unknown scope
+ */
 function readScopes(text: string | undefined): Scope[] {
   const namedScopes = [...new Set((text ?? "").split(" ").filter(Boolean))];
   const unknownScope = namedScopes.find((name) => !(SCOPES as readonly string[]).includes(name));
@@ -49,8 +52,9 @@ function readScopes(text: string | undefined): Scope[] {
 const removeTrailingSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
 
 /**
- * Rejects a request for a token of another service (RFC 8707), because the program was sent to the wrong authorization
+ * Rejects a request for a token of another service (RFC 8707). Such a program was sent to the wrong authorization
  * server.
+ * @param issuer URL of this service
  * @throws OauthFailure
  */
 export function checkResource({ resource }: Parameters, issuer: string): void {
@@ -62,7 +66,7 @@ export function checkResource({ resource }: Parameters, issuer: string): void {
   if (!isOwnResource) throw new OauthFailure("invalid_target", `resource must be ${issuer} or ${issuer}/mcp`);
 }
 
-function isChallengeOf(verifier: string, challenge: string): boolean {
+function matchesCodeChallenge(verifier: string, challenge: string): boolean {
   if (!/^[\w.~-]{43,128}$/.test(verifier)) return false;
   const challengeDigest = createHash("sha256").update(verifier).digest();
   const expected = Buffer.from(challenge, "base64url");
@@ -88,8 +92,8 @@ export class OAuthServer {
   }
 
   /**
-   * Reads the request of a program that has redirected a person to the service. Faults are shown to the person and
-   * never sent as redirects, because these could lead to other sites.
+   * Validates the request of a program that has sent a person's browser to the service. Errors are shown to the person
+   * and never cause a redirect, because an invalid request could redirect to any site.
    * @throws OauthFailure
    */
   async readAuthorization(input: Parameters): Promise<AuthorizationRequest> {
@@ -110,7 +114,10 @@ export class OAuthServer {
     return { client, redirectUri, scopes: readScopes(input["scope"]), state, codeChallenge };
   }
 
-  /** Returns the URL to which the service redirects the browser: the program's redirect URI with a code or an error. */
+  /**
+   * Returns the URL to which the service redirects the browser: the program's redirect URL with an authorization code,
+   * or with an error if `decision` is null.
+   */
   async authorize(request: AuthorizationRequest, decision: GrantDecision | null, issuer: string): Promise<string> {
     const address = new URL(request.redirectUri);
     if (request.state !== null) address.searchParams.set("state", request.state);
@@ -123,7 +130,7 @@ export class OAuthServer {
     const code = newSecret("svc_code");
     const { redirectUri, codeChallenge } = request;
     await this.grants.addSecret("code", code, grant.id, {
-      expiresAt: new Date(Date.now() + CODE_MS),
+      expiresAt: new Date(Date.now() + CODE_LIFETIME_MS),
       redirectUri,
       codeChallenge,
     });
@@ -138,7 +145,7 @@ export class OAuthServer {
     return this.grants.create(decision, client.id);
   }
 
-  async startDevice(input: Parameters): Promise<StartedDevice> {
+  async startDevice(input: Parameters): Promise<DeviceAuthorization> {
     const client = await this.#client(input["client_id"]);
     if (!client.grantTypes.includes(DEVICE_GRANT))
       throw new OauthFailure(
@@ -151,7 +158,10 @@ export class OAuthServer {
     return this.devices.start(client.id, readScopes(input["scope"]), app === undefined ? null : Number(app));
   }
 
-  /** @throws NOT_FOUND if no device waits for the code */
+  /**
+   * Applies a person's decision to the program that shows this user code; null denies access.
+   * @throws NOT_FOUND if no program waits for the code
+   */
   async decideDevice(userCode: string, decision: GrantDecision | null): Promise<void> {
     const request = await this.devices.find(userCode);
     const expiredCodeError = new ActionError("NOT_FOUND", "no pending sign-in has this code; it may have expired");
@@ -163,8 +173,8 @@ export class OAuthServer {
     throw expiredCodeError;
   }
 
-  /** Handles POST /oauth/token. @throws OauthFailure */
-  async token(input: Parameters): Promise<TokenAnswer> {
+  /** Handles POST /oauth/token: issues access tokens and refresh tokens. @throws OauthFailure */
+  async handleTokenRequest(input: Parameters): Promise<TokenResponse> {
     const client = await this.#client(input["client_id"]);
     const type = input["grant_type"] ?? "";
     if (!client.grantTypes.includes(type)) {
@@ -178,7 +188,7 @@ export class OAuthServer {
     return type === "refresh_token" ? this.#byRefresh(client, input) : this.#byCode(client, input);
   }
 
-  async #byCode(client: OauthClient, input: Parameters): Promise<TokenAnswer> {
+  async #byCode(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const code = input["code"] ?? "";
     const storedCode = await this.grants.findSecret("code", code);
     const isRight =
@@ -186,8 +196,8 @@ export class OAuthServer {
       storedCode.grant.clientId === client.id &&
       storedCode.redirectUri === input["redirect_uri"] &&
       storedCode.expiresAt.getTime() > Date.now() &&
-      isChallengeOf(input["code_verifier"] ?? "", storedCode.codeChallenge ?? "");
-    if (!isRight || !(await this.grants.spendSecret(code)))
+      matchesCodeChallenge(input["code_verifier"] ?? "", storedCode.codeChallenge ?? "");
+    if (!isRight || !(await this.grants.markSecretUsed(code)))
       throw new OauthFailure(
         "invalid_grant",
         "the code is expired, used or of another request (client_id, redirect_uri and code_verifier must match)",
@@ -195,28 +205,30 @@ export class OAuthServer {
     return this.#issue(client, storedCode.grant);
   }
 
-  async #byRefresh(client: OauthClient, input: Parameters): Promise<TokenAnswer> {
+  async #byRefresh(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const token = input["refresh_token"] ?? "";
     const storedCode = await this.grants.findSecret("refresh", token);
     const isRight =
       storedCode !== null && storedCode.grant.clientId === client.id && storedCode.expiresAt.getTime() > Date.now();
-    if (!isRight || !(await this.grants.spendSecret(token))) {
+    if (!isRight || !(await this.grants.markSecretUsed(token))) {
       throw new OauthFailure("invalid_grant", "the refresh token is not valid; sign in again");
     }
     return this.#issue(client, storedCode.grant);
   }
 
-  async #byDevice(client: OauthClient, input: Parameters): Promise<TokenAnswer> {
+  async #byDevice(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const grantId = await this.devices.redeem(input["device_code"] ?? "", client.id);
     const grant = await this.grants.find(grantId);
     if (!grant) throw new OauthFailure("invalid_grant", "the person has revoked the program's access");
     return this.#issue(client, grant);
   }
 
-  async #issue(client: OauthClient, grant: OAuthGrant): Promise<TokenAnswer> {
+  async #issue(client: OauthClient, grant: OAuthGrant): Promise<TokenResponse> {
     const [access, refresh] = [newToken("api"), newSecret("svc_refresh")];
-    const seconds = await this.grants.addAccessToken(access, grant, client.name, ACCESS_MS);
-    await this.grants.addSecret("refresh", refresh, grant.id, { expiresAt: new Date(Date.now() + REFRESH_MS) });
+    const seconds = await this.grants.addAccessToken(access, grant, client.name, ACCESS_TOKEN_LIFETIME_MS);
+    await this.grants.addSecret("refresh", refresh, grant.id, {
+      expiresAt: new Date(Date.now() + REFRESH_TOKEN_LIFETIME_MS),
+    });
     return {
       access_token: access,
       token_type: "Bearer",
@@ -226,8 +238,8 @@ export class OAuthServer {
     };
   }
 
-  /** Handles POST /oauth/revoke. */
-  async revoke(input: Parameters): Promise<void> {
+  /** Handles POST /oauth/revoke: ends the grant of a token. */
+  async handleRevocationRequest(input: Parameters): Promise<void> {
     const client = await this.#client(input["client_id"]);
     await this.grants.revokeByToken(input["token"] ?? "", client.id);
   }

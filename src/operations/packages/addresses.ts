@@ -1,4 +1,4 @@
-/** Downloads and stores the scripts of dependencies that are URLs. Only https URLs of public hosts are allowed. */
+/** Downloads and stores the scripts of dependencies that are URLs. Allows only https URLs of public hosts. */
 import { LRUCache } from "lru-cache";
 import type { StoredAsset } from "../../data/action-types.js";
 import {
@@ -14,22 +14,22 @@ import { AWAY_RETRY_SECONDS } from "./registry.js";
 import type { ScriptAuthor, ScriptQuota } from "./script-quota.js";
 
 export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
-/** Time limit for downloading the script of a URL. */
-const ANSWER_LIMIT_MS = 8_000;
-/** Time limit for checking whether the URL of a stored script still returns the same content. */
-export const RECHECK_LIMIT_MS = 4_000;
+/** Time limit in milliseconds for downloading the script of a URL. */
+const DOWNLOAD_TIMEOUT_MS = 8_000;
+/** Time limit in milliseconds for checking whether the URL of a stored script still returns the same content. */
+export const RECHECK_TIMEOUT_MS = 4_000;
 /**
- * After a URL did not respond, it is not checked again for this time if its script is stored. So saving an action does
- * not wait each time.
+ * Time in milliseconds for which the service does not check a URL again after the URL did not respond. Otherwise each
+ * save of an action would wait for the URL.
  */
-const SILENT_URL_MS = 60_000;
+const UNRESPONSIVE_URL_MS = 60_000;
 
-function checkAddress(url: URL): void {
+function requireHttps(url: URL): void {
   if (url.protocol !== "https:") throw new NotConnectedError("its URL redirects to a URL without https", true);
 }
 
 /**
- * Downloads a script.
+ * Downloads the script of a dependency.
  * @returns null if the host does not respond
  * @throws DEPENDENCY_UNRESOLVED if the host responds with an error or with too many bytes. After a temporary failure
  *   the error has `retryAfter`
@@ -38,12 +38,12 @@ export async function fetchScript(
   connections: CheckedConnections,
   dependency: string,
   url: string,
-  limitMs: number,
+  timeoutMs: number,
 ): Promise<Buffer | null> {
   const headers = { accept: "text/javascript, application/javascript, */*;q=0.5" };
   const addressError = (reason: string, retryAfter?: number) =>
     unresolvedError(dependency, `cannot be fetched: ${reason}`, retryAfter);
-  const downloadOptions = { headers, maxBytes: SCRIPT_MAX_BYTES, timeoutMs: limitMs, checkUrl: checkAddress };
+  const downloadOptions = { headers, maxBytes: SCRIPT_MAX_BYTES, timeoutMs, checkUrl: requireHttps };
   const answer = await connections.download(new URL(url), downloadOptions).catch((error: Error) => {
     if (error instanceof NotConnectedError && error.forbidden) throw addressError(error.message);
     if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;
@@ -68,24 +68,25 @@ export function createAddresses(options: {
 }) {
   const { connections, scripts, quota, intake } = options;
   /**
-   * URLs that did not respond during this request. They are not requested again, because an import may contain a URL a
-   * hundred times.
+   * URLs that did not respond during a request. The service does not try them again in the same request, because a list
+   * of imported actions can contain a URL a hundred times.
    */
   const unansweredUrls = new WeakMap<ScriptAuthor, Set<string>>();
-  /** Keys `appId url` of URLs with a stored script that did not respond recently. */
-  const silentUrls = new LRUCache<string, true>({ max: 1_000, ttl: SILENT_URL_MS });
+  /** URLs whose script is stored and that recently did not respond. The keys have the form `appId url`. */
+  const silentUrls = new LRUCache<string, true>({ max: 1_000, ttl: UNRESPONSIVE_URL_MS });
 
   return {
     /**
-     * Downloads and stores the script of a URL. If the host does not respond, nothing is stored (`unreached` is true),
-     * and runs and pages load the script from the URL. Their browsers may have network access that this machine lacks.
+     * Downloads and stores the script of a URL. If the host does not respond, stores nothing and sets `unreached` in
+     * the returned asset. Runs and pages then load the script from the URL themselves, because their browsers may reach
+     * hosts that this machine cannot.
      * @throws DEPENDENCY_UNRESOLVED if the host responds without a script; RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async storeScript(
       author: ScriptAuthor,
       dependency: string,
       url: string,
-      limitMs = ANSWER_LIMIT_MS,
+      limitMs = DOWNLOAD_TIMEOUT_MS,
     ): Promise<StoredAsset> {
       const { href, pathname } = new URL(url);
       const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
@@ -103,15 +104,15 @@ export function createAddresses(options: {
     },
 
     /**
-     * Requests the URL of a stored script again. Sets `changed` in the returned asset if the URL now returns other
-     * content. The stored script does not change.
+     * Requests the URL of a stored script again. If the URL now returns other content, sets `changed` in the returned
+     * asset. The stored script stays as it is.
      */
     async recheck({ appId }: ScriptAuthor, dependency: string, url: string, known: StoredAsset): Promise<StoredAsset> {
       const { changed: _, ...asset } = known;
       const key = `${appId} ${url}`;
       if (silentUrls.has(key)) return known;
-      // If the request fails, the asset does not change.
-      const source = await fetchScript(connections, dependency, url, RECHECK_LIMIT_MS).catch(() => undefined);
+      // A failed request leaves the asset as it is.
+      const source = await fetchScript(connections, dependency, url, RECHECK_TIMEOUT_MS).catch(() => undefined);
       if (source === null) silentUrls.set(key, true);
       if (!source) return known;
       return sha256Of(source) === known.sha256 ? asset : { ...asset, changed: true };

@@ -1,6 +1,6 @@
 /**
- * Stores the scripts of dependencies in the database, under the hash of their content. Finds them, and removes scripts
- * that no action and no version uses.
+ * Stores the scripts of dependencies in the database, by the hash of their content. Deletes scripts that neither an
+ * action nor one of its versions uses.
  */
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -15,14 +15,14 @@ import { describeValue } from "../../rules/described.js";
 import { isStoredScript, type StoredScriptAsset, storedScriptPath } from "../../rules/packages.js";
 import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";
 
-/** A package of the registry whose code is in a script. */
-export interface PackagePart {
+/** An npm package whose code is part of a stored script. */
+export interface ContainedPackage {
   name: string;
   version: string;
   licence: string | null;
 }
 
-/** Data about a stored script, without its text. */
+/** Data about a stored script, without the script's text. */
 export interface ScriptFacts {
   sha256: string;
   bytes: number;
@@ -30,41 +30,46 @@ export interface ScriptFacts {
   version: string | null;
   licence: string | null;
   global: string | null;
-  /** Names of the globals that the script uses; null if the script was not analyzed. */
+  /** Names of the global variables that the script uses; null if the script was not analyzed. */
   names: string[] | null;
-  parts: PackagePart[];
+  parts: ContainedPackage[];
 }
 
-export interface KeptScript {
+export interface StoredScript {
   source: string;
-  /** Original bytes of a script that is not valid UTF-8. `source` then contains replacement characters. */
+  /**
+   * Original bytes of a script that is not valid UTF-8; `source` then contains replacement characters. Absent for other
+   * scripts.
+   */
   raw?: Buffer;
   names: readonly string[] | null;
   global: string | null;
 }
 
-/** Maximum bytes of scripts in memory. The scripts that runs of this process used last stay there. */
-const IN_MEMORY_BYTES = 64 * 1024 * 1024;
+/** Maximum bytes of stored scripts in memory. The memory contains the scripts that runs of this process used last. */
+const CACHED_SCRIPTS_MAX_BYTES = 64 * 1024 * 1024;
 /**
- * Minutes for which a chosen version is reused without asking the registry again. A chosen version is the version that
- * fits the range of a dependency.
+ * Minutes for which the service reuses the version that it chose for a dependency, without asking the registry again.
+ * The chosen version fits the version range of the dependency.
  */
-const CHOICE_FRESH_MINUTES = 10;
-/** Days after which a chosen version is forgotten if no save has chosen it again. */
-const CHOICE_KEPT_DAYS = 30;
+const CHOICE_REUSE_MINUTES = 10;
 /**
- * Time for which a chosen version is cached in memory. It is much shorter than UNUSED_MINUTES, so that a cached script
- * is not removed.
+ * Days after which the service forgets the version that it chose for a dependency, unless a later save chose it again.
+ */
+const CHOICE_RETENTION_DAYS = 30;
+/**
+ * Time in milliseconds for which a chosen version is cached in memory. It must be much shorter than
+ * UNUSED_SCRIPT_RETENTION_MINUTES, so that the script of a cached version is not deleted.
  */
 const CHOICE_CACHE_MS = 60_000;
-/** Minutes after which a stored script that no action and no version uses is removed. */
-const UNUSED_MINUTES = 60;
+/** Minutes after which a stored script is deleted if neither an action nor one of its versions uses it. */
+const UNUSED_SCRIPT_RETENTION_MINUTES = 60;
 
-const SCRIPT_FACTS =
+const SCRIPT_COLUMNS =
   "script.sha256, script.bytes, script.package, script.version, script.licence, script.global, script.names, script.parts";
 
 const SELECT_CHOSEN_SCRIPT = `
-  SELECT ${SCRIPT_FACTS}, choice.chosen_at > now() - interval '${CHOICE_FRESH_MINUTES} minutes' AS fresh
+  SELECT ${SCRIPT_COLUMNS}, choice.chosen_at > now() - interval '${CHOICE_REUSE_MINUTES} minutes' AS fresh
     FROM package_choice AS choice JOIN kept_script AS script ON script.sha256 = choice.sha256
    WHERE choice.registry = $1 AND choice.spec = $2`;
 
@@ -91,8 +96,8 @@ const SELECT_USED_SCRIPTS = `
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
 /**
- * Selects the total size of the scripts that an app uses ($1), together with additional scripts: $2 are stored scripts
- * that are not used yet, and $3 is a script that may not be stored yet, with the size $4.
+ * Selects the total bytes of the scripts that the app $1 uses, plus scripts that it is about to use. $2 are the hashes
+ * of stored scripts. $3 is the hash and $4 the size of a script that may not be stored yet.
  */
 const SELECT_SCRIPT_BYTES = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
@@ -102,8 +107,8 @@ const SELECT_SCRIPT_BYTES = `
 const SELECT_DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${SELECT_USED_SCRIPTS})`;
 
 /**
- * Selects the TypeScript declarations of the packages that an app's drafts use. Starts with the smallest, and stops at
- * the size limit of an app's types.
+ * Selects the TypeScript declarations of the packages that the drafts of the app $1 use. Takes the smallest first,
+ * until PACKAGE_TYPES_MAX_CHARACTERS is reached.
  */
 const SELECT_DRAFT_DECLARATIONS = `
   SELECT sha256, declarations FROM (
@@ -114,30 +119,32 @@ const SELECT_DRAFT_DECLARATIONS = `
 
 const DELETE_UNUSED_CHOICES = `
   DELETE FROM package_choice WHERE (registry, spec) IN (
-    SELECT registry, spec FROM package_choice WHERE chosen_at < now() - interval '${CHOICE_KEPT_DAYS} days' LIMIT 10000)`;
+    SELECT registry, spec FROM package_choice WHERE chosen_at < now() - interval '${CHOICE_RETENTION_DAYS} days' LIMIT 10000)`;
 
 const DELETE_UNUSED_SCRIPTS = `
   DELETE FROM kept_script WHERE sha256 IN (
     SELECT sha256 FROM kept_script AS script
-     WHERE touched_at < now() - interval '${UNUSED_MINUTES} minutes'
+     WHERE touched_at < now() - interval '${UNUSED_SCRIPT_RETENTION_MINUTES} minutes'
        AND NOT EXISTS (SELECT FROM kept_script_use AS use WHERE use.sha256 = script.sha256)
      LIMIT 500)
-    AND touched_at < now() - interval '${UNUSED_MINUTES} minutes'`;
+    AND touched_at < now() - interval '${UNUSED_SCRIPT_RETENTION_MINUTES} minutes'`;
 
-/** Returns the SHA-256 hash of the content in hexadecimal. */
 export const sha256Of = (content: Buffer): string => createHash("sha256").update(content).digest("hex");
 
-const INTEGRITY_SHAPE = /^sha256-([A-Za-z0-9+/]{43}=)$/;
+const INTEGRITY_PATTERN = /^sha256-([A-Za-z0-9+/]{43}=)$/;
 
-/** Returns the hexadecimal hash in an integrity value; null if the value is invalid. */
-export function sha256In(integrity: unknown): string | null {
-  const hash = typeof integrity === "string" ? INTEGRITY_SHAPE.exec(integrity)?.[1] : undefined;
+/**
+ * Returns the hexadecimal SHA-256 hash that an integrity value such as `sha256-…` contains; null if the value is
+ * invalid.
+ */
+export function sha256OfIntegrity(integrity: unknown): string | null {
+  const hash = typeof integrity === "string" ? INTEGRITY_PATTERN.exec(integrity)?.[1] : undefined;
   return hash === undefined ? null : Buffer.from(hash, "base64").toString("hex");
 }
 
 const integrityOf = (sha256: string): string => `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
 
-/** Returns the asset that connects a dependency with its stored script. */
+/** Returns the asset of a dependency that refers to its stored script. */
 export function assetOf(name: string, facts: ScriptFacts): StoredScriptAsset {
   const { sha256, bytes, version, licence, global, names } = facts;
   const integrity = integrityOf(sha256);
@@ -150,16 +157,16 @@ export function assetOf(name: string, facts: ScriptFacts): StoredScriptAsset {
   return { name, path: storedScriptPath(sha256), sha256, ...logFacts, integrity, bytes };
 }
 
-/** Returns the hashes of the stored scripts among the assets, without duplicates. */
-export const storedScripts = (assets: readonly StoredAsset[]): string[] => [
+/** Returns the hashes of those assets that refer to stored scripts, without duplicates. */
+export const storedScriptHashes = (assets: readonly StoredAsset[]): string[] => [
   ...new Set(assets.filter(isStoredScript).map(({ sha256 }) => sha256)),
 ];
 
 export type StoredScripts = ReturnType<typeof createStoredScripts>;
 
 export function createStoredScripts(db: DataSource) {
-  const recentScripts = new LRUCache<string, KeptScript>({
-    maxSize: IN_MEMORY_BYTES,
+  const recentScripts = new LRUCache<string, StoredScript>({
+    maxSize: CACHED_SCRIPTS_MAX_BYTES,
     sizeCalculation: ({ source, raw }) => source.length * 2 + (raw?.length ?? 0) + 1,
   });
 
@@ -168,8 +175,8 @@ export function createStoredScripts(db: DataSource) {
 
   return {
     /**
-     * Returns the script of the version that was chosen for a dependency. `fresh` is true if the choice is recent
-     * enough to use it without asking the registry again.
+     * Returns the script of the version that was chosen for a dependency. `fresh` is true if the choice is so recent
+     * that the registry need not be asked again.
      */
     async findChosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
       const key = `${registry} ${spec}`;
@@ -182,15 +189,15 @@ export function createStoredScripts(db: DataSource) {
       return chosenRow;
     },
 
-    /** Records that this script is the chosen version of the dependencies. */
+    /** Stores that the registry's chosen version of these dependencies is this script. */
     async recordChoice(registry: string, specs: readonly string[], facts: ScriptFacts): Promise<void> {
       await rows(db, INSERT_CHOICE, [registry, [...new Set(specs)], facts.sha256]);
       for (const spec of specs) recentChoices.set(`${registry} ${spec}`, facts);
     },
 
     /**
-     * Stores a script, unless the same content is stored already. @param declarations TypeScript declarations, as a
-     * JSON array of strings
+     * Stores a script, unless a script with the same content is already stored.
+     * @param declarations TypeScript declarations of the package, as a JSON array of strings
      */
     async store(
       source: Buffer,
@@ -214,19 +221,21 @@ export function createStoredScripts(db: DataSource) {
       return { ...facts, sha256, bytes: source.length };
     },
 
-    /** Returns data about the stored scripts with these hashes, without scripts that are not stored. */
+    /**
+     * Returns data about the stored scripts with these hashes. Hashes of scripts that are not stored have no result.
+     */
     async findByHash(hashes: readonly string[]): Promise<ScriptFacts[]> {
       if (hashes.length === 0) return [];
-      const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${SCRIPT_FACTS}`;
+      const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${SCRIPT_COLUMNS}`;
       return rows<ScriptFacts>(db, sql, [hashes]);
     },
 
-    /** Returns a script, usually from memory; null if it is not stored. */
-    async read(sha256: string): Promise<KeptScript | null> {
+    /** Returns a stored script, from memory if possible; null if it is not stored. */
+    async read(sha256: string): Promise<StoredScript | null> {
       const recentScript = recentScripts.get(sha256);
       if (recentScript) return recentScript;
       const sql = "SELECT source, names, global FROM kept_script WHERE sha256 = $1";
-      const [scriptRow] = await rows<Omit<KeptScript, "source"> & { source: Buffer }>(db, sql, [sha256]);
+      const [scriptRow] = await rows<Omit<StoredScript, "source"> & { source: Buffer }>(db, sql, [sha256]);
       if (!scriptRow) return null;
       const { source } = scriptRow;
       const script = { ...scriptRow, source: String(source), ...(!isUtf8(source) && { raw: source }) };
@@ -235,13 +244,13 @@ export function createStoredScripts(db: DataSource) {
     },
 
     /**
-     * Returns the TypeScript declarations of a script's package: files that import each other as `./<index>`. The first
-     * file exports the type `Value`, the type of the package's global. Returns null if the package has no declarations,
-     * or if the app does not use the script.
-     * @throws ActionError REQUEST_INVALID for an invalid integrity, RATE_LIMIT_EXCEEDED
+     * Returns the TypeScript declarations of a script's package, as files that import each other as `./<index>`. The
+     * first file exports the type `Value`: the type of the global variable that the package defines. Returns null if
+     * the package has no declarations, or if the app does not use the script.
+     * @throws ActionError REQUEST_INVALID for an invalid integrity value, RATE_LIMIT_EXCEEDED
      */
     async declarations(appId: number, integrity: unknown): Promise<string[] | null> {
-      const sha256 = sha256In(integrity);
+      const sha256 = sha256OfIntegrity(integrity);
       if (sha256 === null) {
         const expected =
           '"integrity" must be the integrity of a script in the ' +

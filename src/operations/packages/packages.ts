@@ -24,16 +24,16 @@ import {
   unresolvedError,
 } from "../../rules/packages.js";
 import type { IntakeLimiter } from "../records/intake.js";
-import { createAddresses, RECHECK_LIMIT_MS } from "./addresses.js";
+import { createAddresses, RECHECK_TIMEOUT_MS } from "./addresses.js";
 import {
   assetOf,
+  type ContainedPackage,
   createStoredScripts,
-  type PackagePart,
   type ScriptFacts,
   type StoredScripts,
-  sha256In,
   sha256Of,
-  storedScripts,
+  sha256OfIntegrity,
+  storedScriptHashes,
 } from "./kept-scripts.js";
 import { createPackageConnections } from "./package-connections.js";
 import type { PackageProbe } from "./package-probe.js";
@@ -140,7 +140,7 @@ export function createPackages(options: PackagesOptions) {
   const quota = createScriptQuota(scripts);
   const addresses = createAddresses({ connections: connections.scripts, scripts, quota, intake });
 
-  function checkLicences(dependency: string, parts: readonly PackagePart[]): void {
+  function checkLicences(dependency: string, parts: readonly ContainedPackage[]): void {
     const allowed = npm?.licences;
     const refused = allowed && parts.find(({ licence }) => !isAllowedLicence(licence, allowed));
     if (!refused) return;
@@ -237,7 +237,7 @@ export function createPackages(options: PackagesOptions) {
     if (parsed.kind !== "address") return null;
     const leaveQueue = await slots.address.enter(author.appId);
     try {
-      return await addresses.storeScript(author, dependency, parsed.url, RECHECK_LIMIT_MS);
+      return await addresses.storeScript(author, dependency, parsed.url, RECHECK_TIMEOUT_MS);
     } finally {
       leaveQueue();
     }
@@ -296,7 +296,7 @@ export function createPackages(options: PackagesOptions) {
     ): Promise<ResolvedPackages> {
       const assets = new Map<string, StoredAsset>();
       const knownAssets = [...promisedAssets.storedAssets, ...assetsBefore];
-      const had = new Set(storedScripts(assetsBefore));
+      const had = new Set(storedScriptHashes(assetsBefore));
       const deadline = performance.now() + SAVE_LIMIT_MS;
       try {
         for (const dependency of new Set(dependencies)) {
@@ -346,7 +346,7 @@ export function createPackages(options: PackagesOptions) {
     async readPromisedAssets(assets: unknown): Promise<PromisedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
         const { name, version, integrity } = isObject(asset) ? asset : {};
-        const sha256 = sha256In(integrity);
+        const sha256 = sha256OfIntegrity(integrity);
         if (typeof name !== "string" || sha256 === null) return [];
         return [{ name, sha256, version: typeof version === "string" ? valid(version) : null }];
       });

@@ -30,7 +30,7 @@ const MATCHING_ROUTES = (app: string, isDraft: string, shapes: string, shapesBef
   SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
          CASE WHEN route.settings->'auth'->>'setting' IS NULL THEN 0 ELSE app.secrets_version END AS "secretsVersion",
          action.active AND action.environment = 'server' AND action.action_version = 'v3'
-           AND (route.is_draft OR app.published_at IS NOT NULL) AS "isOpen"
+           AND (route.is_draft OR app.published_at IS NOT NULL) AS "isRunnable"
     FROM http_route AS route JOIN action ON action.id = route.action_id JOIN app ON app.id = route.app_id
     LEFT JOIN http_secret AS secret ON secret.action_id = coalesce(action.master_id, action.id)
    WHERE route.app_id = ${app}::bigint AND route.is_draft = ${isDraft}
