@@ -1,8 +1,14 @@
-/** Tracks the deliveries that this process has in progress, and their number for each app. */
+/**
+ * Tracks the deliveries (such as e-mails or push messages) that this process is sending, and how many of them belong to
+ * each app.
+ */
 
 export type RunningDeliveries = ReturnType<typeof createRunningDeliveries>;
 
-/** @param maxDeliveries maximum number in total */
+/**
+ * Creates a tracker of running deliveries.
+ * @param maxDeliveries maximum number of deliveries that this process sends at the same time
+ */
 export function createRunningDeliveries(maxDeliveries: number) {
   const running = new Map<number, { appId: number; done: Promise<void> }>();
   const stopController = new AbortController();
@@ -10,14 +16,17 @@ export function createRunningDeliveries(maxDeliveries: number) {
   let onFree: () => void = () => undefined;
 
   return {
-    /** Aborts when running deliveries must stop. */
+    /** Aborts when the running deliveries must stop. */
     signal: stopController.signal,
     ids: (): number[] => [...running.keys()],
 
-    /** Returns the number of free slots; 0 while the process stops. */
+    /** Returns how many further deliveries this process can start; 0 while the process is stopping. */
     free: (): number => (isDraining ? 0 : maxDeliveries - running.size),
 
-    /** Returns the apps with deliveries in progress, and their numbers, as two lists for SQL parameters. */
+    /**
+     * Returns the IDs of the apps with running deliveries and the number of deliveries for each, as two lists for SQL
+     * parameters.
+     */
     byApp(): [apps: number[], counts: number[]] {
       const counts = new Map<number, number>();
       for (const { appId } of running.values()) counts.set(appId, (counts.get(appId) ?? 0) + 1);
@@ -25,7 +34,7 @@ export function createRunningDeliveries(maxDeliveries: number) {
     },
 
     /**
-     * Tracks a delivery until `sending` settles.
+     * Counts a delivery as running until `sending` settles.
      * @param sending promise that never rejects, because the sender reports its errors itself
      */
     trackDelivery({ id, appId }: { id: number; appId: number }, sending: Promise<void>): void {
@@ -36,14 +45,14 @@ export function createRunningDeliveries(maxDeliveries: number) {
       running.set(id, { appId, done });
     },
 
-    /** Sets the listener that is called when a slot becomes free. */
+    /** Sets the function that is called when a running delivery has ended. */
     whenFree(listener: () => void): void {
       onFree = listener;
     },
 
     /**
-     * Accepts no more deliveries, and resolves when none is in progress. When `forceStop` aborts, the deliveries in
-     * progress are aborted.
+     * Accepts no more deliveries, and resolves when none is running. When `forceStop` aborts, aborts the running
+     * deliveries.
      */
     async drain(forceStop: AbortSignal): Promise<void> {
       isDraining = true;

@@ -1,4 +1,4 @@
-/** Creates the parts that execute runs, and connects them. Starts nothing. */
+/** Creates the modules that execute runs, and connects them. Does not start them. */
 import type { SecretScans } from "../engine/secret-scan.js";
 import { createServiceRequests } from "../engine/service-requests.js";
 import type { ReadSession } from "../rules/env-script.js";
@@ -41,11 +41,17 @@ interface RunningParts {
   userOf: UserOf;
   scans: SecretScans;
   requests: RunRequests;
-  /** Called after each renewal of the lease. With `mayDeclareDead`, processes whose lease has ended count as dead. */
+  /**
+   * Called after each renewal of this process's lease.
+   * @param mayDeclareDead true if processes whose lease has expired count as crashed
+   */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
 }
 
-/** Called after each renewal of the lease: ends or requeues runs of dead processes, runs without an executor, and late runs. */
+/**
+ * Called after each renewal of this process's lease. Ends or queues again the runs that no process executes any more,
+ * and ends runs that exceed their time limit.
+ */
 async function settleRuns(
   { config, measures, log }: Surroundings,
   { repository, dispatcher }: { repository: RunRepository; dispatcher: Dispatcher },

@@ -1,4 +1,7 @@
-/** Type of the dependencies of a process's operations: configuration, database, notifications, browsers. */
+/**
+ * Type of the things on which the operations of a process depend, such as configuration, database, notifications and
+ * browsers.
+ */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
@@ -11,21 +14,21 @@ import type { RequestTracing } from "./watch/tracing.js";
 export interface Surroundings {
   config: Config;
   db: DataSource;
-  /** URL of the database, for modules that open their own connections. */
+  /** URL of the database, for modules that open connections of their own. */
   databaseUrl: string;
   notifications: Notifications;
-  /** Browsers of this process; null if it is not a runner. */
+  /** Browsers of this process; null if this process does not have the role runner. */
   browsers: Browsers | null;
   diskSpace: DiskSpace;
   measures: ServiceMeasures;
   tracing: RequestTracing;
-  /** Address of the service for people and browsers. */
+  /** URL at which people and browsers reach the service. */
   baseUrl: string;
-  /** Address at which runs of this process reach the service. */
+  /** URL at which code in runs of this process reaches the service. */
   apiUrl: string;
-  /** True if no other process shares the database. */
+  /** True if no other process of the service uses the database. */
   isOnlyProcess: boolean;
-  /** Unix time in milliseconds for schedules. */
+  /** Returns the current Unix time in milliseconds, for schedules. */
   now: () => number;
   log: Logger;
   /** Called whenever the database has answered a heartbeat. */

@@ -232,7 +232,8 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
   app.get<{ Params: { userCode: string } }>("/oauth/devices/:userCode", async (request, reply) => {
     const { personId } = requireDecider(request);
     const pendingDevice = await oauth.devices.find(request.params.userCode.slice(0, 20));
-    if (!pendingDevice) throw new ActionError("NOT_FOUND", "no pending sign-in has this code; it may have expired");
+    if (!pendingDevice)
+      throw new ActionError("NOT_FOUND", "no program waits for a sign-in with this code; the code may have expired");
     const { clientName, scopes, appId } = pendingDevice;
     const apps = await oauth.grantableApps(personId);
     return reply.header("cache-control", "no-store").send({ client: clientName, to: null, scopes, appId, apps });

@@ -93,7 +93,9 @@ export async function planBindings(
   const unsealedKeys = new Set(bindingsAfter.filter((binding) => !binding.sealed).map(({ key }) => key));
   const isGuarded = (key: string) => configuredSettings.has(key) || unsealedKeys.has(key);
   const sealedKeys = (await definitions.sealedKeys(manager, appId)).filter(isGuarded);
-  const keysWithoutValue = sealedKeys.filter((key) => findSealedKeyNeedingValue(currentBindings, [key], bindingsAfter) !== null);
+  const keysWithoutValue = sealedKeys.filter(
+    (key) => findSealedKeyNeedingValue(currentBindings, [key], bindingsAfter) !== null,
+  );
   plan.missing = bindingsAfter
     .filter(
       (binding) =>

@@ -82,8 +82,8 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
           throwDeferred(admission);
         },
         requireNoAddedRights(after, before) {
-          // The right `create` concerns items inside the moved item. The caller's right to create at the target is
-          // checked separately.
+          // Ignores the right `create`, which applies to new items inside the moved folder. The right to create items
+          // at the target is checked separately.
           const gainedRights = MEDIA_RIGHTS.some(
             (right) => right !== "create" && hasRight(after, right) && !hasRight(before, right),
           );

@@ -120,7 +120,7 @@ export function createInvitations(options: {
         await members.lockOrganization(manager, scope);
         const callerRank = await members.rankOf(manager, caller, scope);
         if (isRoleAbove(role, callerRank))
-          throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
+          throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
         const { organizationId } = scope;
         const pending = await listPendingInvitations(manager, { organizationId, appId: null });
         if (pending.length >= INVITATIONS_MAX) {

@@ -267,10 +267,10 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         const role = parseRole(value, "role");
         const membershipRows = await rows(manager, SELECT_MEMBERSHIP, [scope.organizationId, personId]);
         if (membershipRows.length === 0)
-          throw new ActionError("NOT_FOUND", "there is no such person in this organization");
+          throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
         const before = await roleAt(manager, scope, personId);
         if (isRoleAbove(role, callerRank) || (before !== null && isRoleAbove(before, callerRank))) {
-          throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
+          throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
         }
         await requireUnchangedMember(manager, scope, personId, precondition);
         if (role !== "owner") await mustKeepOwner(manager, scope, personId);
@@ -299,9 +299,10 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         const callerRank = await rankOf(manager, caller, scope);
         const heldRoles = await rows<{ role: Role }>(manager, SELECT_ROLE_OF_PERSON, [organizationId, appId, personId]);
         const before = highestOf(heldRoles.map(({ role }) => role));
-        if (before === null) throw new ActionError("NOT_FOUND", "there is no such member");
+        if (before === null)
+          throw new ActionError("NOT_FOUND", "this person is not a member here, so there is no role to remove");
         if (isRoleAbove(before, callerRank)) {
-          throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
+          throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
         }
         await requireUnchangedMember(manager, scope, personId, precondition);
         await mustKeepOwner(manager, scope, personId);
@@ -339,7 +340,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     /** Checks that a person belongs to an organization. @throws NOT_FOUND if not */
     async mustBelong(organizationId: number, personId: number): Promise<void> {
       if ((await rows(db, SELECT_MEMBERSHIP, [organizationId, personId])).length > 0) return;
-      throw new ActionError("NOT_FOUND", "there is no such person in this organization");
+      throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
     },
 
     /** Returns the ID of an existing app, with the ID of its organization. */

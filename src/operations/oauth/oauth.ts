@@ -110,7 +110,7 @@ export class OAuthServer {
     }
     const state = input["state"] ?? null;
     if (state !== null && state.length > STATE_MAX_CHARACTERS)
-      throw new OauthFailure("invalid_request", `state must be at most ${STATE_MAX_CHARACTERS} characters`);
+      throw new OauthFailure("invalid_request", `"state" must be at most ${STATE_MAX_CHARACTERS} characters`);
     return { client, redirectUri, scopes: readScopes(input["scope"]), state, codeChallenge };
   }
 
@@ -164,7 +164,10 @@ export class OAuthServer {
    */
   async decideDevice(userCode: string, decision: GrantDecision | null): Promise<void> {
     const request = await this.devices.find(userCode);
-    const expiredCodeError = new ActionError("NOT_FOUND", "no pending sign-in has this code; it may have expired");
+    const expiredCodeError = new ActionError(
+      "NOT_FOUND",
+      "no program waits for a sign-in with this code; the code may have expired",
+    );
     if (!request) throw expiredCodeError;
     const client = await this.#client(request.clientId);
     const grant = decision === null ? null : await this.#grant(client, request.scopes, decision);

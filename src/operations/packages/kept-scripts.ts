@@ -267,8 +267,8 @@ export function createStoredScripts(db: DataSource) {
     },
 
     /**
-     * Returns the TypeScript declarations of the packages that the app's drafts use, by the integrity of the script.
-     * Packages without declarations are left out.
+     * Returns the TypeScript declarations of the packages that the app's drafts use, by the integrity value of the
+     * script. Omits packages without declarations.
      */
     async draftDeclarations(appId: number): Promise<Map<string, string[]>> {
       const declarationRows = await rows<{ sha256: string; declarations: Buffer }>(db, SELECT_DRAFT_DECLARATIONS, [
@@ -283,8 +283,9 @@ export function createStoredScripts(db: DataSource) {
     },
 
     /**
-     * Returns the total bytes of the scripts that the app's actions and versions use, together with the scripts of a
-     * save. Each script counts once. @param brought hashes of scripts that the save has already stored
+     * Returns the total bytes of the scripts that the app's actions and their versions use, together with the scripts
+     * that a save adds. Each script counts once.
+     * @param brought hashes of scripts that the save has already stored
      */
     async bytesWith(
       appId: number,
@@ -300,7 +301,7 @@ export function createStoredScripts(db: DataSource) {
       return total!.bytes;
     },
 
-    /** Removes scripts that nothing uses, and old chosen versions. */
+    /** Deletes scripts that no action and no version uses, and versions that were chosen long ago. */
     async sweep(): Promise<void> {
       await rows(db, DELETE_UNUSED_CHOICES);
       await rows(db, DELETE_UNUSED_SCRIPTS);

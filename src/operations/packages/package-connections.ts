@@ -1,20 +1,23 @@
-/** Creates the connections over which packages and scripts are downloaded, with the rules on the hosts that they may reach. */
+/**
+ * Creates the connections over which the service downloads packages and scripts, with rules that limit the hosts that
+ * they can reach.
+ */
 import type { Config } from "../../config.js";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { lookupFor } from "../../engine/public-lookup.js";
 
-/** Ports that connections may use unless ALLOW_PRIVATE_NETWORK is set. */
+/** Ports to which these connections can be opened, unless ALLOW_PRIVATE_NETWORK allows all ports. */
 const WEB_PORTS: readonly number[] = [80, 443];
 
-interface ConnectionOptions {
+interface PackageConnectionOptions {
   allowPrivateNetwork: boolean;
   egressAddress: string | null;
   npm: Config["npm"];
 }
 
-/** Returns connections to the npm registry, and to the hosts of scripts that dependencies name by URL. */
-export function createPackageConnections({ allowPrivateNetwork, egressAddress, npm }: ConnectionOptions) {
+/** Returns connections to the npm registry, and connections to the hosts of scripts that dependencies name by URL. */
+export function createPackageConnections({ allowPrivateNetwork, egressAddress, npm }: PackageConnectionOptions) {
   const { hostname = "", port = "", protocol = "" } = npm ? new URL(npm.url) : {};
   const registry = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
   const shared = {
@@ -25,7 +28,7 @@ export function createPackageConnections({ allowPrivateNetwork, egressAddress, n
   };
   return {
     scripts: createCheckedConnections(shared),
-    // The registry may be in a private network, because the operator configures it.
+    // The registry can be in a private network, because the operator of the service configures its URL.
     npm: createCheckedConnections({ ...shared, trusted: new Set(npm ? [registry] : []) }),
   };
 }

@@ -1,14 +1,18 @@
 /**
- * Loads a package in an empty page without network access when an action with this package is saved. So a package that
- * can never load is rejected at the save instead of at each run. A process without browsers skips this check.
+ * Loads a package in an empty browser page without network access when an action that uses the package is saved. A
+ * package that cannot load is then rejected once at the save, instead of at each run. A process without browsers skips
+ * this check.
  */
 import type { Browsers } from "../../engine/browser/browsers.js";
 
-const LOAD_LIMIT_MS = 5_000;
-const ORIGIN = "https://packages.invalid";
-const REASON_MAX_CHARACTERS = 300;
+const LOAD_TIMEOUT_MS = 5_000;
+const PROBE_PAGE_ORIGIN = "https://packages.invalid";
+const FAILURE_REASON_MAX_CHARACTERS = 300;
 
-/** Returns the reason why a package cannot be loaded; null if it can be loaded, or if the check was not possible. */
+/**
+ * Returns the reason why a package cannot be loaded. Returns null if the package can be loaded, or if this process
+ * cannot check it.
+ */
 export type PackageProbe = (
   script: { name: string; sha256: string; source: string },
   signal: AbortSignal,
@@ -21,19 +25,19 @@ export function createPackageProbe(browsers: Pick<Browsers, "run"> | null): Pack
       mode: "document",
       network: false,
       isolationKey: `package ${sha256}`,
-      origin: ORIGIN,
+      origin: PROBE_PAGE_ORIGIN,
       source: "async function execute() {}",
       packages: [{ name, source }],
       payload: "{}",
       settings: "{}",
-      timeoutMs: LOAD_LIMIT_MS,
+      timeoutMs: LOAD_TIMEOUT_MS,
       mayRequest: () => false,
       signal,
     });
     if (probeOutcome.ok) return null;
-    if (probeOutcome.cause === "timeout") return `loading it takes more than ${LOAD_LIMIT_MS / 1_000} s`;
+    if (probeOutcome.cause === "timeout") return `loading it takes more than ${LOAD_TIMEOUT_MS / 1_000} s`;
     if (probeOutcome.cause === "memory") return "loading it takes too much memory";
     if (probeOutcome.cause !== "script") return null;
-    return `it cannot be loaded: ${probeOutcome.error.message.slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
+    return `it cannot be loaded: ${probeOutcome.error.message.slice(0, FAILURE_REASON_MAX_CHARACTERS).toWellFormed()}`;
   };
 }

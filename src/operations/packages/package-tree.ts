@@ -1,6 +1,6 @@
 /**
- * Collects a package and all its dependencies, in the layout of node_modules. If one version of a dependency fits all
- * packages that need it, it is included only once.
+ * Collects a package and all its dependencies in the folder layout of node_modules. If one version of a dependency fits
+ * all packages that need it, includes this version only once.
  */
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
@@ -10,24 +10,27 @@ import { isPackageName, unresolvedError } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
 /**
- * Maximum number of packages in a tree. A package with more dependencies is more likely an application than a library.
+ * Maximum number of packages that one dependency can consist of. A package that needs more is probably an application,
+ * not a library.
  */
 export const PACKAGES_MAX = 200;
-/** Maximum size of the archives of all packages in a tree. */
+/** Maximum bytes of the archives of all packages that one dependency consists of. */
 export const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
 /**
- * Maximum size of the registry's documents (lists of versions) of all packages. They stay in memory until all versions
- * are chosen.
+ * Maximum bytes of the registry's documents (lists of versions) for all packages of one dependency. They stay in memory
+ * until all versions are chosen.
  */
 const DOCUMENTS_MAX_BYTES = 192 * 1024 * 1024;
-/** Maximum number of concurrent downloads for one tree. */
-const DOWNLOADS_AT_ONCE = 6;
-const NPM_ALIAS = /^npm:(@?[^@]+)(?:@(.*))?$/;
+/** Maximum number of downloads at the same time for one dependency. */
+const CONCURRENT_DOWNLOADS_MAX = 6;
+const NPM_ALIAS_PATTERN = /^npm:(@?[^@]+)(?:@(.*))?$/;
 
 interface PackageNode {
-  /** Name of the package's folder. */
+  /** Name of the folder of the package in node_modules. */
   name: string;
-  /** Name in the registry. It differs from `name` if the package that needs this one uses an alias (`npm:`). */
+  /**
+   * Name of the package in the registry. It differs from `name` if another package requires it under an alias (`npm:`).
+   */
   origin: string;
   choice: VersionChoice;
   folder: string;
@@ -36,7 +39,9 @@ interface PackageNode {
 const fitsRange = (version: string, range: string): boolean =>
   range === "" || range === "*" || satisfies(version, range, { loose: true });
 
-/** Yields the folders in which a module in `folder` searches for a package, the nearest folder first. */
+/**
+ * Yields the folders in which a module in `folder` searches for a package, as Node.js does: the nearest folder first.
+ */
 function* searchedFolders(folder: string, name: string): Generator<string> {
   for (let at = folder; ; at = at.slice(0, at.lastIndexOf("/node_modules/"))) {
     yield `${at}/node_modules/${name}`;
@@ -44,7 +49,7 @@ function* searchedFolders(folder: string, name: string): Generator<string> {
   }
 }
 
-class Tree {
+class PackageTree {
   readonly nodes = new Map<string, PackageNode>();
   private readonly documents = new Map<string, Promise<Uint8Array>>();
   private documentBytes = 0;
@@ -83,18 +88,18 @@ class Tree {
   }
 
   /**
-   * Requests the registry's documents of the packages' dependencies concurrently, so that `choose` finds them in
-   * memory.
+   * Requests the registry's documents of all these packages' dependencies at the same time, so that `choose` finds the
+   * documents in memory.
    */
   async prefetchDocuments(nodes: readonly PackageNode[]): Promise<void> {
     const names = nodes.flatMap(({ choice }) =>
-      choice.dependencies.map(([name, range]) => NPM_ALIAS.exec(range)?.[1] ?? name),
+      choice.dependencies.map(([name, range]) => NPM_ALIAS_PATTERN.exec(range)?.[1] ?? name),
     );
     const missingNames = [...new Set(names)].filter((name) => !this.documents.has(name));
-    for (let at = 0; at < missingNames.length; at += DOWNLOADS_AT_ONCE) {
-      // The error is ignored here, because `choose` for the same package reports it.
+    for (let at = 0; at < missingNames.length; at += CONCURRENT_DOWNLOADS_MAX) {
+      // Ignores the error, because `choose` reports it again for the same package.
       const requested = missingNames
-        .slice(at, at + DOWNLOADS_AT_ONCE)
+        .slice(at, at + CONCURRENT_DOWNLOADS_MAX)
         .map((name) => this.document(name).catch(() => undefined));
       await Promise.all(requested);
     }
@@ -107,12 +112,15 @@ class Tree {
     return node;
   }
 
-  /** Adds the dependencies of a package to the tree. @returns the added packages */
+  /**
+   * Adds the dependencies of a package to the tree.
+   * @returns the packages that were added, without those that the tree already contained
+   */
   async addDependencies({ choice, folder }: PackageNode): Promise<PackageNode[]> {
     const newNodes: PackageNode[] = [];
     const wantedChoices = choice.dependencies.map(([name, range]) => {
-      const [, origin = name, of = ""] = NPM_ALIAS.exec(range) ?? [];
-      return { name, origin, range: NPM_ALIAS.test(range) ? of : range };
+      const [, origin = name, of = ""] = NPM_ALIAS_PATTERN.exec(range) ?? [];
+      return { name, origin, range: NPM_ALIAS_PATTERN.test(range) ? of : range };
     });
     const unplacedChoices = wantedChoices.filter(({ name, origin, range }) => !this.has(folder, name, origin, range));
     const chosenVersions = await Promise.all(unplacedChoices.map(({ origin, range }) => this.choose(origin, range)));
@@ -125,7 +133,9 @@ class Tree {
     return newNodes;
   }
 
-  /** True if a module in the folder finds this package in a version that fits. */
+  /**
+   * True if a module in the folder finds this package there or in a parent folder, in a version that fits the range.
+   */
   private has(folder: string, name: string, origin: string, range: string): boolean {
     for (const candidatePath of searchedFolders(folder, name)) {
       const existingNode = this.nodes.get(candidatePath);
@@ -135,15 +145,15 @@ class Tree {
   }
 }
 
-/** The chosen version of a package, and a function that downloads the package and its dependencies. */
+/** The chosen version of a package. `archives` downloads the package and all its dependencies. */
 export interface GatheredPackages {
   choice: VersionChoice;
   archives: () => Promise<PackageArchive[]>;
 }
 
 /**
- * Chooses the version of a package. Its dependencies are collected when `archives` is called. @throws
- * DEPENDENCY_UNRESOLVED
+ * Chooses the version of a package. Does not yet collect the dependencies: `archives` of the result does.
+ * @throws DEPENDENCY_UNRESOLVED
  */
 export async function gatherPackages(
   registry: PackageRegistry,
@@ -151,7 +161,7 @@ export async function gatherPackages(
   name: string,
   range: string,
 ): Promise<GatheredPackages> {
-  const tree = new Tree(registry, registryRequest);
+  const tree = new PackageTree(registry, registryRequest);
   const choice = await tree.choose(name, range);
 
   async function archives(): Promise<PackageArchive[]> {
@@ -159,17 +169,17 @@ export async function gatherPackages(
     while (level.length > 0) {
       await tree.prefetchDocuments(level);
       const next: PackageNode[] = [];
-      // Packages are added one after the other, because the folder of a package depends on the packages that are
-      // already in the tree.
+      // Adds the packages one after the other, because the folder of a package depends on the packages that the tree
+      // already contains.
       for (const node of level) next.push(...(await tree.addDependencies(node)));
       level = next;
     }
     const nodes = [...tree.nodes.values()];
     const all: PackageArchive[] = [];
     let bytes = 0;
-    for (let at = 0; at < nodes.length; at += DOWNLOADS_AT_ONCE) {
+    for (let at = 0; at < nodes.length; at += CONCURRENT_DOWNLOADS_MAX) {
       const fetchedNodes = nodes
-        .slice(at, at + DOWNLOADS_AT_ONCE)
+        .slice(at, at + CONCURRENT_DOWNLOADS_MAX)
         .map(async ({ origin, choice: { version }, folder, choice }) => {
           const archive = await registry.archive(
             registryRequest,

@@ -1,6 +1,6 @@
 /**
- * Resolves the dependencies of actions: to scripts that the service itself serves, or to scripts that are downloaded before an action is
- * saved and stored by their hash. Downloads no script that an action already has, and nothing during a run.
+ * Resolves the dependencies of actions to scripts: scripts that the service itself provides, or scripts that it downloads before an action
+ * is saved and stores by their hash. Downloads no script that an action already has, and nothing during a run.
  */
 import type { Logger } from "pino";
 import { valid } from "semver";
@@ -41,17 +41,17 @@ import { gatherPackages } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type PackageRegistry } from "./registry.js";
 import { createScriptQuota, type ScriptAuthor } from "./script-quota.js";
 
-/** Maximum number of npm packages that this process downloads and bundles at once, each for another app. */
-const PACKAGES_AT_ONCE = 4;
-/** Maximum number of URLs of scripts that this process requests at once, each for another app. */
-const ADDRESSES_AT_ONCE = 16;
-/** Time limit for downloading one package with its dependencies. */
-const FETCH_LIMIT_MS = 60_000;
-/** Time limit for all packages of one save. Packages that were resolved by then are stored, so that the next save is faster. */
-const SAVE_LIMIT_MS = 120_000;
-/** Time limit for downloading scripts that were not reachable before, if a save does not change `dependencies`. */
-const CATCH_UP_LIMIT_MS = 10_000;
-const SWEEP_EVERY_MS = 600_000;
+/** Maximum number of npm packages that this process downloads and bundles at the same time, one for each app. */
+const CONCURRENT_PACKAGES_MAX = 4;
+/** Maximum number of script URLs that this process requests at the same time, one for each app. */
+const CONCURRENT_SCRIPT_URLS_MAX = 16;
+/** Time limit in milliseconds for downloading one npm package with its dependencies. */
+const DOWNLOAD_TIMEOUT_MS = 60_000;
+/** Time limit in ms for all dependencies of one save. Packages that were downloaded before it stay stored, for the next save. */
+const SAVE_TIMEOUT_MS = 120_000;
+/** Time limit in milliseconds for downloading scripts whose URLs did not respond before, in a save that does not change `dependencies`. */
+const MISSING_SCRIPTS_TIMEOUT_MS = 10_000;
+const SWEEP_INTERVAL_MS = 600_000;
 /** Maximum number of dependencies of an action. */
 const DEPENDENCIES_MAX = 100;
 
@@ -59,7 +59,7 @@ export interface PackagesOptions {
   db: DataSource;
   catalogue: Catalogue;
   intake: IntakeLimiter;
-  /** Configuration of npm packages; null if they are switched off. `url` has no trailing slash. */
+  /** Configuration of npm packages; null if npm packages are not allowed. `url` has no slash at the end. */
   npm: Config["npm"];
   probe: PackageProbe;
   allowPrivateNetwork: boolean;
@@ -68,8 +68,8 @@ export interface PackagesOptions {
 }
 
 /**
- * Dependencies that were resolved before a save: assets by dependency, scripts for dependencies that had none (`late`), and the first
- * error (`fault`).
+ * Dependencies that were resolved before a save. `assets` contains the asset of each dependency, `late` the scripts of URLs that did not
+ * respond at an earlier save, and `fault` the first error (null: none).
  */
 export interface ResolvedPackages {
   assets: ReadonlyMap<string, StoredAsset>;
@@ -77,7 +77,7 @@ export interface ResolvedPackages {
   fault: unknown;
 }
 
-/** Dependencies in an exported document: scripts that this service has, and the exact version of each package. */
+/** Dependencies in the document of an exported action: the scripts that this service has stored, and the exact version of each package. */
 export interface PromisedAssets {
   storedAssets: readonly StoredScriptAsset[];
   versions: ReadonlyMap<string, string>;
@@ -87,7 +87,7 @@ export const NO_PROMISED_ASSETS: PromisedAssets = { storedAssets: [], versions: 
 
 export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), late: [], fault: null };
 
-/** Translates an error of the bundler to an error for the author. If the package is not the cause, the error has `retryAfter`. */
+/** Converts an error of the bundler for the action's author. Sets `retryAfter` if the package did not cause the error. */
 export function toBundlingError(dependency: string, error: unknown): unknown {
   if (error instanceof PackageFault) {
     const instead = findAlternative(dependency);
@@ -104,18 +104,18 @@ const globalExpression = (name: string): string =>
 const storedAssetOf = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
   assets.find((asset) => asset.name === dependency && isStoredScript(asset));
 
-/** Returns the key under which the chosen version of a dependency is stored. */
-const specOf = ({ name, subpath, range: version }: Dependency & { kind: "npm" }) => `${name}${subpath}@${version}`;
+/** Returns the key under which the version that was chosen for an npm dependency is stored. */
+const choiceKeyOf = ({ name, subpath, range: version }: Dependency & { kind: "npm" }) => `${name}${subpath}@${version}`;
 
-/** Rejects packages with the same global name, unless the action already has both. @throws ActionError DEPENDENCY_UNRESOLVED */
-function rejectSameGlobal(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
+/** Rejects two packages with the same global variable, unless the action already uses both. @throws DEPENDENCY_UNRESOLVED */
+function requireDifferentGlobals(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
   const namesBefore = new Set(assetsBefore.map(({ name }) => name));
   const byGlobal = new Map<string, string>();
   for (const [dependency, { global }] of assets) {
     if (global === undefined) continue;
     const otherName = byGlobal.get(global);
     byGlobal.set(global, dependency);
-    // An action that already has both packages can still be saved.
+    // An action that already used both packages can still be saved.
     if (otherName === undefined || (namesBefore.has(otherName) && namesBefore.has(dependency))) continue;
     const [added, present] = namesBefore.has(dependency) ? [otherName, dependency] : [dependency, otherName];
     assets.delete(added);
@@ -136,7 +136,10 @@ export function createPackages(options: PackagesOptions) {
   const registry: PackageRegistry | null = npm && createRegistry({ ...npm, connections: connections.npm });
   if (npm?.sandbox === false)
     log.warn("NPM_SANDBOX=off: without user namespaces, packages are bundled in a process with network access");
-  const slots = { npm: new FairSemaphore(PACKAGES_AT_ONCE, 1), address: new FairSemaphore(ADDRESSES_AT_ONCE, 1) };
+  const slots = {
+    npm: new FairSemaphore(CONCURRENT_PACKAGES_MAX, 1),
+    address: new FairSemaphore(CONCURRENT_SCRIPT_URLS_MAX, 1),
+  };
   const quota = createScriptQuota(scripts);
   const addresses = createAddresses({ connections: connections.scripts, scripts, quota, intake });
 
@@ -158,10 +161,10 @@ export function createPackages(options: PackagesOptions) {
     npm: Dependency & { kind: "npm" },
   ): Promise<ScriptFacts> {
     const { name, range, subpath } = npm;
-    const asking = { dependency, signal: AbortSignal.timeout(FETCH_LIMIT_MS) };
+    const asking = { dependency, signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) };
     const { choice, archives } = await gatherPackages(registry!, asking, name, range);
-    const exactSpec = specOf({ ...npm, range: choice.version });
-    const specs = [specOf(npm), exactSpec];
+    const exactSpec = choiceKeyOf({ ...npm, range: choice.version });
+    const specs = [choiceKeyOf(npm), exactSpec];
     const chosen = await scripts.findChosen(registry!.registry, exactSpec);
     if (chosen) {
       await scripts.recordChoice(registry!.registry, specs, chosen);
@@ -197,15 +200,15 @@ export function createPackages(options: PackagesOptions) {
         dependency,
         "is not in the catalogue of this service, and packages of npm are switched off here",
       );
-    const chosen = await scripts.findChosen(registry.registry, specOf(npm));
+    const chosen = await scripts.findChosen(registry.registry, choiceKeyOf(npm));
     const script = chosen?.fresh
       ? chosen
       : await makeScript(author, dependency, npm).catch((error: unknown) => {
-          // If the registry is unavailable, the version that was chosen last is used.
+          // If the registry is unavailable, uses the version that was chosen before.
           if (chosen && error instanceof ActionError && error.details.retryAfter === AWAY_RETRY_SECONDS) return chosen;
           throw error;
         });
-    // The operator may have changed the allowed licences since the package was stored.
+    // The operator may have changed the list of allowed licences since the package was stored.
     checkLicences(dependency, script.parts);
     return assetOf(dependency, script);
   }
@@ -231,7 +234,7 @@ export function createPackages(options: PackagesOptions) {
     }
   }
 
-  /** Returns the script of a URL; null if the dependency is not a URL. @throws as `addresses.storeScript` */
+  /** Downloads the script of a URL; returns null for other dependencies. @throws the errors of `addresses.storeScript` */
   async function scriptOfAddress(author: ScriptAuthor, dependency: string): Promise<StoredAsset | null> {
     const parsed = parseDependency(dependency, catalogue);
     if (parsed.kind !== "address") return null;
@@ -243,7 +246,7 @@ export function createPackages(options: PackagesOptions) {
     }
   }
 
-  /** True if the script belongs to the dependency. Checked because an imported document may contain wrong hashes. */
+  /** True if the stored script was built from this dependency. An imported document can contain the hash of another script. */
   function isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
     try {
       const parsed = parseDependency(dependency, catalogue);
@@ -260,8 +263,8 @@ export function createPackages(options: PackagesOptions) {
     readRepository: bundler.readRepository,
 
     /**
-     * Returns the packages that built code can import: for each import name, the JavaScript expression of its value. The expression is
-     * `undefined` for a package that is not resolved.
+     * Returns the packages that the code of an action can import. Maps each import name to the JavaScript expression of the package's
+     * value. The expression is `undefined` for a package that could not be resolved.
      */
     imports(
       dependencies: readonly string[],
@@ -279,14 +282,15 @@ export function createPackages(options: PackagesOptions) {
       return Object.fromEntries(pairs);
     },
 
-    /** Removes unused scripts. Returns the time of the next call, in Unix milliseconds. */
+    /** Deletes unused scripts. Returns the time of the next call as Unix time in milliseconds. */
     async sweep(): Promise<number> {
       await scripts.sweep();
-      return Date.now() + SWEEP_EVERY_MS;
+      return Date.now() + SWEEP_INTERVAL_MS;
     },
 
     /**
-     * Resolves dependencies in order, until one fails. Call it outside of a transaction. Never rejects: an error is returned as `fault`.
+     * Resolves the dependencies in their order, until one fails. Call this function outside of a transaction, because it downloads
+     * packages. Never rejects: `fault` of the result contains the error.
      */
     async resolve(
       author: ScriptAuthor,
@@ -297,7 +301,7 @@ export function createPackages(options: PackagesOptions) {
       const assets = new Map<string, StoredAsset>();
       const knownAssets = [...promisedAssets.storedAssets, ...assetsBefore];
       const had = new Set(storedScriptHashes(assetsBefore));
-      const deadline = performance.now() + SAVE_LIMIT_MS;
+      const deadline = performance.now() + SAVE_TIMEOUT_MS;
       try {
         for (const dependency of new Set(dependencies)) {
           if (performance.now() > deadline)
@@ -311,14 +315,14 @@ export function createPackages(options: PackagesOptions) {
           if (isStoredScript(asset) && !had.has(asset.sha256)) await quota.countStoredScript(author, asset);
           assets.set(dependency, asset);
         }
-        rejectSameGlobal(assets, knownAssets);
+        requireDifferentGlobals(assets, knownAssets);
         return { ...NO_PACKAGES, assets };
       } catch (fault) {
         return { ...NO_PACKAGES, assets, fault };
       }
     },
 
-    /** Downloads the scripts of URLs that were not reachable before. Never rejects: the first error is returned as `fault`. */
+    /** Downloads scripts whose URLs did not respond at an earlier save. Never rejects: `fault` contains the first error. */
     async resolveMissing(
       author: ScriptAuthor,
       dependencies: readonly string[],
@@ -326,7 +330,7 @@ export function createPackages(options: PackagesOptions) {
     ): Promise<ResolvedPackages> {
       const late: StoredAsset[] = [];
       let fault: unknown = null;
-      const deadline = performance.now() + CATCH_UP_LIMIT_MS;
+      const deadline = performance.now() + MISSING_SCRIPTS_TIMEOUT_MS;
       const missingDependencies = [...new Set(dependencies)].filter(
         (dependency) => storedAssetOf(dependency, knownAssets) === undefined,
       );
@@ -342,7 +346,7 @@ export function createPackages(options: PackagesOptions) {
       return { ...NO_PACKAGES, late, fault };
     },
 
-    /** Reads the assets of an action in an exported document. Skips invalid assets, and assets of other dependencies. */
+    /** Reads the assets of an action in an exported document. Skips assets that are invalid or whose script is not stored. */
     async readPromisedAssets(assets: unknown): Promise<PromisedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
         const { name, version, integrity } = isObject(asset) ? asset : {};
@@ -367,7 +371,7 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /**
-     * Returns the assets of all dependencies, from what was resolved before. Sends no requests.
+     * Returns the assets of all dependencies from those that were resolved before the save, without network requests.
      * @throws ActionError DEPENDENCY_UNRESOLVED, or the error that occurred when a dependency was resolved
      */
     collectAssets(
@@ -381,12 +385,12 @@ export function createPackages(options: PackagesOptions) {
         if (foundAsset) return foundAsset;
         const parsed = parseDependency(dependency, catalogue);
         if (parsed.kind === "served") return parsed.asset;
-        // Another save may have added a script to the action meanwhile. It is kept.
+        // Uses a script that another save has added to the action in the meantime.
         const stored = storedAssetOf(dependency, [...knownAssets, ...late]);
         if (stored) return stored;
         if (fault !== null) throw fault;
         const known = knownAssets.find(({ name }) => name === dependency);
-        // A URL without a stored script keeps its asset. A package that is no longer in the catalogue is an error.
+        // A URL whose script could not be stored keeps its asset. A package that the catalogue no longer contains is an error.
         if (known && parsed.kind === "address") return known;
         throw unresolvedError(dependency, "was changed by another save at the same time; save again", 1);
       });

@@ -1,6 +1,6 @@
 /**
- * Requests versions and archives of packages from an npm registry. Rejects an archive that does not match the integrity
- * in the registry's document. Stores and executes nothing.
+ * Requests the versions and archives of packages from an npm registry. Rejects an archive that does not match the
+ * integrity value in the registry's document. Stores nothing and executes no code of packages.
  */
 import ssri from "ssri";
 import {
@@ -15,29 +15,31 @@ import type { VersionChoice, VersionQuery, VersionResult } from "../../rules/npm
 import { unresolvedError } from "../../rules/packages.js";
 
 /**
- * Maximum size of the registry's document of a package. It lists all versions, and some packages have thousands of
- * versions.
+ * Maximum bytes of the registry's document of one package. The document lists all versions, and some packages have
+ * thousands.
  */
 const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
-/** Maximum size of the archive of a package. */
+/** Maximum bytes of the archive of one package. */
 export const ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
-/** Time limit for one response of the registry. */
-const ANSWER_LIMIT_MS = 15_000;
-/** Memory limit for reading a document. */
-const READ_MEMORY_MB = 384;
-/** Time limit for reading a document. */
-const READ_TIMEOUT_MS = 10_000;
-/** Seconds after which a client should repeat a request that failed because the registry or a host was unavailable. */
+/** Time limit in milliseconds for one response of the registry. */
+const RESPONSE_TIMEOUT_MS = 15_000;
+/** Memory limit in megabytes for the thread that parses a document of the registry. */
+const PARSE_MEMORY_MB = 384;
+/** Time limit in milliseconds for parsing a document of the registry. */
+const PARSE_TIMEOUT_MS = 10_000;
+/**
+ * Value of `retryAfter` in seconds for errors that occur because the registry or the host of a script is unavailable.
+ */
 export const AWAY_RETRY_SECONDS = 30;
 /**
- * Media type of the registry's short document. The full document is ten times as long, but only the full document
- * contains publication times.
+ * Content type of the registry's short document. The full document is ten times as long, but only it contains the times
+ * at which versions were published.
  */
-const ABBREVIATED_TYPE = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
-const FULL_TYPE = "application/json";
+const SHORT_DOCUMENT_TYPE = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
+const FULL_DOCUMENT_TYPE = "application/json";
 const DAY_MS = 86_400_000;
 
-/** The dependency that is being resolved. All errors contain its name. */
+/** The dependency for which the registry is asked. All errors contain its name. */
 export interface RegistryRequest {
   dependency: string;
   signal: AbortSignal;
@@ -46,22 +48,25 @@ export interface RegistryRequest {
 export type PackageRegistry = ReturnType<typeof createRegistry>;
 
 export function createRegistry(options: {
-  /** URL of the registry, without a trailing slash. */
+  /** URL of the registry, without a slash at the end. */
   url: string;
   token: string | null;
   connections: CheckedConnections;
-  /** Minimum age in days of a version, unless the dependency names an exact version; 0 means none. */
+  /**
+   * Minimum age in days of a version that may be chosen; 0 allows any age. Does not apply to a dependency that names an
+   * exact version.
+   */
   minAgeDays?: number;
-  /** Time limit for reading a document; the default is READ_TIMEOUT_MS. */
+  /** Time limit in milliseconds for parsing a document; PARSE_TIMEOUT_MS if omitted. */
   readLimitMs?: number;
 }) {
-  const { url: registry, token, connections, minAgeDays = 0, readLimitMs = READ_TIMEOUT_MS } = options;
+  const { url: registry, token, connections, minAgeDays = 0, readLimitMs = PARSE_TIMEOUT_MS } = options;
   const { origin } = new URL(registry);
   const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
   const threads = createThreads<VersionQuery, VersionResult>({
     module: new URL("../../rules/npm-choice.js", import.meta.url),
     name: "chooseVersion",
-    memoryMb: READ_MEMORY_MB,
+    memoryMb: PARSE_MEMORY_MB,
     timeoutMs: readLimitMs,
   });
 
@@ -73,7 +78,8 @@ export function createRegistry(options: {
     );
 
   /**
-   * Checks the URL of a request or redirect. It must be on the registry itself, or use https. @throws NotConnectedError
+   * Checks the URL of a request or redirect: it must be on the registry's server or use https.
+   * @throws NotConnectedError
    */
   function checkUrl(url: URL): void {
     if (url.origin !== origin && url.protocol !== "https:")
@@ -87,14 +93,14 @@ export function createRegistry(options: {
     maxBytes: number,
     accept: string,
   ): Promise<Download> {
-    // Only the registry receives its token.
+    // Sends the registry's token only to the registry itself.
     const headers = { accept, ...(url.origin === origin ? authorization : {}) };
     const { signal } = registryRequest;
     try {
       return await connections.download(url, {
         headers,
         maxBytes,
-        timeoutMs: ANSWER_LIMIT_MS,
+        timeoutMs: RESPONSE_TIMEOUT_MS,
         signal,
         checkUrl: checkUrl,
       });
@@ -134,7 +140,10 @@ export function createRegistry(options: {
   return {
     registry,
 
-    /** Returns the registry's document of a package, which lists its versions. @throws DEPENDENCY_UNRESOLVED */
+    /**
+     * Returns the registry's document of a package, which lists the package's versions.
+     * @throws DEPENDENCY_UNRESOLVED
+     */
     async document(registryRequest: RegistryRequest, name: string): Promise<Uint8Array> {
       const url = new URL(`${registry}/${name.replace("/", "%2f")}`);
       const answer = await requestRegistry(
@@ -142,13 +151,13 @@ export function createRegistry(options: {
         name,
         url,
         DOCUMENT_MAX_BYTES,
-        minAgeDays > 0 ? FULL_TYPE : ABBREVIATED_TYPE,
+        minAgeDays > 0 ? FULL_DOCUMENT_TYPE : SHORT_DOCUMENT_TYPE,
       );
       checkStatus(registryRequest, name, answer);
       return answer.body;
     },
 
-    /** Returns the version in a document that fits the range. @throws DEPENDENCY_UNRESOLVED */
+    /** Chooses the version in the registry's document that fits the range. @throws DEPENDENCY_UNRESOLVED */
     async choose(
       registryRequest: RegistryRequest,
       name: string,
@@ -157,8 +166,8 @@ export function createRegistry(options: {
     ): Promise<VersionChoice> {
       const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
       const threadResult = await threads.call({ document, range: range, publishedBefore });
-      // The error is temporary: reading a document of maximum size takes a tenth of this time, unless the machine is
-      // busy.
+      // This error is temporary: parsing a document of the maximum size takes a tenth of the time limit, unless the
+      // machine is busy.
       if (!threadResult.ok && threadResult.limit === "time")
         throw unresolvedError(
           registryRequest.dependency,
@@ -175,7 +184,7 @@ export function createRegistry(options: {
       return threadResult.value;
     },
 
-    /** Downloads the archive of a version. @throws DEPENDENCY_UNRESOLVED */
+    /** Downloads the archive of a package version. @throws DEPENDENCY_UNRESOLVED */
     async archive(
       registryRequest: RegistryRequest,
       name: string,

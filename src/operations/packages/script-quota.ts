@@ -1,6 +1,6 @@
 /**
- * Limits the total size of the scripts that one app's actions and versions use. Each script is checked before a save
- * stores it.
+ * Limits the total bytes of the scripts that the actions of one app and their versions use. A save checks each script
+ * before it stores the script.
  */
 import { boundedCache } from "../../engine/bounded-cache.js";
 import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
@@ -8,34 +8,37 @@ import type { Caller } from "../../rules/access.js";
 import { type StoredScriptAsset, unresolvedError } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
 
-/** The request that adds scripts. One object stands for one request. */
+/** Identifies one request that adds scripts, by object identity. Contains the caller and the app. */
 export interface ScriptAuthor {
   caller: Caller;
   appId: number;
 }
 
 /**
- * Time for which a computed size is used. Scripts that other processes store in this time are counted only afterwards.
+ * Time in milliseconds for which a computed size is reused. Scripts that other processes store in this time are counted
+ * only after it.
  */
-const COUNTED_FOR_MS = 60_000;
-/** Assumed size of a script's TypeScript declarations. The declarations of a package are never larger. */
-const DECLARATIONS_BYTES = 2 * 1024 * 1024;
+const SIZE_CACHED_MS = 60_000;
+/**
+ * Bytes that the quota assumes for the TypeScript declarations of a stored script, because their exact size is not
+ * known here. The declarations of a package are never larger.
+ */
+const ASSUMED_DECLARATION_BYTES = 2 * 1024 * 1024;
 
 export type ScriptQuota = ReturnType<typeof createScriptQuota>;
 
 export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
   /**
-   * Upper bound of the total size of each app's scripts. While the bound is below the limit, the exact size is not
-   * computed.
+   * Upper bound of the total script bytes of each app. The exact total is computed only if the bound exceeds the limit.
    */
-  const upperBounds = boundedCache<number, number>(10_000, { ttl: COUNTED_FOR_MS, noUpdateTTL: true });
-  /** Hashes of scripts that a request has counted, and that no action uses yet. */
-  const countedBy = new WeakMap<ScriptAuthor, Set<string>>();
+  const upperBounds = boundedCache<number, number>(10_000, { ttl: SIZE_CACHED_MS, noUpdateTTL: true });
+  /** Hashes of the scripts that a request has already counted, and that no action uses yet. */
+  const countedScriptsByAuthor = new WeakMap<ScriptAuthor, Set<string>>();
 
   async function reserveBytes(author: ScriptAuthor, dependency: string, sha256: string, bytes: number): Promise<void> {
     const { appId } = author;
-    const countedScripts = countedBy.get(author) ?? new Set();
-    countedBy.set(author, countedScripts);
+    const countedScripts = countedScriptsByAuthor.get(author) ?? new Set();
+    countedScriptsByAuthor.set(author, countedScripts);
     if (countedScripts.has(sha256)) return;
     const knownBytes = upperBounds.get(appId);
     let total = knownBytes === undefined ? Number.POSITIVE_INFINITY : knownBytes + bytes;
@@ -53,16 +56,17 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
 
   return {
     /**
-     * Counts a script that will be stored. @param bytes size including its TypeScript declarations @throws
-     * DEPENDENCY_UNRESOLVED
+     * Counts a script that will be stored.
+     * @param bytes bytes of the script and its TypeScript declarations
+     * @throws DEPENDENCY_UNRESOLVED if the app's scripts would exceed the limit
      */
     countScript: reserveBytes,
 
     /**
-     * Counts a script that is already stored, for example because another app uses it. @throws ActionError
-     * DEPENDENCY_UNRESOLVED
+     * Counts a script that is already stored, for example because another app uses it.
+     * @throws ActionError DEPENDENCY_UNRESOLVED if the app's scripts would exceed the limit
      */
     countStoredScript: (author: ScriptAuthor, { name, sha256, bytes = 0 }: StoredScriptAsset): Promise<void> =>
-      reserveBytes(author, name, sha256, bytes + DECLARATIONS_BYTES),
+      reserveBytes(author, name, sha256, bytes + ASSUMED_DECLARATION_BYTES),
   };
 }

@@ -1,6 +1,6 @@
 /**
  * Writes and lists the audit log: which person or token changed which resource, and when. An entry contains names and
- * IDs, but never values of settings or code.
+ * IDs, but never code or values of settings.
  */
 import type { DataSource } from "typeorm";
 import { countUpTo } from "../../data/count.js";
@@ -14,7 +14,10 @@ import {
   selectIdsThatFit,
 } from "../../rules/page.js";
 
-/** An entry as it is returned to callers. `data` contains names of keys and fields, and IDs. Times are ISO 8601. */
+/**
+ * Audit log entry, as the API returns it. `data` contains IDs and the names of changed keys and fields. `createdAt` is
+ * ISO 8601 text.
+ */
 export interface AuditEntry {
   id: number;
   type: string;
@@ -29,34 +32,38 @@ export interface AuditOptions {
   actionId?: number | null;
   limit?: number | null;
   offset?: number | null;
-  /** `nextCursor` of the previous page. */
+  /** Value of `nextCursor` in the previous page; absent for the first page. */
   cursor?: string | null;
 }
 
 /**
- * Page of the audit log. `total` is exact up to COUNT_EXACT_MAX. Above, it is an estimate, and `totalIsExact` is false.
+ * Page of the audit log. `total` is exact up to COUNT_EXACT_MAX entries. For more entries, it is an estimate and
+ * `totalIsExact` is false.
  */
 export interface AuditPage {
   entries: AuditEntry[];
   pagination: { total: number; hasMore: boolean; totalIsExact?: false; nextCursor?: string };
 }
 
-/** Reads the audit log of one app. */
+/** Reads a page of the audit log of one app. @param reserve reserves memory for the page's bytes */
 export type ListAuditLog = (appId: number, options: AuditOptions, reserve?: ReserveBytes) => Promise<AuditPage>;
 
-/** Type and data of an audit entry. `data` contains IDs and names, such as the names of changed fields. */
+/** Type and data of an audit log entry. `data` contains IDs and names, such as the names of changed fields. */
 export interface AuditFact {
   type: string;
   data: Record<string, unknown>;
 }
 
-/** The person and the credential that made a change. Each is null if unknown. */
+/** The person and the credential that made a change; null if unknown. */
 export interface AuditActor {
   personId: number | null;
   credentialId: number | null;
 }
 
-/** Writes one audit entry in the transaction of the change. @param more further entries about the same change */
+/**
+ * Writes an audit log entry in the transaction that makes the change.
+ * @param more further entries about the same change
+ */
 export async function recordChange(
   executor: Executor,
   caller: AuditActor | null,
@@ -82,8 +89,8 @@ export async function recordChange(
 }
 
 /**
- * Lists the app's audit log, the most recent entry first. `total` is the number of all matching entries. A page has
- * fewer than `limit` entries if `limit` entries would exceed PAGE_MAX_BYTES.
+ * Lists the app's audit log, the most recent entry first. A page has fewer than `limit` entries if its entries would
+ * exceed PAGE_MAX_BYTES.
  * @throws ActionError REQUEST_INVALID, and errors of `reserve`
  */
 export async function listAudit(

@@ -1,12 +1,14 @@
 /**
- * Logs runs that the service did not start, because a chain of runs is too long. In a chain, each run starts the next
- * one through a log event.
+ * Writes log entries for runs that the service did not start, because a chain of runs is too long. In a chain, each run
+ * emits a log event that starts the next run.
  */
 import { type Executor, rows } from "../../data/database.js";
 import { entryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";
 
-/** Selects the runs of a chain, from the first run to the last one ($1). Goes back by at most 50 runs. */
+/**
+ * Selects the runs of a chain, from the first run to the last run ($1). Goes back at most 50 runs from the last run.
+ */
 const SELECT_CHAIN = `
   WITH RECURSIVE chain AS (
     SELECT id, action_id, cause_run_id, 0 AS step FROM run WHERE id = $1
@@ -23,15 +25,17 @@ const INSERT_LOG_ENTRY = `
   named AS (UPDATE run SET log_id = entry.id FROM entry WHERE run.id = entry.run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/** Describes the chain that ends with the run, for example `run 4 (action 7) -> run 5 (action 8)`. */
+/** Describes the chain that ends with a run, for example `run 4 (action 7) -> run 5 (action 8)`. */
 async function describeChain(executor: Executor, runId: number): Promise<string> {
   const chainLinks = await rows<{ id: number; actionId: number }>(executor, SELECT_CHAIN, [runId]);
   return chainLinks.map(({ id, actionId }) => `run ${id} (action ${actionId})`).join(" -> ");
 }
 
 /**
- * Writes an execution log entry for each run that was not started: it failed, and the error describes the chain. @param
- * causeId ID of the last run in the chain
+ * Writes an execution log entry for each run that was not started. The entry has the status failed, and its error
+ * describes the chain.
+ * @param causeId ID of the last run in the chain
+ * @param halted runs that were not started
  */
 export async function logHalted(
   executor: Executor,

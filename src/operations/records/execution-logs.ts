@@ -1,4 +1,4 @@
-/** Builds and reads entries of the execution log. Each ended run has one entry. */
+/** Builds, stores and reads the entries of the execution log. Each run that has ended has one entry. */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
 import { countUpTo } from "../../data/count.js";
@@ -18,17 +18,17 @@ import {
 } from "../../rules/page.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 
-/** Notification channel. A message `appId:logId:runId` is sent when an entry has been written. */
+/** PostgreSQL channel whose messages `appId:logId:runId` report that a log entry was written. */
 export const LOG_CHANNEL = "svc_log";
 
-/** An execution log entry as it is returned to callers. */
+/** Entry of the execution log, as the API returns it. */
 export interface LogEntry {
   id: number;
   type: ExecutionLogType;
   createdAt: string;
   /**
-   * Data of the entry as the stored JSON text. It is never parsed, because it can contain a result of several
-   * megabytes.
+   * Data of the entry as the stored JSON text. The service does not parse this text, because it can contain a result of
+   * several megabytes.
    */
   data: JsonText;
 }
@@ -38,15 +38,15 @@ export interface LogOptions {
   where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
   limit?: number;
   offset?: number;
-  /** `nextCursor` of the previous page. Unlike `offset`, a cursor does not make later pages slower. */
+  /** Value of `nextCursor` in the previous page. Unlike `offset`, a cursor does not make later pages slower. */
   cursor?: string;
 }
 
 /** A page of execution log entries. */
 export interface LogPage {
-  /** Number of all matching entries. */
+  /** Number of entries that match the filters, on all pages. */
   count: number;
-  /** False if there are more than COUNT_EXACT_MAX entries. `count` is an estimate then. */
+  /** False if more than COUNT_EXACT_MAX entries match; `count` is then an estimate. Absent if `count` is exact. */
   countIsExact?: false;
   logs: LogEntry[];
   /** Cursor of the next page; absent on the last page. */
@@ -60,17 +60,17 @@ export interface ScriptError {
 }
 
 /**
- * Outcome of a run. An error of the action's code is a value here, not an exception. `data` is the result of `execute`
- * as JSON: a text, or UTF-8 bytes if it is long. It is undefined if `execute` returned undefined. `isResponse` is true
- * if the result was made with `Svc.App.V3.Actions.response()`.
+ * Result of a run. An error of the action's code is a value of this type, not an exception. `data` is the return value
+ * of `execute` as JSON: a string, or UTF-8 bytes if it is long; undefined if `execute` returned undefined. `isResponse`
+ * is true if `execute` returned the value of `Svc.App.V3.Actions.response()`.
  */
 export type RunOutcome =
   | { ok: true; data: string | Buffer | undefined; isResponse?: true }
   | { ok: false; error: ScriptError; timedOut?: true };
 
 /**
- * Facts about a run from which its log entry is built. `durationMs` is wall time. `payload` is JSON; if it is null, the
- * entry refers to the payload that is stored with the run.
+ * Data about a run from which its log entry is built. `durationMs` is elapsed time, not CPU time. `payload` is JSON. If
+ * it is null, the entry does not contain the payload but refers to the payload that is stored with the run.
  */
 export interface EntryFacts {
   trigger: TriggerType;
@@ -78,16 +78,19 @@ export interface EntryFacts {
   taskId: number;
   payload: string | null;
   durationMs: number;
-  /** ID of the run that this run repeats with the same payload. */
+  /** ID of the earlier run whose payload this run uses again; null if this run is no replay. */
   replayOf?: number | null;
   outcome: RunOutcome;
 }
 
-/** The data of an entry in the form in which it is stored. */
+/** The data of a log entry as the database stores it. */
 export interface EntryData {
-  /** JSON: a text, or UTF-8 bytes if the run's result is long. */
+  /** JSON of the entry: a string, or UTF-8 bytes if the run's result is long. */
   text: string | Buffer;
-  /** Position (from 1) of the `null` in `text` that stands for the run's payload; null if the entry contains its own payload. */
+  /**
+   * Position (counted from 1) in `text` of the `null` in whose place the stored payload belongs; null if `text`
+   * contains the payload itself.
+   */
   payloadAt: number | null;
 }
 
@@ -95,7 +98,10 @@ const PAYLOAD_KEY = '"payload":';
 const RESULT_START = '"result":{"data":';
 const RESULT_END = ',"success":true}}';
 
-/** Completes the JSON of an entry's data with the result or the error. @param head beginning of the JSON */
+/**
+ * Adds the result or the error of a run to the JSON of its log entry, and closes the JSON object.
+ * @param head JSON before the result
+ */
 function appendResult(head: string, outcome: RunOutcome, isScheduled: boolean): string | Buffer {
   if (!outcome.ok) {
     const error = JSON.stringify(outcome.error);
@@ -110,8 +116,8 @@ function appendResult(head: string, outcome: RunOutcome, isScheduled: boolean): 
 }
 
 /**
- * Builds the data of a log entry. A successful scheduled run has no `result`. A failed run has the error twice: as
- * `error` and in `result`.
+ * Builds the data of a log entry. For a successful scheduled run, the data has no `result`. For a failed run, it has
+ * the error twice: in `error` and in `result.error`.
  */
 export function entryData(facts: EntryFacts): EntryData {
   const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
@@ -127,19 +133,19 @@ export function entryData(facts: EntryFacts): EntryData {
   if (replayOf) entryParts.push(`"replayOf":${replayOf}`);
   if (outcome.ok && outcome.isResponse) entryParts.push('"httpResponse":true');
   const head = `{${entryParts.join(",")}`;
-  // The first occurrence is the key of the entry, because no text from a caller precedes it.
+  // Uses the first occurrence of the key, because no text of a caller precedes it in the JSON.
   const payloadAt = payload === null ? head.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null;
   return { text: appendResult(head, outcome, isScheduled), payloadAt };
 }
 
 /**
- * Returns the JSON text of the result in the data of a completed run's entry; undefined if there is no result. If the
- * entry refers to the run's payload, `text` may be only the beginning of the data. The returned result is then
+ * Returns the JSON of the result in the data of a successful run's log entry; undefined if there is no result. If the
+ * entry refers to the run's stored payload, `text` may be only the start of the data; the returned JSON is then also
  * incomplete.
  */
 export function resultInEntry(text: string): string | undefined {
   if (text.startsWith("null", text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length)) {
-    // The first occurrence is the right one, because no value of a caller precedes it.
+    // Uses the first occurrence, because no text of a caller precedes the result in the JSON.
     const at = text.indexOf(RESULT_START);
     if (at < 0) return undefined;
     return text.slice(at + RESULT_START.length, text.endsWith(RESULT_END) ? -RESULT_END.length : undefined);
@@ -148,7 +154,7 @@ export function resultInEntry(text: string): string | undefined {
   return result && readMemberText(result, "data");
 }
 
-interface EntryRow {
+interface LogEntryRow {
   id: number;
   type: LogEntry["type"];
   createdAt: Date;
@@ -157,21 +163,21 @@ interface EntryRow {
 
 const ENTRY_COLUMNS = `id, type, created_at AS "createdAt", svc_entry_data(data, payload_at, run_id) AS data`;
 /**
- * SQL of the size of an entry, including its payload, which is stored with the run or with the log event that started
- * it.
+ * SQL expression for the bytes of a log entry, including its payload. The payload may be stored with the run, or with
+ * the log event that started the run.
  */
-const ENTRY_BYTES = `bytes + CASE WHEN payload_at IS NULL THEN 0 ELSE coalesce(
+const ENTRY_BYTES_SQL = `bytes + CASE WHEN payload_at IS NULL THEN 0 ELSE coalesce(
   (SELECT coalesce(run.payload_bytes, (SELECT 3 * octet_length(event.data::text) + 600 FROM log_event event
                                         WHERE event.id = run.event_id))
      FROM run WHERE run.id = execution_log.run_id), 2) END AS bytes`;
-const toEntry = ({ id, type, createdAt, data }: EntryRow): LogEntry => ({
+const toLogEntry = ({ id, type, createdAt, data }: LogEntryRow): LogEntry => ({
   id,
   type,
   createdAt: createdAt.toISOString(),
   data: new JsonText(data),
 });
 
-/** A log entry, and the fields that determine which subscribers receive it. */
+/** A log entry, and the IDs that decide which subscribers receive it. */
 export interface FollowedEntry {
   appId: number;
   taskId: number;
@@ -184,7 +190,7 @@ const requireRecord = (value: unknown, name: string): Record<string, unknown> =>
   throw new ActionError("REQUEST_INVALID", `${name} must be an object (got ${describeValue(value)})`);
 };
 
-function taskIds(options: Record<string, unknown>, data: Record<string, unknown>): number[] {
+function parseTaskIds(options: Record<string, unknown>, data: Record<string, unknown>): number[] {
   const ids = [
     ["id", options["id"]],
     ["where.data.taskId", data["taskId"]],
@@ -196,8 +202,8 @@ function taskIds(options: Record<string, unknown>, data: Record<string, unknown>
   });
 }
 
-/** Allowed fields of the options of `getLogs`. */
-const OPTIONS_SHAPE: Shape = {
+/** Allowed fields of the body of a request for log entries (`getLogs`). */
+const LOG_OPTIONS_SHAPE: Shape = {
   fields: {
     ...flatShape(["id", "limit", "offset", "cursor"]).fields,
     where: { fields: { type: null, data: flatShape(["taskId"]) } },
@@ -206,7 +212,7 @@ const OPTIONS_SHAPE: Shape = {
 
 const LOG_TYPES: unknown[] = ["app.task.completed", "app.task.failed"];
 
-/** Accepts the types of execution log entries, and no type. @throws REQUEST_INVALID */
+/** Checks the type in a filter for log entries. A missing type is also allowed. @throws REQUEST_INVALID */
 export function checkLogType(type: unknown, field: string): void {
   if (type === undefined || type === null || LOG_TYPES.includes(type)) return;
   throw new ActionError(
@@ -215,15 +221,22 @@ export function checkLogType(type: unknown, field: string): void {
   );
 }
 
-/** Builds the SQL conditions from the filters in the options of `getLogs`. @throws ActionError REQUEST_INVALID */
-function matchingOf(appId: number, options: Record<string, unknown>): { conditions: string[]; parameters: unknown[] } {
+/**
+ * Builds SQL conditions from the filters of a request for log entries (`getLogs`).
+ * @throws ActionError REQUEST_INVALID
+ */
+function filterConditions(
+  appId: number,
+  options: Record<string, unknown>,
+): { conditions: string[]; parameters: unknown[] } {
   const where = requireRecord(options["where"], "where");
   const data = requireRecord(where["data"], "where.data");
   const type = where["type"] ?? null;
   checkLogType(type, "where.type");
-  const ids = taskIds(options, data);
+  const ids = parseTaskIds(options, data);
   const conditions = ["app_id = $1", ...ids.map((_, index) => `task_id = $${index + 2}`)];
-  // The type is a literal instead of a parameter, so that the planner can use the index that contains only failed runs.
+  // Writes the type into the SQL instead of a parameter, so that PostgreSQL can use the index that contains only failed
+  // runs.
   if (type !== null) conditions.push(`type = '${type}'`);
   return { conditions, parameters: [appId, ...ids] };
 }
@@ -233,18 +246,21 @@ export type ExecutionLogs = ReturnType<typeof createLogs>;
 export function createLogs(db: DataSource) {
   async function findAll(ids: readonly number[]): Promise<FollowedEntry[]> {
     if (ids.length === 0) return [];
-    // With the lower and the upper bound, PostgreSQL reads only the partitions that contain the IDs.
+    // Compares the ID with a lower and an upper bound, so that PostgreSQL reads only the partitions that contain the
+    // IDs.
     const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY_COLUMNS} FROM execution_log
       WHERE id = ANY ($1::bigint[]) AND id BETWEEN $2 AND $3`;
     const values = [ids, Math.min(...ids), Math.max(...ids)];
-    const logRows = await preparedRows<EntryRow & Omit<FollowedEntry, "entry">>(db, "log-entries", sql, values);
-    const byId = new Map(logRows.map((row) => [row.id, { appId: row.appId, taskId: row.taskId, entry: toEntry(row) }]));
+    const logRows = await preparedRows<LogEntryRow & Omit<FollowedEntry, "entry">>(db, "log-entries", sql, values);
+    const byId = new Map(
+      logRows.map((row) => [row.id, { appId: row.appId, taskId: row.taskId, entry: toLogEntry(row) }]),
+    );
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
   /**
-   * Returns the ID of a run's log entry; null if the run has not ended. Rows of older runs do not contain the ID, so it
-   * is looked up by the run.
+   * Returns the ID of a run's log entry; null if the run has not ended. Rows of old runs do not contain this ID, so it
+   * is searched in the log.
    */
   async function idOfRun(runId: number): Promise<number | null> {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
@@ -255,8 +271,8 @@ export function createLogs(db: DataSource) {
   }
 
   /**
-   * Reads the rows of a page, and one more row to find out whether another page follows. The few different statements
-   * are prepared, so that each is planned only once.
+   * Reads the rows of a page and one more row, which shows whether another page follows. Uses prepared statements, so
+   * that PostgreSQL plans each of the few different statements only once.
    */
   async function pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
@@ -265,7 +281,7 @@ export function createLogs(db: DataSource) {
 
   return {
     /**
-     * Lists the app's entries, the most recent first. A page has fewer than `limit` entries if `limit` entries would
+     * Lists the app's log entries, the most recent first. A page has fewer than `limit` entries if its entries would
      * exceed PAGE_MAX_BYTES. The next page then starts at `nextCursor`, or at `offset` plus the number of returned
      * entries.
      * @throws ActionError REQUEST_INVALID, and errors of `reserve`
@@ -274,12 +290,12 @@ export function createLogs(db: DataSource) {
       const options = requireRecord(input, "the body");
       const { limit, offset } = parsePageLimits(options);
       const cursorId = parseCursor(options["cursor"]);
-      const { conditions, parameters } = matchingOf(appId, options);
-      refuseUnknownFields(options, OPTIONS_SHAPE);
+      const { conditions, parameters } = filterConditions(appId, options);
+      refuseUnknownFields(options, LOG_OPTIONS_SHAPE);
       const { count, exact } = await countUpTo(db, `execution_log WHERE ${conditions.join(" AND ")}`, parameters);
-      // With a cursor, PostgreSQL does not read the partitions with newer entries.
+      // With a cursor, PostgreSQL skips the partitions that contain only newer entries.
       const pageConditions = cursorId === null ? conditions : [...conditions, `id < $${parameters.length + 1}`];
-      const sql = `SELECT id, ${ENTRY_BYTES} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;
+      const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;
       const pageParameters = cursorId === null ? parameters : [...parameters, cursorId];
       const entrySizes = await pageRows<SizedRow>(sql, pageParameters, limit, offset);
       const pageIds = await selectIdsThatFit(entrySizes.slice(0, limit), reserve);
@@ -294,14 +310,14 @@ export function createLogs(db: DataSource) {
     },
 
     /**
-     * Returns the entries of the first IDs, up to PAGE_MAX_BYTES in total, in the order of the IDs. IDs without an
-     * entry are skipped. `left` contains the IDs that did not fit.
+     * Returns the log entries with these IDs in the order of `ids`, until the entries exceed PAGE_MAX_BYTES. Skips IDs
+     * without an entry. `left` contains the IDs of the entries that did not fit.
      */
     async findFitting(ids: readonly number[]): Promise<{ entries: FollowedEntry[]; left: readonly number[] }> {
       const entrySizes = await preparedRows<SizedRow>(
         db,
         "log-entry-sizes",
-        `SELECT id, ${ENTRY_BYTES} FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (id, place) JOIN execution_log USING (id)
+        `SELECT id, ${ENTRY_BYTES_SQL} FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (id, place) JOIN execution_log USING (id)
           ORDER BY place`,
         [ids],
       );
@@ -316,21 +332,23 @@ export function createLogs(db: DataSource) {
       return (await preparedRows<{ id: number }>(db, "newest-log-id", sql, []))[0]?.id ?? 0;
     },
 
-    /** Returns a batch of the entry IDs above `id`, of all apps, in ascending order. */
+    /** Returns up to 1,000 IDs of log entries above `id`, of all apps, in ascending order. */
     async idsAfter(id: number): Promise<{ id: number; appId: number; createdAt: Date }[]> {
       const sql = `SELECT id, app_id AS "appId", created_at AS "createdAt" FROM execution_log WHERE id > $1 ORDER BY id LIMIT 1000`;
       return preparedRows(db, "log-ids-after", sql, [id]);
     },
 
-    /** Returns a batch of the app's entry IDs above `cursorId` up to `upTo`, in ascending order. */
+    /**
+     * Returns up to 500 IDs of the app's log entries that are above `cursorId` and at most `upTo`, in ascending order.
+     */
     async idsOfApp(appId: number, cursorId: number, upTo: number): Promise<number[]> {
       const sql = "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT 500";
       return (await rows<{ id: number }>(db, sql, [appId, cursorId, upTo])).map((row) => row.id);
     },
 
     /**
-     * Returns the ID of the app's entry that precedes the newest `count` entries up to `upTo`. Returns `cursorId` if
-     * there are no more than `count` entries above it.
+     * Returns a cursor that leaves only the newest `count` of the app's entries between `cursorId` and `upTo`: the ID
+     * of the entry before them. Returns `cursorId` if there are not more than `count` entries.
      */
     async beforeNewestOfApp(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
       const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
@@ -339,8 +357,8 @@ export function createLogs(db: DataSource) {
     },
 
     /**
-     * Returns the open transactions that have written log entries, or may still do so. Each of them holds a lock on the
-     * table, which it acquired before its entry got an ID.
+     * Returns the IDs of open transactions that have written log entries, or may still write some. Each of them has a
+     * lock on the log table, which it took before its entry got an ID.
      */
     async openWriters(): Promise<string[]> {
       const sql = `SELECT virtualtransaction AS id FROM pg_locks
@@ -354,7 +372,7 @@ export function createLogs(db: DataSource) {
       const id = await idOfRun(runId);
       if (id === null) return null;
       if (reserve) {
-        const sql = `SELECT id, ${ENTRY_BYTES} FROM execution_log WHERE id = $1`;
+        const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE id = $1`;
         await selectIdsThatFit(await preparedRows<SizedRow>(db, "log-entry-size", sql, [id]), reserve);
       }
       return (await findAll([id]))[0]?.entry ?? null;

@@ -1,6 +1,6 @@
 /**
- * Computes argon2id hashes for hashed columns, and compares values with them. Only a few hashes are computed at the
- * same time. Apps take turns, and within an app the clients take turns.
+ * Computes argon2id hashes of values in hashed columns, and compares values with stored hashes. Computes only a few
+ * hashes at the same time. Waiting apps take turns, and within an app its clients take turns.
  */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
@@ -9,59 +9,76 @@ import { ActionError } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
 import type { Sender } from "./intake.js";
 
-/** Parameters of argon2id, as OWASP recommends them for little memory: memory, passes and lanes. */
+/**
+ * Parameters of argon2id that OWASP recommends for little memory: memory in KiB, number of passes, and number of lanes.
+ */
 const MEMORY_KIB = 19_456;
 const ARGON2_PASSES = 2;
 const ARGON2_LANES = 1;
-const TAG_BYTES = 32;
+const HASH_BYTES = 32;
 const SALT_BYTES = 16;
 
 const TEXT_MAX_CHARACTERS = 4_096;
 /**
- * Maximum number of hashes that are computed at the same time. Each needs a thread for some 30 ms, and 19 MB of memory.
+ * Maximum number of hashes that this process computes at the same time. Each hash needs a thread for about 30 ms, and
+ * 19 MB of memory.
  */
-const HASHES_AT_ONCE = 2;
-/** Maximum number of waiting hashes of one client of an app. Further requests are rejected. */
-const WAITING_PER_SENDER = 64;
-/** Maximum number of waiting hashes of one app. Further requests are rejected, without effect on other apps. */
-const WAITING_PER_APP = 512;
-const RETRY_SECONDS = 2;
+const CONCURRENT_HASHES_MAX = 2;
+/**
+ * Maximum number of hashes of one client of an app that wait to be computed. Further requests of this client are
+ * rejected.
+ */
+const WAITING_PER_CLIENT_MAX = 64;
+/**
+ * Maximum number of hashes of one app that wait to be computed. Further requests for this app are rejected; other apps
+ * are not affected.
+ */
+const WAITING_PER_APP_MAX = 512;
+const RETRY_AFTER_SECONDS = 2;
 
 /**
- * Matches an argon2id hash in PHC format whose memory and passes are limited. Other values in the column could cause
- * unlimited work.
+ * Matches an argon2id hash in PHC format with limited numbers for memory and passes. A larger number in the column
+ * could cause unlimited work.
  */
-const HASH_SHAPE = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
+const HASH_PATTERN = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
 
 const computeArgon2 = promisify(argon2) as (algorithm: "argon2id", parameters: Argon2Parameters) => Promise<Buffer>;
 
 const toPlainBase64 = (bytes: Buffer): string => bytes.toString("base64").replaceAll("=", "");
 
 /**
- * Determines when a hash is computed: `appId` takes turns with other apps, and `sender` with other clients of the app.
+ * Decides the order in which hashes are computed: apps (`appId`) take turns, and within an app its clients (`sender`).
  */
 export interface HashTurn {
   appId: number;
   sender: string;
 }
 
-/** Returns the turn of a caller, who is identified by the network address or, without one, by the credential. */
+/**
+ * Returns the turn of a caller's hash. The client is the caller's network address, or the credential if the address is
+ * unknown.
+ */
 export const hashTurn = (appId: number, { address, credentialId }: Sender): HashTurn => ({
   appId,
   sender: address === undefined ? `credential ${credentialId}` : addressBlock(address),
 });
 
-const appHashQueue = new FairSemaphore(HASHES_AT_ONCE, HASHES_AT_ONCE);
-/** Lets only one hash of each client into the queue of its app, so that the clients of an app take turns. */
+const appHashQueue = new FairSemaphore(CONCURRENT_HASHES_MAX, CONCURRENT_HASHES_MAX);
+/** Passes only one hash of each client to the queue of its app, so that the clients of an app take turns. */
 const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waitingByKey = new Map<number | string, number>();
 
-/** Counts a waiting hash. @returns a function that removes it from the count @throws ActionError OVERLOADED */
+/**
+ * Counts a hash that waits.
+ * @param key app or client
+ * @returns a function that removes the hash from the count
+ * @throws ActionError OVERLOADED if more than `max` hashes wait
+ */
 function countWaiting(key: number | string, max: number): () => void {
   const waitingBefore = waitingByKey.get(key) ?? 0;
   if (waitingBefore >= max) {
-    throw new ActionError("OVERLOADED", `too many passwords wait to be hashed; try again in ${RETRY_SECONDS} s`, {
-      retryAfter: RETRY_SECONDS,
+    throw new ActionError("OVERLOADED", `too many passwords wait to be hashed; try again in ${RETRY_AFTER_SECONDS} s`, {
+      retryAfter: RETRY_AFTER_SECONDS,
     });
   }
   waitingByKey.set(key, waitingBefore + 1);
@@ -72,12 +89,15 @@ function countWaiting(key: number | string, max: number): () => void {
   };
 }
 
-/** Runs `work` when it is its turn. @throws OVERLOADED if too many hashes of the same client or app wait */
+/**
+ * Runs `work` when it is the turn of this app and client.
+ * @throws OVERLOADED if too many hashes of the same app or client wait
+ */
 async function hashInTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>): Promise<T> {
   const key = `${appId} ${sender}`;
-  const uncountApp = countWaiting(appId, WAITING_PER_APP);
+  const uncountApp = countWaiting(appId, WAITING_PER_APP_MAX);
   try {
-    const uncountSender = countWaiting(key, WAITING_PER_SENDER);
+    const uncountSender = countWaiting(key, WAITING_PER_CLIENT_MAX);
     try {
       const releaseSender = await senderQueue.enter(key);
       const releaseApp = await appHashQueue.enter(appId);
@@ -93,13 +113,17 @@ async function hashInTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>
   }
 }
 
-async function tagOf(text: string, nonce: Buffer, parameters: HashParameters, turn: HashTurn): Promise<Buffer> {
+async function computeHash(text: string, nonce: Buffer, parameters: HashParameters, turn: HashTurn): Promise<Buffer> {
   return hashInTurn(turn, () => computeArgon2("argon2id", { message: text, nonce, ...parameters }));
 }
 
 type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism" | "tagLength">;
 
-/** Returns the text of a value that will be hashed. @throws REQUEST_INVALID if the text is too long */
+/**
+ * Returns the text of a value that will be hashed.
+ * @param column name of the value's column, for the error message
+ * @throws REQUEST_INVALID if the text is too long
+ */
 export function checkHashable(value: unknown, column: string): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   if (text.length <= TEXT_MAX_CHARACTERS) return text;
@@ -109,29 +133,35 @@ export function checkHashable(value: unknown, column: string): string {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-/** Returns the hash in PHC format, with a random salt. @throws OVERLOADED */
+/**
+ * Computes the argon2id hash of a text in PHC format, with a random salt.
+ * @throws OVERLOADED if too many hashes wait
+ */
 export async function hashText(text: string, turn: HashTurn): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const parameters = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: TAG_BYTES };
-  const tag = await tagOf(text, salt, parameters, turn);
+  const parameters = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: HASH_BYTES };
+  const tag = await computeHash(text, salt, parameters, turn);
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(salt)}$${toPlainBase64(tag)}`;
 }
 
-/** Hash that matches no password. It is compared if there is no hash, so that the duration does not reveal this. */
-const UNKNOWN_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(randomBytes(SALT_BYTES))}$${toPlainBase64(randomBytes(TAG_BYTES))}`;
+/**
+ * Hash that matches no password. If no hash is stored, the password is compared with this hash, so that the duration
+ * does not reveal that none is stored.
+ */
+const UNMATCHABLE_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(randomBytes(SALT_BYTES))}$${toPlainBase64(randomBytes(HASH_BYTES))}`;
 
 /**
- * True if the password matches the stored hash. A stored value from before the column was hashed is compared directly.
- * Every call takes equally long, also if there is no stored value.
- * @throws ActionError OVERLOADED
+ * True if the password matches the stored hash. A value that was stored before its column was hashed is compared as
+ * plain text. Every call takes the same time, even if no value is stored.
+ * @throws ActionError OVERLOADED if too many hashes wait
  */
 export async function matchesHash(text: string, stored: unknown, turn: HashTurn): Promise<boolean> {
-  const hashMatch = typeof stored === "string" ? HASH_SHAPE.exec(stored) : null;
-  const [, memory, passes, lanes, salt, tag] = hashMatch ?? HASH_SHAPE.exec(UNKNOWN_HASH)!;
+  const hashMatch = typeof stored === "string" ? HASH_PATTERN.exec(stored) : null;
+  const [, memory, passes, lanes, salt, tag] = hashMatch ?? HASH_PATTERN.exec(UNMATCHABLE_HASH)!;
   const expected = Buffer.from(tag!, "base64");
   const nonce = Buffer.from(salt!, "base64");
   const [tagLength, parallelism] = [expected.length, Number(lanes)];
-  const computedTag = await tagOf(
+  const computedTag = await computeHash(
     text,
     nonce,
     { memory: Number(memory), passes: Number(passes), parallelism, tagLength },

@@ -1,6 +1,6 @@
 /**
- * Limits how many bytes an app and its visitors can send per minute, and checks the free disk space. Each process has
- * its own counts, so several processes together allow more.
+ * Limits how many bytes an app and its visitors can send per minute, and rejects data if the disk is nearly full. Each
+ * process counts separately, so several processes together allow more.
  */
 import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -15,7 +15,7 @@ import {
 import { type Caller, isPageCaller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 
-/** The fields of a caller that determine which quota its requests use. */
+/** The fields of a caller that decide against which quota the caller's data counts. */
 export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
 
 export type IntakeLimiter = ReturnType<typeof createIntake>;
@@ -28,8 +28,8 @@ function intakeError(owner: string, megabytes: number, retryAfter: number): Acti
 }
 
 /**
- * Creates the limits on received data. @param quotaBytes maximum bytes per minute that callers other than visitors can
- * send to one app; 0 means unlimited
+ * Creates the limits on received data.
+ * @param quotaBytes maximum bytes that callers who are not visitors can send to one app per minute; 0 means unlimited
  */
 export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: number; room: DiskSpace }) {
   const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
@@ -37,11 +37,14 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
   const visitors = bucketOf(INTAKE_VISITORS_SHARE);
   const addresses = bucketOf(INTAKE_ADDRESS_SHARE);
   const quotaMegabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
-  /** Returns the key of a visitor's quota. All visitors from one network address share a quota. */
+  /**
+   * Returns the key of a visitor's quota: the network address, whose visitors share one quota, or the credential if the
+   * address is unknown.
+   */
   const addressOf = ({ address, credentialId }: Sender) =>
     address === undefined ? `credential ${credentialId}` : addressBlock(address);
 
-  /** Checks the free space on the database's disk. @throws OVERLOADED if the disk is nearly full */
+  /** Checks the free space on the disk of the database. @throws OVERLOADED if the disk is nearly full */
   function checkSpace(): void {
     if (diskSpace.level() === "enough") return;
     const retryAfter = LOW_DISK_RETRY_SECONDS;
@@ -55,8 +58,8 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
   }
 
   function takeVisitorQuota(sender: Sender, appId: number, intakeCost: number): void {
-    // The quota of the address is used first. Data that exceeds it then does not use up the quota that all visitors
-    // share.
+    // Uses the quota of the network address first. If it is used up, the data does not also count against the quota
+    // that all visitors of the app share.
     const waitSeconds = addresses.takeTokens(addressOf(sender), intakeCost);
     if (waitSeconds > 0) throw intakeError("one address", quotaMegabytes(INTAKE_ADDRESS_SHARE), waitSeconds);
     const waitOfAll = visitors.takeTokens(String(appId), intakeCost);
@@ -67,8 +70,8 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
     checkSpace,
 
     /**
-     * Counts `rows` rows with `bytes` bytes of content in total against the sender's quota.
-     * @throws RATE_LIMIT_EXCEEDED if they exceed the quota, OVERLOADED
+     * Counts data against the sender's quota: `bytes` bytes of content in `rows` rows.
+     * @throws RATE_LIMIT_EXCEEDED if the data exceeds the quota; OVERLOADED if the disk is nearly full
      */
     takeRows(sender: Sender, appId: number, bytes: number, rows = 1): void {
       checkSpace();
@@ -83,8 +86,8 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
     },
 
     /**
-     * Counts the payload of a run against the visitor's quota. Runs of other callers are limited by rate and by the
-     * queue instead.
+     * Counts the payload of a run against a visitor's quota. Payloads of other callers do not count, because rate
+     * limits and the queue limit their runs.
      * @throws RATE_LIMIT_EXCEEDED
      */
     takePayload(sender: Sender, appId: number, bytes: number): void {
@@ -92,8 +95,8 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
     },
 
     /**
-     * Counts rows that are already stored. It never throws: if they exceed the quota, the sender's next request is
-     * rejected.
+     * Counts rows that are already stored against the sender's quota. Never throws: if the rows exceed the quota, the
+     * sender's next request is rejected.
      */
     charge(sender: Sender, appId: number, rows: number): void {
       if (quotaBytes === 0 || rows === 0) return;

@@ -1,11 +1,11 @@
 /**
- * Async iterables that end at once when their reader calls `return`. A plain async generator ends only after the
- * promise that it awaits has settled.
+ * Async iterables that end at once when their reader calls `return`. A plain async generator would end only after the
+ * promise for which it waits has settled.
  */
 
 /**
- * Returns an async generator that ends at once when its reader stops reading. `make` receives a signal that is then
- * aborted; its generator must stop waiting.
+ * Returns an async generator that ends at once when its reader stops reading.
+ * @param make creates the generator; its signal aborts when the reader stops, and the generator must then stop waiting
  */
 export function createAbortableGenerator<T>(
   make: (readerLeft: AbortSignal) => AsyncGenerator<T, void, void>,
@@ -31,11 +31,11 @@ export function createAbortableGenerator<T>(
   };
 }
 
-/** Yields the values of `source`, and ends as soon as `readerLeft` aborts. */
+/** Yields the values of `source`. Ends as soon as the signal `readerLeft` aborts. */
 export function endOnAbort<T>(source: AsyncIterable<T>, readerLeft: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   const stopWaiting = () => {
-    // The error is ignored, because no reader is left to receive it.
+    // Ignores the error, because the reader has left and cannot receive it.
     iterator.return?.().catch(() => undefined);
   };
   readerLeft.addEventListener("abort", stopWaiting, { once: true });

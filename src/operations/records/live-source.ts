@@ -1,37 +1,38 @@
 /**
- * Type of the sources from which GraphQL subscriptions receive events. A source passes the same object to all its
- * listeners, so that an event is serialized only once. Read this file before you add a subscription.
+ * Type of the event sources of GraphQL subscriptions. A source passes the same event object to all its listeners, so
+ * that each event is serialized only once. Read this file before you add a subscription.
  */
 import type { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 
-/** Function that removes a listener. A second call has no effect. */
+/** Removes a listener from its source. A second call has no effect. */
 export type StopListening = () => void;
 
 /**
- * Result of a subscription's resolver. Call `listen` instead of iterating: an iterator would need a separate queue of
- * events for each listener. GraphQL requires an async iterable, but checks only that the iterator method exists.
+ * Event source that the resolver of a subscription returns. The service calls `listen` instead of iterating, because an
+ * iterator would need a queue of events for each listener. GraphQL requires an async iterable, but checks only that the
+ * iterator method exists.
  */
 export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
   /** ID of the app to which the events belong. */
   appId: number;
   /**
-   * Calls `listener` with every future event. If the source ends, it calls `endSource` once with the reason, and sends
-   * no more events. Listeners must not throw.
+   * Calls `listener` with every future event. When the source ends, calls `endSource` once with the reason, and sends
+   * no more events. `listener` and `endSource` must not throw.
    */
   listen(listener: (event: Event) => void, endSource: (reason: ActionError) => void): StopListening;
 }
 
-/** Access check of a subscription. It is repeated while the subscription is open. */
+/** Access check of a subscription, which the service repeats while the subscription is open. */
 export interface SourceGuard {
   appId: number;
-  /** Checks the caller's right to this subscription. @throws ActionError if the caller has lost it */
+  /** Checks that the caller may still use this subscription. @throws ActionError if the caller has lost the right */
   check(caller: Caller): void;
 }
 
 /**
  * Adds an access check to a source. The service calls `check` again whenever credentials change, and ends the
- * subscription if it throws.
+ * subscription if `check` throws.
  */
 export function guardSource<Source extends AsyncIterable<unknown>>(
   source: Source,

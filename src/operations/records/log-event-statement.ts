@@ -1,6 +1,6 @@
 /**
- * SQL statement that stores log events and queues runs of the actions that they trigger. One statement handles any
- * number of events of any apps.
+ * SQL statement that stores log events and queues runs of the actions that these events trigger. One statement can
+ * store any number of events, also of different apps.
  */
 import { STATE_BY_REASON } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
@@ -11,34 +11,43 @@ export const HALTED_REASONS = {
   rate: `recursion: more than ${CHAIN_RUNS_PER_MINUTE} runs of one chain in a minute`,
 } as const;
 
-/** Run that was not started, because it would have made a chain of runs too long. */
+/** A run that the service did not start, because the run would have made a chain of runs too long. */
 export interface HaltedRun {
   id: number;
   actionId: number;
   reason: string;
 }
 
-/** A log event that will be stored. */
+/** A log event to store, as input of the SQL statement. */
 export interface NewEvent {
   appId: number;
   type: string;
-  /** Data of the event as JSON text, without the closing brace. */
+  /**
+   * Data of the event as JSON text, without the closing brace. The statement can add the key `_userEmail` and then
+   * closes the text.
+   */
   head: string;
   /**
-   * Text before the key `_userEmail`, which the service adds to the data: a comma or nothing. Null if the service adds
-   * no key.
+   * Text between `head` and the key `_userEmail` that the statement adds: a comma, or "" if the data has no other keys.
+   * Null if the statement must not add this key.
    */
   separator: string | null;
-  /** Value of `_userEmail` in the request, as JSON text. It is stored if the service does not know the user. */
+  /**
+   * Value of `_userEmail` in the request, as JSON text. The statement stores this value if the service does not know
+   * the user's e-mail address.
+   */
   claimed: string | null;
   userId: number | null;
   dataSourceId: number | null;
   dataSourceEntryId: number | null;
   appNotificationId: number | null;
   sessionId: number | null;
-  /** Identifies the event in the result: the statement returns it with each row. */
+  /**
+   * Identifies the event. The statement returns this ID with each result row, so that the caller can match rows to
+   * events.
+   */
   requestId: string;
-  /** ID of the run that emitted the event. */
+  /** ID of the run that emitted the event; null if no run did. */
   runId: number | null;
 }
 
@@ -47,14 +56,16 @@ export interface StoredEvent {
   id: number;
   organizationId: number;
   createdAt: Date;
-  /** Data as JSON text if the service added `_userEmail`; null if the data are unchanged. */
+  /**
+   * Data of the event as JSON text if the service added `_userEmail`; null if the service stored the data unchanged.
+   */
   completed: string | null;
   halted: HaltedRun[] | null;
-  /** Number of rows of runs that the event created, including skipped runs. */
+  /** Number of runs that the statement inserted for the event, including runs that it marked as skipped. */
   started: number;
 }
 
-const COLUMNS = [
+const EVENT_COLUMNS = [
   "appId",
   "type",
   "head",
@@ -69,20 +80,20 @@ const COLUMNS = [
   "runId",
 ] as const satisfies readonly (keyof NewEvent)[];
 
-/** Returns the parameters of {@link STORE_EVENTS}. */
+/** Returns the values of the parameters of {@link STORE_EVENTS}. */
 export function eventParameters(
   events: readonly NewEvent[],
   { share, queuedOf }: ReturnType<QueueLimits["lastCount"]>,
 ): unknown[] {
   const queuedCounts = events.map(({ appId }) => queuedOf(appId));
-  return [...COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];
+  return [...EVENT_COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];
 }
 
 /**
- * Number of an app's queued runs up to which the statement counts exactly. If the last count was higher, this count is
- * used instead.
+ * The statement counts an app's queued runs exactly only up to this number. If the app's last count was higher, it uses
+ * the last count.
  */
-const COUNTED_EXACTLY = 1_000;
+const EXACT_COUNT_MAX = 1_000;
 
 /**
  * Stores events. $1 to $12 are the columns of NewEvent, $13 is the maximum number of queued runs of one app, $14 the
@@ -121,9 +132,9 @@ export const STORE_EVENTS = `
          WHERE app_id = source.app_id AND type = source.type
            AND data_source_id = ANY (ARRAY[0, coalesce(source.data_source_id, 0)])) AS found),
   waiting AS (
-    SELECT app_id, CASE WHEN waited >= ${COUNTED_EXACTLY} THEN waited ELSE (
+    SELECT app_id, CASE WHEN waited >= ${EXACT_COUNT_MAX} THEN waited ELSE (
              SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND run.app_id = apps.app_id
-                                    LIMIT least($13::int, ${COUNTED_EXACTLY})) AS queued) END AS count
+                                    LIMIT least($13::int, ${EXACT_COUNT_MAX})) AS queued) END AS count
       FROM (SELECT app_id, max(waited) AS waited FROM matched GROUP BY app_id) AS apps),
   judged AS (
     SELECT request_id, app_id, action_id, waits_for, place, cause.id AS cause_id, cause.chain_id, coalesce(cause.depth + 1, 0) AS depth,

@@ -1,4 +1,4 @@
-/** Stores log events. The same transaction queues a run of each action that an event triggers. */
+/** Stores log events. The transaction that stores an event also queues a run of each action that the event triggers. */
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { type Executor, isDatabaseAway, preparedRows, rows } from "../../data/database.js";
@@ -11,7 +11,9 @@ import type { IntakeLimiter, Sender } from "./intake.js";
 import { eventParameters, type NewEvent, STORE_EVENTS, type StoredEvent } from "./log-event-statement.js";
 import type { QueueLimits } from "./queue-limits.js";
 
-/** A log event as it is returned to callers. Times are ISO 8601; missing IDs are null. */
+/**
+ * A log event, as the API returns it. Times are ISO 8601 text. IDs of things that the event does not concern are null.
+ */
 export interface LogEvent {
   id: number;
   userId: number | null;
@@ -30,10 +32,10 @@ export interface LogEvent {
 }
 
 /**
- * Returns the data as JSON text to which the SQL statement can add the key `_userEmail`. The key is added only if the
- * caller names a user. Other data is stored unchanged.
+ * Returns the event's data as JSON text to which the SQL statement can add the key `_userEmail`. The statement adds the
+ * key only if the caller names a user.
  */
-function openData({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "separator" | "claimed"> {
+function toOpenJson({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "separator" | "claimed"> {
   if (userId === null) return { head: JSON.stringify(data).slice(0, -1), separator: null, claimed: null };
   const { _userEmail: claimed, ...rest } = data;
   return {
@@ -43,12 +45,12 @@ function openData({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "sep
   };
 }
 
-/** The caller that causes a log event. */
+/** The caller who causes a log event. */
 export type Emitter = Sender & Pick<Caller, "personId" | "runId">;
 
 /**
- * Returns the ID of a session, which is the ID of a person's or visitor's credential. API tokens and server runs have
- * no session.
+ * Returns the ID of the caller's session, which is the ID of the credential of a person or visitor. Returns null for
+ * API tokens and runs on the server, which have no session.
  */
 function sessionIdOf({ kind, credentialId }: Sender): number | null {
   return kind === "api" || kind === "task" ? null : credentialId;
@@ -58,10 +60,13 @@ const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId:
 
 export type LogEvents = ReturnType<typeof createLogEvents>;
 
-/** Maximum number of events that one statement stores. */
+/** Maximum number of log events that one SQL statement stores. */
 const EVENTS_PER_STATEMENT = 64;
-/** Maximum number of concurrent statements. Events that arrive meanwhile wait, and share the next statement. */
-const STATEMENTS_AT_ONCE = 2;
+/**
+ * Maximum number of statements that run at the same time. Events that are received meanwhile wait and share the next
+ * statement.
+ */
+const CONCURRENT_STATEMENTS_MAX = 2;
 
 export function createLogEvents({
   db,
@@ -72,7 +77,10 @@ export function createLogEvents({
   queueLimits: QueueLimits;
   intake: IntakeLimiter;
 }) {
-  /** Stores events. Returns the results in the order of `events`; undefined for an event whose app does not exist. */
+  /**
+   * Stores events. Returns one result for each event, in the same order; undefined for an event whose app does not
+   * exist.
+   */
   async function storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
     const values = eventParameters(events, queueLimits.lastCount());
     const stored = await preparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS, values);
@@ -80,17 +88,20 @@ export function createLogEvents({
     return events.map(({ requestId }) => byRequest.get(requestId));
   }
 
-  // Events that arrive at the same time share one statement. If an event makes the statement fail, the other events are
-  // stored without it.
+  // Stores events that are received at the same time in one statement. If one event makes the statement fail, the other
+  // events are stored without it.
   const eventBatches = createBatches({
     processBatch: storeAll,
     maxItems: EVENTS_PER_STATEMENT,
-    maxConcurrentCalls: STATEMENTS_AT_ONCE,
+    maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,
     isCausedByOneItem: (error) => !isDatabaseAway(error),
   });
 
-  /** Stores an event. If the limit on chains of runs prevents a run, it logs this in the same transaction. */
-  async function storeIn(executor: Executor, event: NewEvent): Promise<StoredEvent | undefined> {
+  /**
+   * Stores an event. If the limit on chains of runs prevents a run, also writes a log entry about this in the same
+   * transaction.
+   */
+  async function storeEventWithHaltedRuns(executor: Executor, event: NewEvent): Promise<StoredEvent | undefined> {
     const values = eventParameters([event], queueLimits.lastCount());
     const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS, values);
     if (stored?.halted) await logHalted(executor, event.appId, event.runId!, stored.halted);
@@ -98,17 +109,19 @@ export function createLogEvents({
   }
 
   /**
-   * Stores an event. An event of a run gets its own transaction, because it may exceed the limit on chains of runs,
-   * which is logged too. Other events are stored in batches.
+   * Stores an event. An event of a run gets its own transaction, because the service may also have to log that a chain
+   * of runs is too long. Stores other events in batches.
    */
   function storeEvent(event: NewEvent, executor?: Executor): Promise<StoredEvent | undefined> {
-    if (executor) return storeIn(executor, event);
-    return event.runId === null ? eventBatches.add(event) : db.transaction((manager) => storeIn(manager, event));
+    if (executor) return storeEventWithHaltedRuns(executor, event);
+    return event.runId === null
+      ? eventBatches.add(event)
+      : db.transaction((manager) => storeEventWithHaltedRuns(manager, event));
   }
 
   /**
-   * Stores a validated event and queues runs of the actions that it triggers. If `executor` is passed, this is part of
-   * its transaction.
+   * Stores a validated event, and queues runs of the actions that the event triggers.
+   * @param executor transaction in which to store the event; without it, a separate transaction
    */
   async function storeValidatedEvent(
     emitter: Emitter,
@@ -121,7 +134,7 @@ export function createLogEvents({
     const { data: _, ...facts } = input;
     const { runId } = emitter;
     const requestId = randomUUID();
-    const openedData = openData(eventInput);
+    const openedData = toOpenJson(eventInput);
     const stored = await storeEvent({ ...facts, ...openedData, appId, requestId, runId }, executor);
     if (!stored) throw new ActionError("APP_NOT_FOUND");
     const { id, organizationId, completed, started } = stored;
@@ -137,7 +150,8 @@ export function createLogEvents({
     store: storeValidatedEvent,
 
     /**
-     * Validates and stores an event, and queues a run of each active live action with a matching log trigger.
+     * Validates and stores an event, and queues a run of each active live action with a log trigger that matches the
+     * event.
      * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, APP_NOT_FOUND, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
@@ -146,7 +160,11 @@ export function createLogEvents({
       return storeValidatedEvent(caller, appId, input);
     },
 
-    /** Stores a log event that the service itself creates, in the transaction of the change that causes it. */
+    /**
+     * Stores a log event that the service itself creates.
+     * @param executor transaction of the change that causes the event
+     * @param emitter caller who made the change
+     */
     async emit(executor: Executor, emitter: Emitter, appId: number, event: { type: string; data: object }) {
       const data = event.data as Record<string, unknown>;
       await storeValidatedEvent(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);

@@ -1,8 +1,8 @@
 /**
- * Sends new execution log entries to followers (subscribers), in the order of their IDs. A transaction gets the ID of
- * its entry before it commits, so a higher ID can become visible first. So an entry is delivered only when each lower
- * ID is delivered or will never be written. A follower can resume after the last ID that it received; it then gets a
- * limited number of missed entries.
+ * Sends new execution log entries to subscribers, in the order of the entries' IDs. A transaction gets the ID of its
+ * entry before it commits, so an entry with a higher ID can become visible first. Therefore an entry is sent only when
+ * each lower ID was sent or will never be written. A subscriber that reconnects gets a limited number of the entries
+ * that it missed.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,36 +13,44 @@ import { ActionError } from "../../errors.js";
 import { type ExecutionLogs, type FollowedEntry, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 import { type LiveSource, liveSource } from "./live-source.js";
 
-/** Maximum number of entries that one read returns. PAGE_MAX_BYTES also limits a read. */
+/** Maximum number of log entries that one read returns. PAGE_MAX_BYTES also limits a read. */
 const ENTRIES_PER_READ = 25;
 /**
- * Maximum number of attempts to read entries. They take half a minute in total, because the database may be restarting.
+ * Maximum number of attempts to read log entries. All attempts take half a minute together, in which a restarting
+ * database can become available.
  */
 const READ_ATTEMPTS = 60;
-/** Delay before a failed read is repeated. */
-const READ_AGAIN_MS = 500;
-/** When the first follower subscribes, transactions of this many IDs below the newest ID may still be open. */
-const OPEN_IDS_MAX = 1_000;
-/** Interval at which the service checks whether open transactions have ended. */
-const OPEN_CHECK_EVERY_MS = 20;
+/** Delay in milliseconds before a failed read is repeated. */
+const READ_RETRY_DELAY_MS = 500;
 /**
- * Maximum time for which later entries wait for open transactions. After this time they are delivered without waiting.
+ * When the first subscriber is added, entries whose IDs are up to this number below the newest ID may still be
+ * uncommitted.
  */
-const OPEN_WAIT_MAX_MS = 5_000;
-/** Maximum number of missed entries that a resuming follower receives. Older missed entries are skipped. */
-const RESUMED_MAX = 1_000;
-/** Minimum interval between reads that only entries of apps without followers cause. */
-const OTHERS_MS = 1_000;
+const UNCOMMITTED_IDS_MAX = 1_000;
+/** Interval in milliseconds at which the service checks whether open transactions that write log entries have ended. */
+const OPEN_TRANSACTION_CHECK_INTERVAL_MS = 20;
+/**
+ * Maximum time in milliseconds for which newer entries wait for open transactions. After this time, the newer entries
+ * are sent.
+ */
+const OPEN_TRANSACTION_WAIT_MAX_MS = 5_000;
+/** Maximum number of missed log entries that a subscriber gets when it reconnects. Older missed entries are skipped. */
+const MISSED_ENTRIES_MAX = 1_000;
+/** Minimum interval in milliseconds between reads that are caused only by entries of apps without subscribers. */
+const UNFOLLOWED_READ_INTERVAL_MS = 1_000;
 
 export interface TailFilter {
   appId: number;
   actionId?: number | null | undefined;
   type?: string | null | undefined;
-  /** ID of the last entry that the follower received before. Without it, the follower gets only new entries. */
+  /**
+   * ID of the last entry that the subscriber received before it reconnected. Without this ID, the subscriber gets only
+   * new entries.
+   */
   after?: number | null | undefined;
 }
 
-interface TailFollower extends TailFilter {
+interface TailSubscriber extends TailFilter {
   push: (entry: LogEntry) => void;
   endTail: (reason: ActionError) => void;
   isOpen: boolean;
@@ -50,8 +58,8 @@ interface TailFollower extends TailFilter {
 
 export interface LogTail {
   /**
-   * Returns a source of the app's new entries that match the filter, in the order of their IDs. All followers get the
-   * same object for an entry.
+   * Returns a source of the app's new log entries that match the filter, in the order of their IDs. All subscribers get
+   * the same object for an entry.
    */
   follow(filter: TailFilter): LiveSource<LogEntry>;
 }
@@ -66,25 +74,26 @@ export function createLogTail(options: {
   readAttempts?: number;
 }): LogTail {
   const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
-  const followers = new Map<number, Set<TailFollower>>();
-  /** All entries up to this ID are delivered or will never be written; null while there are no followers. */
+  const followers = new Map<number, Set<TailSubscriber>>();
+  /** The highest ID up to which all entries were sent or will never be written; null while there are no subscribers. */
   let deliveredUpTo: number | null = null;
   /**
-   * IDs above `deliveredUpTo` of entries that are older than the first follower's subscription. They are not delivered.
+   * IDs above `deliveredUpTo` of entries that were written before the first subscriber was added. They are not sent.
    */
   let olderIds = new Set<number>();
   let openCount = 0;
   let stopFollowing = () => {};
   let pendingWork: Promise<void> = Promise.resolve();
   /**
-   * For each app ID: resolves when the app's latest follower has received its missed entries. The app's next resuming
-   * follower waits for this. So an app whose followers reconnect often delays only its own followers.
+   * Promises by app ID: each resolves when the app's latest subscriber has received its missed entries. The next
+   * reconnecting subscriber of this app waits for the promise. So an app whose subscribers often reconnect delays only
+   * its own subscribers.
    */
   const catchUps = new Map<number, Promise<void>>();
   let isPlanned = false;
   let planTimer: NodeJS.Timeout | undefined;
 
-  /** Runs `work` after all earlier work has ended. */
+  /** Runs `work` after all work that was enqueued before has ended. */
   function enqueueWork(work: () => Promise<void>): Promise<void> {
     pendingWork = pendingWork
       .then(work)
@@ -92,8 +101,10 @@ export function createLogTail(options: {
     return pendingWork;
   }
 
-  /** Runs `work` unless the follower has left. If `work` fails, ends the follower's subscription with an error. */
-  async function runForFollower(follower: TailFollower, work: () => Promise<void>): Promise<void> {
+  /**
+   * Runs `work` for a subscriber, unless the subscriber has left. If `work` fails, ends the subscription with an error.
+   */
+  async function runForFollower(follower: TailSubscriber, work: () => Promise<void>): Promise<void> {
     if (!follower.isOpen) return;
     try {
       await work();
@@ -109,7 +120,7 @@ export function createLogTail(options: {
         return await read();
       } catch (error) {
         log.warn({ err: error }, "reading execution log entries failed; the service tries again");
-        await delay(READ_AGAIN_MS, undefined, { ref: false });
+        await delay(READ_RETRY_DELAY_MS, undefined, { ref: false });
       }
     }
     return read();
@@ -132,7 +143,7 @@ export function createLogTail(options: {
       if (matchesFilter(follower, entry)) follower.push(entry.entry);
   }
 
-  /** Returns the first ID above `from` that is missing in `foundIds`; null if no ID is missing. */
+  /** Returns the first ID above `from` that is missing in `foundIds`; null if none is missing. */
   function firstMissingId(from: number, foundIds: readonly { id: number }[]): number | null {
     let expected = from + 1;
     for (const { id } of foundIds) {
@@ -143,20 +154,20 @@ export function createLogTail(options: {
   }
 
   /**
-   * Resolves when all transactions have ended that may still write an entry with an ID below the existing IDs, or after
-   * OPEN_WAIT_MAX_MS.
+   * Waits until all transactions have ended that may still write an entry with an ID below the existing IDs, but at
+   * most OPEN_TRANSACTION_WAIT_MAX_MS.
    */
   async function waitForWriters(): Promise<void> {
     const before = new Set(await readWithRetries(() => logs.openWriters()));
-    const until = Date.now() + OPEN_WAIT_MAX_MS;
+    const until = Date.now() + OPEN_TRANSACTION_WAIT_MAX_MS;
     while (before.size > 0 && Date.now() < until) {
       const now = new Set(await readWithRetries(() => logs.openWriters()));
       for (const writer of before) if (!now.has(writer)) before.delete(writer);
-      if (before.size > 0) await delay(OPEN_CHECK_EVERY_MS, undefined, { ref: false });
+      if (before.size > 0) await delay(OPEN_TRANSACTION_CHECK_INTERVAL_MS, undefined, { ref: false });
     }
   }
 
-  /** Delivers the entries above `deliveredUpTo`, in the order of their IDs. */
+  /** Sends the log entries above `deliveredUpTo` to the subscribers, in the order of their IDs. */
   async function advanceTail(): Promise<void> {
     isPlanned = false;
     while (openCount > 0 && deliveredUpTo !== null) {
@@ -175,7 +186,7 @@ export function createLogTail(options: {
     }
   }
 
-  // Several notifications during a read cause only one further read.
+  // Several notifications during one read cause only one further read.
   function planAdvance(): void {
     if (isPlanned) return;
     isPlanned = true;
@@ -183,8 +194,8 @@ export function createLogTail(options: {
   }
 
   /**
-   * Handles a notification about a new entry. Entries of apps without followers also move `deliveredUpTo`, although they are
-   * not delivered. Otherwise the next entry of a followed app would have to wait until all IDs in between are read.
+   * Handles a notification about a new log entry. An entry of an app without subscribers is not sent, but still moves
+   * `deliveredUpTo`. Otherwise the next entry of another app would have to wait until all IDs in between are read.
    */
   function handleNotice(notice: string): void {
     if (followers.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
@@ -192,24 +203,21 @@ export function createLogTail(options: {
       planTimer = setTimeout(() => {
         planTimer = undefined;
         if (openCount > 0) planAdvance();
-      }, OTHERS_MS).unref();
+      }, UNFOLLOWED_READ_INTERVAL_MS).unref();
     }
   }
 
-  /**
-   * Prepares the delivery to the first follower. @param since entries that were created before this time are not
-   * delivered
-   */
+  /** Starts sending, for the first subscriber. @param since entries that were created before this time are not sent */
   async function startTail(since: Date): Promise<void> {
     const newest = await readWithRetries(() => logs.newestId());
-    const from = Math.max(0, newest - OPEN_IDS_MAX);
+    const from = Math.max(0, newest - UNCOMMITTED_IDS_MAX);
     const foundIds = await readWithRetries(() => logs.idsAfter(from));
     olderIds = new Set(foundIds.filter(({ createdAt }) => createdAt < since).map(({ id }) => id));
     deliveredUpTo = from;
   }
 
-  /** Delivers to one follower the missed entries with IDs above `from` up to `upTo`. Stops if the follower leaves. */
-  async function catchUp(follower: TailFollower, from: number, upTo: number): Promise<void> {
+  /** Sends one subscriber the missed entries with IDs above `from` and up to `upTo`. Stops if the subscriber leaves. */
+  async function catchUp(follower: TailSubscriber, from: number, upTo: number): Promise<void> {
     const pushEntry = (entry: FollowedEntry) =>
       follower.isOpen && matchesFilter(follower, entry) && follower.push(entry.entry);
     for (let after = from; after < upTo && follower.isOpen; ) {
@@ -219,7 +227,7 @@ export function createLogTail(options: {
     }
   }
 
-  function addFollower(follower: TailFollower): void {
+  function addFollower(follower: TailSubscriber): void {
     if (!follower.isOpen) return;
     const set = followers.get(follower.appId) ?? new Set();
     followers.set(follower.appId, set.add(follower));
@@ -227,13 +235,13 @@ export function createLogTail(options: {
   }
 
   /**
-   * Delivers the missed entries to a resuming follower, and then adds it to the other followers. The other followers do
-   * not wait for this.
+   * Sends the missed entries to a subscriber that has reconnected, and then adds this subscriber to the others. The
+   * other subscribers do not wait for this.
    */
-  async function resumeFollower(follower: TailFollower, after: number): Promise<void> {
+  async function resumeFollower(follower: TailSubscriber, after: number): Promise<void> {
     const upTo = deliveredUpTo!;
     const { appId } = follower;
-    const from = await readWithRetries(() => logs.beforeNewestOfApp(appId, RESUMED_MAX, after, upTo));
+    const from = await readWithRetries(() => logs.beforeNewestOfApp(appId, MISSED_ENTRIES_MAX, after, upTo));
     await catchUp(follower, from, upTo);
     const joinTail = async () => {
       await catchUp(follower, upTo, deliveredUpTo!);
@@ -242,7 +250,7 @@ export function createLogTail(options: {
     await enqueueWork(() => runForFollower(follower, joinTail));
   }
 
-  function planResume(follower: TailFollower, after: number): void {
+  function planResume(follower: TailSubscriber, after: number): void {
     const { appId } = follower;
     const before = catchUps.get(appId) ?? Promise.resolve();
     const done = before
@@ -253,10 +261,11 @@ export function createLogTail(options: {
     catchUps.set(appId, done);
   }
 
-  async function joinFollower(follower: TailFollower, since: Date): Promise<void> {
+  async function joinFollower(follower: TailSubscriber, since: Date): Promise<void> {
     if (deliveredUpTo === null) await startTail(since);
     if (follower.after == null) return addFollower(follower);
-    // The other followers get their entries first. Then the missed entries of this follower end exactly at `deliveredUpTo`.
+    // Sends new entries to the other subscribers first, so that the missed entries of this subscriber end exactly at
+    // `deliveredUpTo`.
     await advanceTail();
     planResume(follower, follower.after);
   }
@@ -265,7 +274,7 @@ export function createLogTail(options: {
     follow(filter) {
       const { appId } = filter;
       return liveSource<LogEntry>(appId, (push, endTail) => {
-        const follower: TailFollower = { ...filter, push, endTail, isOpen: true };
+        const follower: TailSubscriber = { ...filter, push, endTail, isOpen: true };
         openCount += 1;
         if (openCount === 1) stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, planAdvance);
         const since = new Date();

@@ -1,6 +1,6 @@
 /**
- * Limits the number and bytes of an app's queued runs. The limit of an app decreases when more runs of all apps are
- * queued.
+ * Limits the number and bytes of each app's queued runs. The more runs of all apps are queued, the lower is the limit
+ * of each app.
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -8,32 +8,36 @@ import { preparedRows, rows } from "../../data/database.js";
 import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
 
 /**
- * Notification channel. A message is the ID of an app: a run of this app was queued and can start. An empty message
+ * PostgreSQL channel. A message contains the ID of an app: a run of this app was queued and can start. An empty message
  * means that a run of any app can start.
  */
 export const QUEUED_CHANNEL = "svc_queued";
 
 /**
- * A run that the accepting process wants to execute itself is announced to all runners if it has not started after this
- * delay. Most runs have started by then. The caller then waits for the run's log entry, which any process can write.
+ * Delay in milliseconds after which a run is announced to all runners if the process that accepted the run has not
+ * started it. Most runs have started by then. The caller then waits for the run's log entry, which any process can
+ * write.
  */
 export const ANNOUNCE_AFTER_MS = 100;
-/** Maximum number of apps whose announcements are remembered. */
-const ANNOUNCED_MAX = 1_000;
+/** Maximum number of apps for which this process remembers that it has announced queued runs. */
+const ANNOUNCED_APPS_MAX = 1_000;
 
-/** Minimum interval between counts of the whole queue. */
-const COUNT_EVERY_MS = 1_000;
-/** Maximum share of the time that counting a long queue takes. A long queue is counted less often to stay below it. */
+/** Minimum interval in milliseconds between two counts of the whole queue. */
+const COUNT_INTERVAL_MS = 1_000;
+/**
+ * Maximum share of this process's time that counting a long queue can take. To stay below it, a long queue is counted
+ * less often.
+ */
 const COUNTING_SHARE_MAX = 1 / 20;
-/** Number of queued runs above which a queue is long. */
-const LONG_QUEUE = 10_000;
+/** A queue with more runs than this number is long, and is counted less often. */
+const LONG_QUEUE_RUNS = 10_000;
 /**
  * If the limit of an app is not above this number, each call counts the app's queued runs, so that the queue ends
  * exactly at its limit.
  */
 const COUNTED_EXACTLY = 1_000;
 
-/** Reason of a skipped run: the queue of its app was full when a trigger would have started it. */
+/** Reason that is stored for a run that a trigger could not queue, because the queue of its app was full. */
 export const QUEUE_FULL = "too many runs wait already";
 
 const SELECT_QUEUE_DEPTHS = `
@@ -43,13 +47,13 @@ const SELECT_QUEUE_DEPTHS = `
 const COUNT_QUEUED_OF_APP = `
   SELECT count(*) AS queued FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1 LIMIT $2::int) AS queued`;
 
-/** Limits of the queue of runs. */
+/** Configured limits of the queue of runs. */
 export interface QueueBounds {
   /** Maximum number of queued runs of all apps. */
   max: number;
   /** Maximum number of queued runs of one app. */
   maxPerApp: number;
-  /** Maximum bytes of the payloads of all queued runs. */
+  /** Maximum bytes of the payloads of all queued runs of all apps. */
   maxBytes: number;
 }
 
@@ -57,16 +61,17 @@ export interface QueueBounds {
 export interface QueueDepth {
   appId: number;
   runs: number;
-  /** Bytes of the payloads of these runs. */
+  /** Bytes of the payloads of the app's queued runs. */
   bytes: number;
   oldestAt: Date;
-  /** Time in milliseconds for which the oldest of these runs has waited. */
+  /** Time in milliseconds for which the app's oldest queued run has waited. */
   oldestMs: number;
 }
 
 /**
- * Returns the maximum number of queued runs of one app, if `queued` runs of all apps are queued. It is a tenth of the
- * free capacity, and at least QUEUE_MIN_PER_APP. So a few apps that fill their queues leave capacity for the others.
+ * Returns the maximum number of queued runs of one app while `queued` runs of all apps are queued. The maximum is a
+ * tenth of the free capacity, but at least QUEUE_MIN_PER_APP. So a few apps that fill their queues leave capacity for
+ * the other apps.
  */
 export function queueLimitOfApp(queued: number, { max, maxPerApp }: QueueBounds): number {
   const tenthOfFree = Math.floor((max - queued) / 10);
@@ -74,12 +79,15 @@ export function queueLimitOfApp(queued: number, { max, maxPerApp }: QueueBounds)
 }
 
 export class QueueLimits {
-  /** Apps that were announced within the last ANNOUNCE_AFTER_MS. A further announcement in this time is not needed. */
-  private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_MAX, ttl: ANNOUNCE_AFTER_MS });
+  /**
+   * Apps whose queued runs were announced within the last ANNOUNCE_AFTER_MS. In this time, a further announcement is
+   * not needed.
+   */
+  private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_APPS_MAX, ttl: ANNOUNCE_AFTER_MS });
   private byApp = new Map<number, QueueDepth>();
   private readonly total = { runs: 0, bytes: 0 };
   private countedAt = Number.NEGATIVE_INFINITY;
-  /** Minimum time in milliseconds between the last count and the next one. */
+  /** Minimum time in milliseconds between the last count of the queue and the next count. */
   private intervalMs = 0;
   private counting: Promise<void> | null = null;
 
@@ -95,11 +103,11 @@ export class QueueLimits {
     this.total.runs = depthRows.reduce((sum, { runs }) => sum + runs, 0);
     this.total.bytes = depthRows.reduce((sum, { bytes }) => sum + bytes, 0);
     this.countedAt = performance.now();
-    this.intervalMs = this.total.runs > LONG_QUEUE ? (this.countedAt - start) / COUNTING_SHARE_MAX : 0;
+    this.intervalMs = this.total.runs > LONG_QUEUE_RUNS ? (this.countedAt - start) / COUNTING_SHARE_MAX : 0;
   }
 
-  /** Counts the queue again if the last count is older than `maxAgeMs` and `intervalMs`. */
-  private refresh(maxAgeMs = COUNT_EVERY_MS): Promise<void> {
+  /** Counts the queue again if the last count is older than both `maxAgeMs` and `intervalMs`. */
+  private refresh(maxAgeMs = COUNT_INTERVAL_MS): Promise<void> {
     if (performance.now() - this.countedAt <= Math.max(maxAgeMs, this.intervalMs)) return Promise.resolve();
     this.counting ??= this.count().finally(() => {
       this.counting = null;
@@ -126,15 +134,17 @@ export class QueueLimits {
   }
 
   /**
-   * Returns the limit per app and the numbers of queued runs, as of the last count. An SQL statement that queues runs
-   * uses them, and counts small queues again.
+   * Returns the limit of queued runs per app (`share`) and the number of queued runs of an app, as of the last count.
+   * An SQL statement that queues runs uses both numbers, and itself counts the runs of apps with small queues.
    */
   lastCount(): { share: number; queuedOf: (appId: number) => number } {
     this.refresh().catch(() => undefined);
     return { share: queueLimitOfApp(this.total.runs, this.bounds), queuedOf: (appId) => this.depthOf(appId).runs };
   }
 
-  /** Reserves capacity for a queued run with a payload of `bytes`. Returns false if the app has reached its limit. */
+  /**
+   * Reserves queue capacity for a run with a payload of `bytes` bytes. Returns false if the app has reached its limit.
+   */
   async reserve(appId: number, bytes: number): Promise<boolean> {
     await this.refresh();
     if (!(await this.isBelowLimit(appId, bytes))) return false;
@@ -147,10 +157,10 @@ export class QueueLimits {
     return true;
   }
 
-  /** Frees the capacity that `reserve` has reserved, if the run was not queued after all. */
+  /** Frees the queue capacity that `reserve` has reserved for a run, because the run was not queued after all. */
   release(appId: number, bytes: number): void {
     const appDepth = this.byApp.get(appId);
-    // The queue was counted again in the meantime. This count does not include the run.
+    // The queue was counted again in the meantime, and this count does not include the run.
     if (!appDepth || appDepth.runs === 0) return;
     appDepth.runs -= 1;
     appDepth.bytes -= bytes;
@@ -158,16 +168,20 @@ export class QueueLimits {
     this.total.bytes -= bytes;
   }
 
-  /** Notifies all runners that runs of this app wait in the queue. */
+  /** Notifies all runners that queued runs of this app can start. */
   async announce(appId: number): Promise<void> {
     if (this.announced.has(appId)) return;
     this.announced.set(appId, true);
     await this.db.query("SELECT pg_notify($1, $2)", [QUEUED_CHANNEL, String(appId)]);
   }
 
-  /** Returns the queued runs of each app with queued runs. Counts again, unless counting takes long. */
+  /**
+   * Returns the number, bytes and age of queued runs for each app that has any. Counts the queue again, unless counting
+   * takes long.
+   */
   async depths(): Promise<QueueDepth[]> {
-    // A count in progress may have missed runs that were queued before this call.
+    // Waits for a running count and counts again, because the running count may have missed runs that were queued
+    // before this call.
     if (this.counting) await this.counting.catch(() => undefined);
     await this.refresh(0);
     return [...this.byApp.values()];

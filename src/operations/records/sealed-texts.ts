@@ -1,6 +1,6 @@
 /**
- * Encrypts short texts that clients receive and later send back, such as positions in a feed. The encryption keys are
- * derived from the key ring.
+ * Encrypts short texts that clients receive and later send back, such as a position in a feed. The encryption keys are
+ * derived from the service's keys (key ring).
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
@@ -10,8 +10,9 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Creates the functions that encrypt and decrypt texts. @param purpose name from which the key is derived, so that a
- * text for one purpose is not accepted for another
+ * Creates the functions that encrypt and decrypt texts.
+ * @param purpose label from which the key is derived; a text that was encrypted for one purpose cannot be decrypted for
+ *   another
  */
 export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: string }) {
   const keyOf = (master: Buffer): Buffer => Buffer.from(hkdfSync("sha256", master, "", purpose, 32));
@@ -25,8 +26,8 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
 
   return {
     /**
-     * Encrypts a text. Each call returns a different result for the same text. Decryption needs the same
-     * `associatedData`.
+     * Encrypts a text. Each call returns a different result, even for the same text.
+     * @param associatedData text that is not encrypted, but must be the same at decryption
      */
     seal(text: string, associatedData: string): string {
       const iv = randomBytes(IV_BYTES);
@@ -36,7 +37,8 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
     },
 
     /**
-     * Decrypts a text. @returns null if the text was not encrypted with a key of the ring and the same `associatedData`
+     * Decrypts a text.
+     * @returns null if the text was not encrypted with one of the service's keys and the same `associatedData`
      */
     unseal(sealed: string, associatedData: string): string | null {
       let text: string | null = null;
@@ -44,7 +46,7 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
         try {
           text = unsealWith(keyOf(master), Buffer.from(sealed, "base64url"), associatedData);
         } catch {
-          // This is not the key that encrypted the text, so the next key is tried.
+          // Another key encrypted the text, so the loop tries the next key.
         }
         return text !== null;
       });

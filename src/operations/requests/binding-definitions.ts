@@ -1,4 +1,7 @@
-/** Reads and replaces an app's secret bindings and the list of its sealed keys. Does not access values of settings. */
+/**
+ * Reads and replaces an app's secret bindings and the list of its sealed settings. Does not read the values of
+ * settings.
+ */
 import type { EntityManager } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
@@ -18,10 +21,12 @@ const UPSERT_BINDINGS = `
   INSERT INTO secret_bindings (app_id, bindings) VALUES ($1, $2)
   ON CONFLICT (app_id) DO UPDATE SET bindings = excluded.bindings,
     updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "secret_bindings.updated_at")}`;
-/** Increases the version number of the app's secrets, so that later runs read the new bindings. */
-const TOUCH_SECRETS = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
+/** Increases the version number of the app's secrets, so that later runs use the new bindings. */
+const INCREASE_SECRETS_VERSION = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
 
-/** Returns bindings of an app with the time of their last change; null if the app never had any. */
+/**
+ * Returns the bindings of an app and the time of their last change; null if nobody has written bindings for the app.
+ */
 export async function storedBindings(
   executor: Executor,
   appId: number,
@@ -41,21 +46,21 @@ export function createBindingDefinitions(options: { settings: Settings; allowPri
   const { settings, allowPrivateNetwork } = options;
   return {
     /**
-     * Validates bindings and returns them in normal form.
-     * @throws ActionError REQUEST_INVALID that names the field by its path
+     * Validates bindings and returns them in normalized form.
+     * @throws ActionError REQUEST_INVALID whose message names the wrong field by its path
      */
     read: (bindings: unknown): SecretBinding[] => readSecretBindings({ bindings }, allowPrivateNetwork),
 
     sealedKeys: (executor: Executor, appId: number): Promise<string[]> =>
       settings.secretValues.sealedKeys(appId, executor),
 
-    /** Writes bindings. Call it in a transaction that has locked the app. */
+    /** Writes the app's bindings. Call this function in a transaction that has locked the app. */
     async write(manager: EntityManager, caller: Caller, appId: number, input: readonly BindingInput[]): Promise<void> {
       const bindings = input.map(({ value: _, ...binding }) => binding);
       const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
       await rows(manager, UPSERT_BINDINGS, [appId, JSON.stringify(bindings)]);
       await sealKeys(manager, appId, sealedKeysAfter(sealedKeys, input));
-      await rows(manager, TOUCH_SECRETS, [appId]);
+      await rows(manager, INCREASE_SECRETS_VERSION, [appId]);
       const bindingFacts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
       await recordChange(manager, caller, {
         appId,

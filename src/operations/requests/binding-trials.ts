@@ -1,6 +1,6 @@
 /**
- * Tests a secret binding: sends one request with its credential, as an action would, and returns the result. Also finds
- * the actions that use each binding.
+ * Tests a secret binding: sends one request with the binding's credential, as an action would, and returns the result.
+ * Also lists the actions that use each binding.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -13,30 +13,33 @@ import { recordChange } from "../records/audit.js";
 import type { RunRequests, SecretBindings } from "./run-requests.js";
 import type { StoredBindings } from "./secret-bindings.js";
 
-/** Result of a test request. */
+/** Result of a request that tests a binding. */
 export interface BindingTrial {
-  /** HTTP status; null without a response. */
+  /** HTTP status of the response; null if there was no response. */
   status: number | null;
   durationMs: number;
   receivedBytes: number;
-  /** Beginning of the body, with bound values masked; null without a response. */
+  /** Beginning of the response body, with bound secret values masked; null if there was no response. */
   body: string | null;
-  /** Error code and message of `request()`; null with a response. */
+  /** Error code that `request()` would throw; null if there was a response. `error` is the message. */
   code: string | null;
   error: string | null;
 }
 
-/** A binding, and the drafts that use it: drafts that list the origin and whose code contains the key. */
+/**
+ * A binding and the drafts that use it. A draft uses a binding if it lists the origin and its code contains the key of
+ * the setting.
+ */
 export interface BindingUse {
   key: string;
   origin: string;
   actions: { id: number; name: string }[];
 }
 
-const METHODS: readonly unknown[] = ["GET", "HEAD", "POST"];
+const TRIAL_METHODS: readonly unknown[] = ["GET", "HEAD", "POST"];
 const TRIAL_FIELDS = flatShape(["key", "origin", "method", "path"]);
 const PATH_MAX_CHARACTERS = 2_000;
-const BODY_SHOWN_CHARACTERS = 4_000;
+const SHOWN_BODY_MAX_CHARACTERS = 4_000;
 const USES_MAX = 1_000;
 
 /* Selects actions whose code contains the key. `strpos` runs first, because it is faster and excludes most code. */
@@ -57,7 +60,10 @@ interface Trial {
   url: string;
 }
 
-/** @throws REQUEST_INVALID that names the invalid field */
+/**
+ * Validates the body of a request that tests a binding.
+ * @throws REQUEST_INVALID whose message names the invalid field
+ */
 function readTrial(body: unknown): Trial {
   if (!isObject(body)) throw invalidRequest(`the body must be a JSON object (got ${describeValue(body)})`);
   const { key, origin } = body;
@@ -65,7 +71,7 @@ function readTrial(body: unknown): Trial {
   for (const [name, value] of Object.entries({ key, origin })) {
     if (typeof value !== "string") throw invalidRequest(`${name} must be a string (got ${describeValue(value)})`);
   }
-  if (!METHODS.includes(method))
+  if (!TRIAL_METHODS.includes(method))
     throw invalidRequest(`method must be GET, HEAD or POST (got ${describeValue(method)})`);
   const isPath = typeof path === "string" && path.startsWith("/") && path.length <= PATH_MAX_CHARACTERS;
   if (!isPath) {
@@ -87,7 +93,7 @@ export function createBindingTrials(options: {
   const { db, bindings, requests } = options;
 
   return {
-    /** Lists the bindings with the drafts that use each. */
+    /** Lists the app's bindings, each with the drafts that use it. */
     async uses(appId: number): Promise<BindingUse[]> {
       const { bindings: all } = await bindings.list(appId);
       const escapedKeys = all.map(({ key }) => key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
@@ -106,7 +112,7 @@ export function createBindingTrials(options: {
     },
 
     /**
-     * Sends one request with the binding's credential. A failed request is a result, not an error.
+     * Sends one request with the credential of a binding. If the request fails, returns the error as a result.
      * @throws REQUEST_INVALID for invalid options, and if the app has no such binding
      */
     async send(caller: Caller, appId: number, body: unknown, signal: AbortSignal): Promise<BindingTrial> {
@@ -139,7 +145,14 @@ export function createBindingTrials(options: {
       const receivedBytes = (exchangeFacts as ExchangeFacts | null)?.receivedBytes ?? 0;
       const [status, code, error] = JSON.parse(head) as [number, string, string];
       if (status === 0) return { status: null, durationMs, receivedBytes, body: null, code, error };
-      return { status, durationMs, receivedBytes, body: text.slice(0, BODY_SHOWN_CHARACTERS), code: null, error: null };
+      return {
+        status,
+        durationMs,
+        receivedBytes,
+        body: text.slice(0, SHOWN_BODY_MAX_CHARACTERS),
+        code: null,
+        error: null,
+      };
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Adds a binding's secret to a request: as a header, query parameter, basic credentials, AWS Signature Version 4, or
- * OAuth 2 token.
+ * Adds the secret of a binding to an outgoing request: as a header, query parameter, basic credentials, AWS Signature
+ * Version 4, or OAuth 2 access token.
  */
 import { createHash, createHmac } from "node:crypto";
 import { SignatureV4 } from "@smithy/signature-v4";
@@ -11,10 +11,10 @@ import type { SecretBinding } from "../../rules/secret-bindings.js";
 import type { RequestCredential } from "./run-requests.js";
 
 const VALUE_PLACEHOLDER = "{value}";
-/** Matches `[bucket.]service.region.amazonaws.com`. */
+/** Matches host names of AWS in the form `[bucket.]service.region.amazonaws.com`. */
 const AWS_HOST = /(?:^|\.)([a-z0-9-]+)\.([a-z]{2}-[a-z0-9-]+-\d)\.amazonaws\.com$/;
 
-/** SHA-256, or HMAC-SHA-256 if a key is passed, with the interface that the AWS signing library requires. */
+/** SHA-256, or HMAC-SHA-256 if a key is passed. Has the interface that the AWS signing library requires. */
 class Sha256 {
   private readonly hash;
 
@@ -40,7 +40,7 @@ const bytesOf = (data: ArrayBuffer | ArrayBufferView): Uint8Array =>
 const bindingError = ({ key, origin }: SecretBinding, problem: string) =>
   new OutgoingError("POLICY", `the setting ${key}, which is bound to ${origin}, ${problem}`, origin);
 
-function textOf(binding: SecretBinding, value: unknown): string {
+function requireTextValue(binding: SecretBinding, value: unknown): string {
   if (typeof value === "string" && value !== "") return value;
   if (typeof value === "number") return String(value);
   throw bindingError(binding, "must be a text");
@@ -63,8 +63,8 @@ function addCredentialQuery(hop: OutgoingHop, binding: SecretBinding, text: stri
 }
 
 /**
- * Returns the Authorization header for basic credentials. If the binding has a `name`, it is the user and the setting
- * is the password. Otherwise the setting is `user:password`, or only the user.
+ * Returns the value of the Authorization header for basic credentials. If the binding has a `name`, it is the user name
+ * and the setting's value is the password. Otherwise the setting's value is `user:password` or only the user name.
  */
 function basicAuthorization({ name }: SecretBinding, text: string): string {
   const userAndPassword = name !== null ? `${name}:${text}` : text.includes(":") ? text : `${text}:`;
@@ -77,7 +77,7 @@ interface AwsKeys {
   sessionToken?: string;
 }
 
-function awsKeysOf(binding: SecretBinding, value: unknown): AwsKeys {
+function parseAwsKeys(binding: SecretBinding, value: unknown): AwsKeys {
   if (isObject(value)) {
     const { accessKeyId, secretAccessKey, sessionToken } = value;
     if (typeof accessKeyId === "string" && typeof secretAccessKey === "string") {
@@ -90,8 +90,8 @@ function awsKeysOf(binding: SecretBinding, value: unknown): AwsKeys {
   throw bindingError(binding, 'must be "accessKeyId:secretAccessKey", or an object with both');
 }
 
-async function signHop(hop: OutgoingHop, binding: SecretBinding, value: unknown): Promise<OutgoingHop> {
-  const credentials = awsKeysOf(binding, value);
+async function signAwsRequest(hop: OutgoingHop, binding: SecretBinding, value: unknown): Promise<OutgoingHop> {
+  const credentials = parseAwsKeys(binding, value);
   const { url, method, headers, body } = hop;
   const [service, region] = binding.name?.split("/") ?? AWS_HOST.exec(url.hostname)?.slice(1) ?? [];
   if (!service || !region)
@@ -109,7 +109,10 @@ async function signHop(hop: OutgoingHop, binding: SecretBinding, value: unknown)
   return { ...hop, headers: Object.fromEntries(lowerCaseHeaders) };
 }
 
-/** @param getToken returns an access token for an `oauth2` binding, if possible not the rejected one */
+/**
+ * Creates the function that adds a binding's credential to a request.
+ * @param getToken returns an access token for an `oauth2` binding, other than `rejectedToken` if possible
+ */
 export function createCredential(
   binding: SecretBinding,
   value: unknown,
@@ -130,19 +133,19 @@ export function createCredential(
             hop,
             binding,
             binding.name ?? "authorization",
-            formatCredential(binding, textOf(binding, value)),
+            formatCredential(binding, requireTextValue(binding, value)),
           );
         case "query":
-          return addCredentialQuery(hop, binding, textOf(binding, value));
+          return addCredentialQuery(hop, binding, requireTextValue(binding, value));
         case "basic":
           return addCredentialHeader(
             hop,
             binding,
             "authorization",
-            basicAuthorization(binding, textOf(binding, value)),
+            basicAuthorization(binding, requireTextValue(binding, value)),
           );
         case "aws-sigv4":
-          return signHop(hop, binding, value);
+          return signAwsRequest(hop, binding, value);
         case "oauth2":
           usedToken = await getToken(null);
           return addCredentialHeader(hop, binding, "authorization", `Bearer ${usedToken}`);

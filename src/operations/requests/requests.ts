@@ -1,4 +1,4 @@
-/** Creates the parts that send requests to other services, and connects them. */
+/** Creates the modules that send requests to other services, and connects them. */
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
@@ -18,7 +18,9 @@ interface OutgoingOptions {
   egressAddress: string | null;
 }
 
-/** Creates a sender that may contact the addresses and ports that the egress proxy of runs allows. */
+/**
+ * Creates the sender of outgoing requests. It can connect to the same addresses and ports as the egress proxy of runs.
+ */
 export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingSender {
   const { connect } = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),

@@ -1,6 +1,6 @@
 /**
- * Sends requests of one run to other services (`Svc.App.V3.Actions.request`). Checks the action's origins, rejects URLs
- * with secrets, and masks bound secrets in responses.
+ * Sends the requests of one run to other services (`Svc.App.V3.Actions.request`). Checks the origins that the action
+ * may use, rejects URLs that contain secrets, and masks the secrets of bindings in responses.
  */
 import type { Environment } from "../../data/action-types.js";
 import type { ConsoleLine, OutgoingAnswer, SendOutgoing } from "../../engine/browser/run.js";
@@ -22,53 +22,58 @@ import {
 } from "../../rules/request-options.js";
 import { maskResponse, textOfResponse } from "./responses.js";
 
-/** Data about one request, which Studio shows on the page of the run. */
+/** Data about one outgoing request of a run, which Studio shows on the page of the run. */
 export interface RequestRecord extends Omit<ExchangeFacts, "origin"> {
-  /** `host:port` of the request. */
+  /** `host:port` to which the request was sent. */
   host: string;
 }
 
-/** Credential for one origin, and the secrets to mask in its responses. */
+/** Credential for the requests to one origin. */
 export interface RequestCredential {
   authorize: NonNullable<OutgoingScope["authorize"]>;
-  /** Replaces a token that the origin has rejected. Returns false if no other token is available. */
+  /** Replaces an access token that the origin has rejected. Returns false if no other token is available. */
   replace(): Promise<boolean>;
 }
 
-/** Data of a run that its requests need. */
+/** Data and functions of a run that its outgoing requests need. */
 export interface RequestingRun {
   appId: number;
   environment: Environment;
   origins: readonly string[];
-  /** Returns the key of a setting whose value the URL contains, or null. */
+  /** Returns the key of a setting whose value the URL contains; null if there is none. */
   findInUrl(url: string): Promise<string | null>;
-  /** Like `findInUrl`, for a URL that the run's code passes to `Svc.App.V3.Actions.request`. */
+  /** Like `findInUrl`, but for a URL that the run's own code passes to `Svc.App.V3.Actions.request`. */
   findInRequestUrl(url: string): Promise<string | null>;
   /**
-   * Called before code receives a response, with the version number of the app's secrets that was read after the
-   * response had arrived.
+   * Called before the code receives a response. `version` is the version number of the app's secrets, which was read
+   * after the response had arrived.
    */
   onSecretsRead(version: number): void;
-  /** Called before code receives the error of a failed request, which the other server may have caused. */
+  /**
+   * Called before the code receives the error of a failed request, because the other server may have caused the error.
+   */
   onFailure(): void;
   print(line: ConsoleLine): void;
   onHost(host: string): void;
-  /** Starts a trace span. The returned function ends it. */
+  /** Starts a trace span for a request to one origin. The returned function ends the span. */
   onHop(origin: string, method: string): (facts: ExchangeFacts) => void;
 }
 
 export interface SecretBindings {
-  /** @throws OutgoingError POLICY if the app has no such binding for that origin */
+  /**
+   * Returns the credential of a binding.
+   * @throws OutgoingError POLICY if the app has no binding of this setting for the origin
+   */
   credentialFor(appId: number, key: string, origin: string): Promise<RequestCredential>;
-  /** Returns the scan for a response, by the app's current bindings. */
+  /** Returns the scan with which a response is masked, for the app's current bindings. */
   scanFor(appId: number): Promise<BoundScan>;
 }
 
-/** Scan for the bound values of an app. */
+/** Scan for the secret values of an app's bindings. */
 export interface BoundScan {
-  /** Finds and masks the values in responses; null if the app has none. */
+  /** Finds and masks the secret values in responses; null if the app has no bindings with values. */
   scan: Scan | null;
-  /** Version number of the app's secrets that the scan includes. */
+  /** Version number of the app's secrets that this scan includes. */
   version: number;
 }
 
@@ -82,8 +87,8 @@ function hostOf(origin: string): string {
 }
 
 /**
- * Returns the error that code receives for a failed request. Each message names the origin if the options contain one
- * (contract, section 9).
+ * Returns the error that the code receives for a failed request. If the options name an origin, the message contains
+ * this origin (contract, section 9).
  */
 function failureAnswer(options: unknown, code: string, message: string): OutgoingAnswer {
   const origin = requestedOriginOf(options);
@@ -92,14 +97,18 @@ function failureAnswer(options: unknown, code: string, message: string): Outgoin
 }
 
 export function createRequests({ sender, bindings }: { sender: OutgoingSender; bindings: SecretBindings }) {
-  /** @throws OutgoingError POLICY if a setting was found in the URL of a request */
+  /**
+   * Rejects a request whose URL contains a secret.
+   * @param key key of the setting whose value the URL contains; null for none
+   * @throws OutgoingError POLICY if `key` is not null
+   */
   function refuseSecretInUrl(key: string | null, origin: string): void {
     if (key === null) return;
     const message = `the URL of a request to ${origin} holds the value of the setting ${key}; send the value in a header or in the body`;
     throw new OutgoingError("POLICY", message, origin);
   }
 
-  /** Returns the response as code receives it. */
+  /** Converts a response to the form that the code receives, with secrets masked. */
   async function shownAnswer(
     run: RequestingRun,
     response: OutgoingResponse,
@@ -143,20 +152,22 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
           pool: String(run.appId),
           mayUse: (requested) => run.origins.includes(requested),
           originOf: normalizeOrigin,
-          // The response that contains this URL may also contain a secret that was set after the run's start.
+          // Checks the URL of a redirect for secrets. The response can also contain a secret that was set after the
+          // run's start.
           checkRedirect: async (next) => refuseSecretInUrl(await run.findInUrl(next.href), origin),
           ...(credential && { authorize: credential.authorize }),
           hasCredential: credential !== null || headers["authorization"] !== undefined,
         },
       );
     let response = await sendOnce();
-    // A server that rejects the credential has not handled the request, so the request may be repeated with any method.
+    // A server that rejects the credential has not processed the request, so the request can be sent again with any
+    // HTTP method.
     if (response.status === UNAUTHORIZED_STATUS && (await credential?.replace())) response = await sendOnce();
     return shownAnswer(run, response, responseType);
   }
 
   return {
-    /** Returns a sender for the requests of one run, and the list to which it adds each sent request. */
+    /** Returns the function that sends the requests of one run, and the list to which it adds each sent request. */
     beginRun(run: RequestingRun): { send: SendOutgoing; records: RequestRecord[] } {
       const budget = new RunBudget();
       const records: RequestRecord[] = [];

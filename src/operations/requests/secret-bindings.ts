@@ -1,6 +1,6 @@
 /**
- * Stores the secret bindings of apps, protects sealed keys, and provides credentials and response scans for runs. A
- * secret leaves this module only inside a request to its origin.
+ * Stores the secret bindings of apps, protects sealed settings, and provides runs with credentials and with scans for
+ * responses. A secret leaves this module only in a request to the origin of its binding.
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager } from "typeorm";
@@ -21,7 +21,7 @@ import type { RequestCredential, SecretBindings } from "./run-requests.js";
 
 export interface TaggedBindings {
   bindings: SecretBinding[];
-  /** ISO 8601. */
+  /** Time of the last change of the bindings, as ISO 8601 text. */
   updatedAt: string;
 }
 
@@ -31,8 +31,8 @@ interface PreparedBindings {
   values: ReadonlyMap<string, unknown>;
 }
 
-const CREATED_AT = 'SELECT created_at AS "createdAt" FROM app WHERE id = $1';
-const PREPARED_MAX = 1_000;
+const SELECT_APP_CREATED_AT = 'SELECT created_at AS "createdAt" FROM app WHERE id = $1';
+const CACHED_APPS_MAX = 1_000;
 
 export type StoredBindings = ReturnType<typeof createSecretBindings>;
 
@@ -45,12 +45,12 @@ export function createSecretBindings(options: {
 }) {
   const { db, settings, scans, tokens, allowPrivateNetwork } = options;
   const definitions = createBindingDefinitions({ settings, allowPrivateNetwork });
-  const preparedByApp = new LRUCache<number, PreparedBindings>({ max: PREPARED_MAX });
+  const preparedByApp = new LRUCache<number, PreparedBindings>({ max: CACHED_APPS_MAX });
 
   async function readBindings(appId: number, executor: Executor = db): Promise<TaggedBindings> {
     const storedRow = await storedBindings(executor, appId);
     if (storedRow) return { bindings: storedRow.bindings, updatedAt: storedRow.updatedAt.toISOString() };
-    const [app] = await rows<{ createdAt: Date }>(executor, CREATED_AT, [appId]);
+    const [app] = await rows<{ createdAt: Date }>(executor, SELECT_APP_CREATED_AT, [appId]);
     return { bindings: [], updatedAt: app!.createdAt.toISOString() };
   }
 
@@ -78,7 +78,9 @@ export function createSecretBindings(options: {
     await settings.writeBound(manager, caller, appId, Object.fromEntries(values));
   }
 
-  /** Returns the current bindings and values. If nothing has changed, this costs one query. */
+  /**
+   * Returns the app's current bindings and the values of their settings. Needs only one query if nothing has changed.
+   */
   async function currentBindings(appId: number): Promise<PreparedBindings> {
     const version = await settings.secretValues.version(appId);
     const preparedBefore = preparedByApp.get(appId);
@@ -87,7 +89,8 @@ export function createSecretBindings(options: {
     const boundKeys = new Set(bindings.map(({ key }) => key));
     const values = boundKeys.size === 0 ? null : await settings.secretValues.read(appId);
     const entries = values?.underscore.filter(([key]) => boundKeys.has(key)) ?? [];
-    // The version was read before the values, so that a change in between makes the next request read all values again.
+    // The version number was read before the values. After a change in between, the next request therefore reads all
+    // values again.
     const preparedNow = { version, bindings, values: new Map(entries) };
     preparedByApp.set(appId, preparedNow);
     return preparedNow;
@@ -126,8 +129,8 @@ export function createSecretBindings(options: {
     list: (appId: number): Promise<TaggedBindings> => readBindings(appId),
 
     /**
-     * Replaces the app's bindings.
-     * @throws REQUEST_INVALID; FORBIDDEN for a change of a sealed key without its value; RESOURCE_CHANGED;
+     * Replaces all secret bindings of the app.
+     * @throws REQUEST_INVALID; FORBIDDEN for a change of a sealed setting without its value; RESOURCE_CHANGED;
      *   SETTINGS_INVALID for an invalid value
      */
     async set(

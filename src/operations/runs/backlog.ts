@@ -1,4 +1,4 @@
-/** Counts the queued runs of an app (its backlog), and cancels all of them. */
+/** Counts the queued runs of an app (its backlog), and cancels them. */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
@@ -11,12 +11,15 @@ import { finishRuns } from "./finish.js";
 import { cancelledEnding, EMPTY_PAYLOAD } from "./outcomes.js";
 import { selectVersions } from "./run-filter.js";
 
-/** Maximum number of runs that are cancelled in one transaction. */
-const BATCH = 1_000;
-/** Time limit of one request. Another request can cancel the remaining runs. */
-const LIMIT_MS = 15_000;
+/** Maximum number of queued runs that one transaction cancels. */
+const BATCH_SIZE = 1_000;
+/** Time limit in milliseconds for one request that cancels runs. A further request can cancel the remaining runs. */
+const CANCEL_TIMEOUT_MS = 15_000;
 
-/** Queued runs of an app. `oldestAt` is ISO 8601, null if there are none; `bytes` is the size of their payloads. */
+/**
+ * Queued runs of an app. `oldestAt` is the time at which the oldest was queued, as ISO 8601 text; null if no run is
+ * queued. `bytes` is the size of all their payloads.
+ */
 export interface Backlog {
   runs: number;
   bytes: number;
@@ -24,7 +27,8 @@ export interface Backlog {
 }
 
 /**
- * Number of cancelled runs. `more` is true if queued runs are left, because the time limit of the request was reached.
+ * Result of cancelling queued runs. `cancelled` is their number. `more` is true if queued runs remain, because the
+ * request reached its time limit.
  */
 export interface CancelledBacklog {
   cancelled: number;
@@ -40,8 +44,8 @@ interface QueuedRow {
 }
 
 /**
- * Selects queued runs. $1 is the app, $2 the last ID of the previous batch, $3 an action or null. Runs that are being
- * claimed are skipped.
+ * Selects a batch of queued runs. $1 is the app's ID, $2 the last run ID of the previous batch, $3 the ID of an action
+ * (null: all actions). Skips runs that a process is claiming.
  */
 const SELECT_QUEUED_RUNS = `
   SELECT id, action_id AS "actionId", trigger, replay_of AS "replayOf",
@@ -49,7 +53,7 @@ const SELECT_QUEUED_RUNS = `
     FROM run
    WHERE state = 'queued' AND app_id = $1 AND id > $2
      AND ($3::bigint IS NULL OR action_id IN (${selectVersions("$1", "$3")}))
-   ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+   ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
 export class Backlogs {
   constructor(
@@ -58,7 +62,7 @@ export class Backlogs {
     private readonly hasSecrets: (appId: number) => Promise<boolean>,
   ) {}
 
-  /** Returns the backlog. It is counted at most once a second, and less often if counting takes long. */
+  /** Returns the app's queued runs. Counts them at most once a second, and less often if counting takes long. */
   async read(appId: number): Promise<Backlog> {
     const depth = (await this.queueLimits.depths()).find((other) => other.appId === appId);
     return {
@@ -69,22 +73,22 @@ export class Backlogs {
   }
 
   /**
-   * Cancels the queued runs of the app, or of one action. Each run gets its own log entry. If the app has secrets, the
-   * entries have no payload: to search all payloads for secrets would take too long.
+   * Cancels the queued runs of the app, or only those of one action. Writes a log entry for each cancelled run. If the
+   * app has secrets, these entries contain no payload, because searching all payloads for secrets would take too long.
    * @throws REQUEST_INVALID
    */
   async cancel(caller: Caller, appId: number, input: { actionId?: unknown }): Promise<CancelledBacklog> {
     const actionId = parseOptionalId(input.actionId, "actionId");
     reportUnknownField(caller);
     const payload = (await this.hasSecrets(appId)) ? EMPTY_PAYLOAD : null;
-    const deadline = performance.now() + LIMIT_MS;
+    const deadline = performance.now() + CANCEL_TIMEOUT_MS;
     let [cancelled, after, more] = [0, 0, true];
     while (more && performance.now() < deadline) {
       await this.db.transaction(async (manager) => {
         const queued = await rows<QueuedRow>(manager, SELECT_QUEUED_RUNS, [appId, after, actionId]);
         if (queued.length > 0) cancelled += await cancelBatch(manager, appId, queued, payload);
         after = queued.at(-1)?.id ?? after;
-        more = queued.length === BATCH;
+        more = queued.length === BATCH_SIZE;
       });
     }
     await recordChange(this.db, caller, { appId, type: "app.runs.cancel", data: { cancelled, actionId } });
@@ -92,7 +96,7 @@ export class Backlogs {
   }
 }
 
-/** Placeholders for the fields of a run that a cancellation does not read. */
+/** Values for the fields of a run that a cancellation does not use. */
 const UNUSED_FACTS = { copy: "master", personId: null, credentialId: null, versionId: null, startedAt: null } as const;
 
 async function cancelBatch(

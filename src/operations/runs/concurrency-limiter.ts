@@ -1,8 +1,8 @@
 /**
- * Admits, skips and cancels queued runs by the `concurrency` of their action. A limit applies to all runs with the same
- * key (the action, and optionally a value of the payload). A key is checked in its own transaction when one of its runs
- * is queued or ends, so that transactions cannot deadlock. `Debouncer.releaseDue` checks keys that become due for other
- * reasons.
+ * Starts, skips or cancels queued runs by the setting `concurrency` of their action. A limit applies to all runs with
+ * the same concurrency key: the action, and optionally a value of the payload. Each key is checked in a separate
+ * transaction when one of its runs is queued or ends, so that transactions cannot deadlock. `Debouncer.releaseDue`
+ * checks keys that must be checked for other reasons.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -16,43 +16,45 @@ import type { RunRepository } from "./run-repository.js";
 import { AWAITED_CHANNEL, cancelNotice } from "./run-types.js";
 
 /**
- * Notification channel: a message means that a run was queued or has ended, so that other runs with its key may be
- * admitted.
+ * PostgreSQL channel. A message means that a run with a concurrency limit was queued or has ended, so that other runs
+ * with the same key may start.
  */
 export const LIMITS_CHANNEL = "svc_limits";
 
-/** Maximum number of keys in one round. */
-const KEYS_MAX = 100;
-/** Number of runs of a key that are checked at once, in addition to the number that may be admitted. */
-const RUNS_MAX = 100;
+/** Maximum number of concurrency keys that one round checks. */
+const KEYS_PER_ROUND_MAX = 100;
+/** Maximum number of queued runs of a key that one check reads, in addition to the number of runs that may start. */
+const QUEUED_RUNS_READ_MAX = 100;
 /**
- * Time after which runs that must be cancelled for other runs are checked again, because a notification can be lost.
+ * Time after which runs that must be cancelled in favour of other runs are checked again, because a notification can be
+ * lost.
  */
 const RECHECK_AFTER = "interval '1 second'";
-/** Reason of a skipped run. It is stored, so it contains no value of the payload. */
+/** Reason that is stored for a skipped run. It contains no value of the payload, because it is not masked. */
 const SKIP_REASON = "concurrency: the action's limit of concurrent runs was reached";
 
-interface Key {
+interface ConcurrencyKey {
   actionId: number;
-  /** Digest of the key in hexadecimal. */
+  /** Digest of the concurrency key, in hexadecimal. */
   key: string;
 }
 
-const DUE_KEYS = `
+const SELECT_DUE_KEYS = `
   SELECT DISTINCT action_id AS "actionId", encode(key, 'hex') AS key
-    FROM (SELECT action_id, key FROM concurrency_due WHERE at <= now() ORDER BY at LIMIT ${KEYS_MAX}) AS due`;
+    FROM (SELECT action_id, key FROM concurrency_due WHERE at <= now() ORDER BY at LIMIT ${KEYS_PER_ROUND_MAX}) AS due`;
 
-const KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS key FROM run_concurrency WHERE run_id = $1`;
+const SELECT_KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS key FROM run_concurrency WHERE run_id = $1`;
 
 /**
- * Locks a key in a separate statement, so that the next statement sees all that the previous lock holder has committed.
+ * Locks a concurrency key. This is a separate statement, so that the next statement sees all changes that the previous
+ * holder of the lock has committed.
  */
-const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
+const LOCK_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
 
 /**
- * Deletes the due rows of a key and reads its runs in one snapshot: a change after the snapshot makes the key due
- * again. `BETWEEN true AND true` and the order match the index run_concurrency_key, so that PostgreSQL reads only the
- * rows that are checked.
+ * Deletes the entries that ask for a check of a key, and reads the runs of the key, in one snapshot. A change after the
+ * snapshot asks for another check. `BETWEEN true AND true` and the order match the index run_concurrency_key, so that
+ * PostgreSQL reads only the rows that it needs.
  */
 const SELECT_CONCURRENCY_STATE = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
@@ -63,7 +65,7 @@ const SELECT_CONCURRENCY_STATE = `
   others AS (
     SELECT run_id, policy, admitted FROM run_concurrency
      WHERE action_id = $1 AND key = decode($2, 'hex') AND admitted BETWEEN false AND false
-     ORDER BY admitted, run_id LIMIT ${RUNS_MAX} + coalesce((SELECT (concurrency->>'limit')::int FROM action WHERE id = $1), 0))
+     ORDER BY admitted, run_id LIMIT ${QUEUED_RUNS_READ_MAX} + coalesce((SELECT (concurrency->>'limit')::int FROM action WHERE id = $1), 0))
   SELECT (SELECT count(*) FROM seen) AS due,
          (SELECT (concurrency->>'limit')::int FROM action WHERE id = $1) AS "limit",
          (SELECT json_agg(json_build_object('runId', run_id, 'policy', policy, 'admitted', admitted) ORDER BY run_id)
@@ -85,10 +87,10 @@ const SKIP_RUN = `
   UPDATE run SET ${toState("skip")}, reason = '${SKIP_REASON.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
    WHERE id = ANY ($1::bigint[]) AND ${IS_WAITING} RETURNING id, trigger`;
 
-const CHECK_AGAIN = `
+const REQUEST_CHECK = `
   INSERT INTO concurrency_due (action_id, key, at) VALUES ($1, decode($2, 'hex'), now() + $3 * ${RECHECK_AFTER})`;
 
-const IS_BLOCKED_BY = `
+const SELECT_IS_BLOCKED_BY = `
   SELECT FROM run_concurrency AS blocked JOIN run_concurrency AS admitted USING (action_id, key)
    WHERE blocked.run_id = $1 AND NOT blocked.admitted AND admitted.run_id = $2 AND admitted.admitted`;
 
@@ -99,36 +101,39 @@ export class ConcurrencyLimiter {
     private readonly measures: Pick<ServiceMeasures, "ticks">,
   ) {}
 
-  /** Checks a run that was just queued, together with the other runs of its key. */
+  /** Checks a run that was just queued, and the other runs with the same concurrency key. */
   async checkRun(runId: number): Promise<void> {
-    const [key] = await rows<Key>(this.db, KEY_OF_RUN, [runId]);
+    const [key] = await rows<ConcurrencyKey>(this.db, SELECT_KEY_OF_RUN, [runId]);
     if (key) await this.checkKey(key);
   }
 
-  /** Checks the keys that are due. Returns the number of checked keys. */
+  /** Checks the concurrency keys for which a check is due. Returns the number of checked keys. */
   async checkDueKeys(): Promise<number> {
-    const keys = await rows<Key>(this.db, DUE_KEYS);
+    const keys = await rows<ConcurrencyKey>(this.db, SELECT_DUE_KEYS);
     for (const key of keys) await this.checkKey(key);
     return keys.length;
   }
 
-  /** True if the run cannot be admitted before the run `other` ends. */
+  /** True if the concurrency limit lets the run start only after the run `other` has ended. */
   async isBlockedBy(runId: number, other: number): Promise<boolean> {
-    return (await rows(this.db, IS_BLOCKED_BY, [runId, other])).length > 0;
+    return (await rows(this.db, SELECT_IS_BLOCKED_BY, [runId, other])).length > 0;
   }
 
-  private async checkKey(key: Key): Promise<void> {
+  private async checkKey(key: ConcurrencyKey): Promise<void> {
     const { cancel, skippedTicks } = await this.db.transaction((manager) => this.checkLocked(manager, key));
     if (skippedTicks > 0) this.measures.ticks("concurrency", skippedTicks);
     for (const run of cancel) await this.cancel(run);
   }
 
-  /** Decides about the runs of a locked key. Returns the runs to cancel and the number of skipped ticks. */
+  /**
+   * Decides which runs of a locked concurrency key start, are skipped or are cancelled. Returns the runs to cancel and
+   * the number of skipped schedule times.
+   */
   private async checkLocked(
     manager: EntityManager,
-    { actionId, key }: Key,
+    { actionId, key }: ConcurrencyKey,
   ): Promise<{ cancel: AdmissionDecision["cancel"]; skippedTicks: number }> {
-    await manager.query(LOCK, [actionId, key]);
+    await manager.query(LOCK_KEY, [actionId, key]);
     const [read] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(
       manager,
       SELECT_CONCURRENCY_STATE,
@@ -137,20 +142,20 @@ export class ConcurrencyLimiter {
     const { due, limit, runs } = read!;
     if (due === 0 || runs === null) return { cancel: [], skippedTicks: 0 };
     const { admit, skip, cancel } = decideAdmission(limit ?? Number.MAX_SAFE_INTEGER, runs);
-    const isAll = runs.filter(({ admitted }) => !admitted).length < RUNS_MAX + (limit ?? 0);
+    const isAll = runs.filter(({ admitted }) => !admitted).length < QUEUED_RUNS_READ_MAX + (limit ?? 0);
     let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
-    // If more runs wait than were read, the newer ones may replace the runs to admit, so nothing is admitted yet.
+    // If more runs are queued than were read, the newer runs may replace those that would start. So none starts yet.
     if (admit.length > 0 && (isAll || cancel.length === 0)) {
       const [admitted] = await rows<{ count: number }>(manager, ADMIT_RUN, [admit]);
       isMore ||= admitted!.count < admit.length;
     }
     const skipped = skip.length === 0 ? [] : await rows<{ trigger: string }>(manager, SKIP_RUN, [skip]);
-    if (isMore) await rows(manager, CHECK_AGAIN, [actionId, key, 0]);
-    else if (cancel.length > 0) await rows(manager, CHECK_AGAIN, [actionId, key, 1]);
+    if (isMore) await rows(manager, REQUEST_CHECK, [actionId, key, 0]);
+    else if (cancel.length > 0) await rows(manager, REQUEST_CHECK, [actionId, key, 1]);
     return { cancel, skippedTicks: skipped.filter(({ trigger }) => trigger === "schedule").length };
   }
 
-  /** Cancels a queued run here, or a running one in the process that executes it. */
+  /** Cancels a queued run, or asks the process that executes the run to cancel it. */
   private async cancel({ runId, for: by }: AdmissionDecision["cancel"][number]): Promise<void> {
     const run = await this.repository.find(runId);
     if (run?.state === "queued") {

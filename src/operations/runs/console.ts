@@ -1,4 +1,7 @@
-/** Stores the console lines of runs with secrets masked, lists them in order, and streams them live. */
+/**
+ * Stores the console lines of runs with secrets masked, lists the lines in order, and streams them while the run is in
+ * progress.
+ */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { ConsoleLine } from "../../engine/browser/run.js";
@@ -8,20 +11,20 @@ import { ActionError } from "../../errors.js";
 import { LOG_CHANNEL } from "../records/execution-logs.js";
 import { createAbortableGenerator } from "../records/leavable.js";
 
-/** Notification channel with the run's ID: a message means that the run has printed lines. */
+/** PostgreSQL channel. A message contains the ID of a run that has printed console lines. */
 export const CONSOLE_CHANNEL = "svc_console";
 
-/** Interval at which new lines are stored. */
-const FLUSH_MS = 200;
+/** Interval in milliseconds at which a running action's new console lines are stored. */
+const FLUSH_INTERVAL_MS = 200;
 /**
- * Interval at which a live stream reads new lines without a notification. A notification can be lost, and a deleted run
- * sends none.
+ * Interval in milliseconds at which a live stream reads new console lines even without a notification. A notification
+ * can be lost, and a deleted run causes none.
  */
-const POLL_MS = 500;
-/** Maximum number of lines in one read, which limits the memory that a slow reader needs. */
-const READ_MAX = 500;
+const POLL_INTERVAL_MS = 500;
+/** Maximum number of console lines that one read returns. This limits the memory that a slow reader needs. */
+const LINES_PER_READ_MAX = 500;
 
-/** One line; `at` is ISO 8601, `seq` counts from 0 within the run. */
+/** A console line of a run. `at` is its time as ISO 8601 text; `seq` is its number in the run, from 0. */
 export interface PrintedLine {
   seq: number;
   level: string;
@@ -29,17 +32,17 @@ export interface PrintedLine {
   text: string;
 }
 
-const STORE = `
+const INSERT_LINES = `
   WITH stored AS (
     INSERT INTO console_line (run_id, seq, level, at, text)
     SELECT $1, * FROM unnest($2::int[], $3::text[], $4::timestamptz[], $5::text[])
     ON CONFLICT DO NOTHING RETURNING 1)
   SELECT pg_notify('${CONSOLE_CHANNEL}', $1::text) FROM stored LIMIT 1`;
 
-/** Replaces characters that a text column of PostgreSQL cannot store. */
+/** Replaces characters that a text column of PostgreSQL cannot store, such as NUL. */
 const storableText = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
 
-/** Collects the lines of one run, and stores them in batches. */
+/** Collects the console lines of one run and stores them in batches. */
 export class ConsoleWriter {
   private lines: (ConsoleLine & { seq: number })[] = [];
   private seq = 0;
@@ -55,10 +58,10 @@ export class ConsoleWriter {
   readonly print = (line: ConsoleLine): void => {
     this.lines.push({ ...line, seq: this.seq });
     this.seq += 1;
-    this.timer ??= setTimeout(() => this.flush(), FLUSH_MS);
+    this.timer ??= setTimeout(() => this.flush(), FLUSH_INTERVAL_MS);
   };
 
-  /** Stores the remaining lines. Call it before the run ends. */
+  /** Stores the lines that are not stored yet. Call this method before the run ends. */
   readonly finish = async (): Promise<void> => {
     this.flush();
     await this.stored;
@@ -70,14 +73,14 @@ export class ConsoleWriter {
     const { lines } = this;
     this.lines = [];
     if (lines.length === 0) return;
-    // Lines that cannot be stored are lost: they must not fail the run.
+    // Ignores an error, so that a failure to store console lines does not make the run fail. These lines are lost.
     this.stored = this.stored.then(() => this.store(lines)).catch(() => undefined);
   }
 
   private async store(lines: readonly (ConsoleLine & { seq: number })[]): Promise<void> {
     const texts = await this.mask(lines);
     const columns = [lines.map(({ seq }) => seq), lines.map(({ level }) => level), lines.map(({ at }) => new Date(at))];
-    await this.db.query(STORE, [this.runId, ...columns, texts.map(storableText)]);
+    await this.db.query(INSERT_LINES, [this.runId, ...columns, texts.map(storableText)]);
   }
 }
 
@@ -87,7 +90,7 @@ export class RunConsole {
     private readonly notifications: Notifications,
   ) {}
 
-  /** @param mask masks the secrets of the run's app in lines */
+  /** Returns the writer for the console lines of a run. @param mask replaces the app's secrets in lines */
   writer(runId: number, mask: (lines: readonly ScannedText[]) => Promise<string[]>): ConsoleWriter {
     return new ConsoleWriter(this.db, runId, mask);
   }
@@ -101,7 +104,7 @@ export class RunConsole {
     return lines.map((line) => ({ ...line, at: line.at.toISOString() }));
   }
 
-  /** True if the run has ended. @throws RUN_NOT_FOUND unless it belongs to the app */
+  /** True if the run has ended. @throws RUN_NOT_FOUND if the run does not belong to the app */
   private async hasEnded(appId: number, runId: number): Promise<boolean> {
     const sql = "SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1 AND app_id = $2";
     const [run] = await rows<{ ended: boolean }>(this.db, sql, [runId, appId]);
@@ -109,7 +112,7 @@ export class RunConsole {
     return run.ended;
   }
 
-  /** Resolves at the next notification about the run, after POLL_MS milliseconds, or when the reader leaves. */
+  /** Resolves at the next notification about the run, after POLL_INTERVAL_MS, or when the reader leaves. */
   private nextNotice(runId: number, readerLeft: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const stopWaiting = () => resolve();
@@ -118,7 +121,7 @@ export class RunConsole {
       this.notifications.follow(CONSOLE_CHANNEL, (notice) => notice === String(runId) && resolve(), resolve),
       this.notifications.follow(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && resolve(), resolve),
     ];
-    const timer = setTimeout(resolve, POLL_MS);
+    const timer = setTimeout(resolve, POLL_INTERVAL_MS);
     return promise.finally(() => {
       clearTimeout(timer);
       readerLeft.removeEventListener("abort", stopWaiting);
@@ -131,28 +134,31 @@ export class RunConsole {
     runId: number,
     readerLeft: AbortSignal,
   ): AsyncGenerator<PrintedLine[], void, void> {
-    // Throws unless the run belongs to the app. The query of the lines does not check this.
+    // Checks that the run belongs to the app (throws otherwise), because the query of the lines does not.
     await this.hasEnded(appId, runId);
     for (let last = -1, isOver = false; ; ) {
-      const lines = await this.read(runId, last, READ_MAX);
+      const lines = await this.read(runId, last, LINES_PER_READ_MAX);
       if (lines.length > 0) yield lines;
       last = lines.at(-1)?.seq ?? last;
-      if (lines.length === READ_MAX) continue;
+      if (lines.length === LINES_PER_READ_MAX) continue;
       if (isOver || readerLeft.aborted) return;
-      // Listening starts before the state is read, so that an end in between is not missed.
+      // Starts listening before it reads the state of the run, so that it does not miss an end in between.
       const next = this.nextNotice(runId, readerLeft);
       isOver = await this.hasEnded(appId, runId);
       if (!isOver) await next;
     }
   }
 
-  /** Returns all lines so far. @throws ActionError RUN_NOT_FOUND */
+  /** Returns all console lines that the run has printed so far. @throws ActionError RUN_NOT_FOUND */
   async list(appId: number, runId: number): Promise<PrintedLine[]> {
     await this.hasEnded(appId, runId);
     return this.read(runId, -1);
   }
 
-  /** Yields all lines from the first on, in batches, until the run ends. @throws ActionError RUN_NOT_FOUND */
+  /**
+   * Yields all console lines of the run in batches, from the first line, until the run ends.
+   * @throws ActionError RUN_NOT_FOUND
+   */
   follow(appId: number, runId: number): AsyncGenerator<PrintedLine[], void, void> {
     return createAbortableGenerator((readerLeft) => this.lines(appId, runId, readerLeft));
   }

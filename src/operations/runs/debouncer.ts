@@ -1,6 +1,6 @@
 /**
- * Releases debounced runs: each starts when no further call of its action has arrived for the action's debounce time.
- * Also triggers the checks of concurrency keys that are due.
+ * Releases debounced runs: a run starts when its action was not called again within the action's debounce time. Also
+ * starts the checks of concurrency keys that are due.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -8,15 +8,18 @@ import { startStateSql } from "../../data/run.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 
-/** Maximum number of runs in one statement. */
-const RUNS_MAX = 100;
+/** Maximum number of runs that one SQL statement releases. */
+const RUNS_PER_STATEMENT_MAX = 100;
 
-/** Releases due runs. Skips locked rows: their payload is being replaced, or they are being cancelled. */
-const RELEASE = `
+/**
+ * Releases the debounced runs whose time has come. Skips locked rows, because another transaction replaces their
+ * payload or cancels them.
+ */
+const RELEASE_DUE_RUNS = `
   WITH due AS (
     SELECT debounced.run_id, run.action_id, action.concurrency, svc_run_payload(run.payload, run.event_id) AS payload
       FROM debounced_run AS debounced JOIN run ON run.id = debounced.run_id LEFT JOIN action ON action.id = run.action_id
-     WHERE due_at <= clock_timestamp() ORDER BY due_at LIMIT ${RUNS_MAX} FOR UPDATE OF debounced, run SKIP LOCKED),
+     WHERE due_at <= clock_timestamp() ORDER BY due_at LIMIT ${RUNS_PER_STATEMENT_MAX} FOR UPDATE OF debounced, run SKIP LOCKED),
   quiet AS (DELETE FROM debounced_run USING due WHERE debounced_run.run_id = due.run_id),
   released AS (
     UPDATE run SET waits_for = CASE WHEN concurrency IS NOT NULL THEN 'concurrency' END,
@@ -27,7 +30,7 @@ const RELEASE = `
          count(svc_count_run(id, action_id, payload, concurrency)) FILTER (WHERE concurrency IS NOT NULL)
     FROM released`;
 
-const NEXT = `
+const SELECT_NEXT_DUE_TIME = `
   SELECT least((SELECT min(due_at) FROM debounced_run), (SELECT min(at) FROM concurrency_due)) AS at, clock_timestamp() AS now`;
 
 export class Debouncer {
@@ -37,16 +40,16 @@ export class Debouncer {
   ) {}
 
   /**
-   * Releases debounced runs and checks concurrency keys, until none is due. Returns the Unix time in milliseconds at
-   * which the next run or key is due, or null.
+   * Releases debounced runs and checks concurrency keys, until none is due. Returns the time at which the next run or
+   * key is due, as Unix time in milliseconds; null if there is none.
    */
   readonly releaseDue = async (): Promise<number | null> => {
     for (;;) {
-      const [released] = await rows<{ count: number }>(this.db, RELEASE);
+      const [released] = await rows<{ count: number }>(this.db, RELEASE_DUE_RUNS);
       const keys = await this.limiter.checkDueKeys();
-      if (released!.count < RUNS_MAX && keys === 0) break;
+      if (released!.count < RUNS_PER_STATEMENT_MAX && keys === 0) break;
     }
-    const [next] = await rows<{ at: Date | null; now: Date }>(this.db, NEXT);
+    const [next] = await rows<{ at: Date | null; now: Date }>(this.db, SELECT_NEXT_DUE_TIME);
     return next!.at && Date.now() + Math.max(0, next!.at.getTime() - next!.now.getTime());
   };
 }

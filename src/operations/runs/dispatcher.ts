@@ -1,6 +1,6 @@
 /**
- * Claims queued runs while slots are free, and executes each run that this process holds until its end. Read this file
- * for the order in which runs start.
+ * Claims queued runs while slots are free, and executes each claimed run until it ends. Read this file to learn in
+ * which order runs start.
  */
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
@@ -10,7 +10,7 @@ import type { ClaimedRun, RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 import { type Slot, Slots } from "./slots.js";
 
-/** A run that this process executes. */
+/** A run that this process is executing. */
 interface ActiveRun {
   appId: number;
   controller: AbortController;
@@ -19,19 +19,19 @@ interface ActiveRun {
 }
 
 /**
- * Milliseconds per megabyte of a result for which the run's slot stays in use after the run. A large result occupies
- * the main thread, so this delays only later runs of the same app.
+ * After a run, its slot stays occupied for this number of milliseconds per megabyte of the result. Large results occupy
+ * the main thread; this delay affects only later runs of the same app.
  */
 const COOL_DOWN_MS_PER_MB = 150;
-const COOL_DOWN_FROM_BYTES = 1024 * 1024;
+const COOL_DOWN_MIN_BYTES = 1024 * 1024;
 
-/** Returns the milliseconds for which the slot of a run stays in use after its end. */
+/** Returns for how many milliseconds the slot of a run stays occupied after the run's end. */
 export function coolDownMs(outcome: RunOutcome): number {
   const bytes = outcome.ok ? (outcome.data?.length ?? 0) : 0;
-  return bytes < COOL_DOWN_FROM_BYTES ? 0 : (bytes / 2 ** 20) * COOL_DOWN_MS_PER_MB;
+  return bytes < COOL_DOWN_MIN_BYTES ? 0 : (bytes / 2 ** 20) * COOL_DOWN_MS_PER_MB;
 }
 
-function releaseAfter(slot: Slot, ms: number): void {
+function releaseSlotAfter(slot: Slot, ms: number): void {
   if (ms === 0) slot.free();
   else setTimeout(() => slot.free(), ms);
 }
@@ -39,9 +39,12 @@ function releaseAfter(slot: Slot, ms: number): void {
 interface DispatcherOptions {
   repository: RunRepository;
   executor: Pick<RunExecutor, "execute">;
-  /** ID under which this process holds runs. */
+  /** ID of this process, with which it marks the runs that it claims. */
   holder: string;
-  /** RUNNER_CONCURRENCY, from which `Slots` computes its limits; 0 if this process is not a runner. */
+  /**
+   * Configured value of RUNNER_CONCURRENCY, from which `Slots` computes its limits; 0 if this process does not have the
+   * role runner.
+   */
   concurrency: number;
 }
 
@@ -49,18 +52,18 @@ export class Dispatcher {
   private readonly slots: Slots;
   private readonly active = new Map<number, ActiveRun>();
   private readonly lostClaims: LostClaims;
-  /** IDs of queued runs that wait for a nested slot, because an active run waits for them. */
+  /** IDs of queued runs for which an active run waits. They start as soon as a nested slot is free. */
   private readonly awaitedRuns = new Set<number>();
-  /** Callers in this process that wait for the start of a queued run. */
+  /** Callers in this process that wait until a queued run starts, by the run's ID. */
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
-  /** Set when this process stops claiming queued runs. The active runs are ended when the signal aborts. */
+  /** Not null when this process claims no more queued runs. When this signal aborts, the active runs are ended. */
   private stopping: AbortSignal | null = null;
   /**
-   * True if queued runs may exist whose notification was not used: when it arrived, no slot was free or the app had
-   * used its share.
+   * True if queued runs may exist for which a notification has already been received. At that time no slot was free, or
+   * the app had used its share of the slots.
    */
   private mustCheckQueue = false;
-  /** Apps whose runs were queued during the current claim. The claim may have missed these runs. */
+  /** Apps for which runs were queued during the current claim, which may have missed these runs. */
   private readonly queuedDuringClaim = new Set<number>();
   private claiming: Promise<void> | null = null;
   private isClaimRequested = false;
@@ -70,7 +73,7 @@ export class Dispatcher {
     this.lostClaims = new LostClaims(options.repository, options.holder, this.active);
   }
 
-  /** Executes a run that this process holds. */
+  /** Executes a run that this process has claimed. */
   execute(run: RunRecord, slot: Slot): Promise<RunOutcome> {
     const controller = new AbortController();
     if (this.stopping?.aborted) controller.abort("shutdown");
@@ -81,7 +84,7 @@ export class Dispatcher {
     });
     const done = executed.finally(() => this.active.delete(run.id));
     done.then(
-      (outcome) => releaseAfter(slot, coolDownMs(outcome)),
+      (outcome) => releaseSlotAfter(slot, coolDownMs(outcome)),
       () => slot.free(),
     );
     this.active.set(run.id, { appId: run.appId, controller, done, slot });
@@ -90,8 +93,8 @@ export class Dispatcher {
   }
 
   /**
-   * Calls `listener` with a promise for the outcome when this process starts the run. The returned function
-   * unsubscribes.
+   * Calls `listener` when this process starts the run, with a promise for the run's outcome. The returned function
+   * removes the listener.
    */
   onStart(runId: number, listener: (done: Promise<RunOutcome>) => void): () => void {
     const active = this.active.get(runId);
@@ -105,11 +108,11 @@ export class Dispatcher {
   }
 
   private claimIfBehind(): void {
-    // If the claim fails, the next call of `claimQueued` claims the runs.
+    // Ignores a failure of this claim, because the next call of `claimQueued` claims these runs.
     if (this.mustCheckQueue) this.claimAll().catch(() => undefined);
   }
 
-  /** Claims and starts the next queued run. Returns true if another run can be claimed. */
+  /** Claims and starts the next queued run. Returns true if this process may be able to claim another run. */
   private async claimNext(): Promise<boolean> {
     this.queuedDuringClaim.clear();
     if (this.stopping) return false;
@@ -145,8 +148,8 @@ export class Dispatcher {
   }
 
   /**
-   * Claims runs until none is left. Claims run one at a time, so that each claim counts the slot of the previous claim.
-   * A request during a claim causes another claim.
+   * Claims runs until no run can be claimed. Claims run one after the other, so that each claim counts the slot that
+   * the previous claim used. A call during a claim causes another claim.
    */
   private claimAll(): Promise<void> {
     const all = async () => {
@@ -165,8 +168,8 @@ export class Dispatcher {
   }
 
   /**
-   * Starts a queued run that an active run waits for, as soon as a nested slot is free. The waiting run keeps its own
-   * slot, so neither blocks the other.
+   * Starts a queued run for which an active run waits, as soon as a nested slot is free. The active run keeps its own
+   * slot, so that the two runs do not block each other.
    */
   onRunAwaited(parentId: number, childId: number): void {
     const parent = this.active.get(parentId);
@@ -178,9 +181,10 @@ export class Dispatcher {
   private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
     const { repository, holder } = this.options;
     const slot = await this.slots.acquireNested(appId, parentSlot);
-    // This also happens while the process stops, because active runs can end only after the runs for which they wait.
+    // Also starts such a run while this process is stopping, because the active run can end only after the run for
+    // which it waits.
     if (this.stopping?.aborted) return slot.free();
-    // Another process may have claimed the run, or its caller may have cancelled it.
+    // The run may be missing here: another process may have claimed it, or its caller may have cancelled it.
     await this.lostClaims.track(
       repository.claimById(holder, childId).catch(() => null),
       (run) => {
@@ -191,8 +195,8 @@ export class Dispatcher {
   }
 
   /**
-   * Returns a slot in which a run of the app can start now: a free slot, or a nested slot if the active run `parentId`
-   * waits for the run.
+   * Returns a slot in which a run of the app can start now, or null. If the active run `parentId` waits for the run,
+   * also tries a nested slot.
    */
   tryAcquireSlot(appId: number, parentId: number | null): Slot | null {
     if (this.stopping?.aborted) return null;
@@ -202,7 +206,7 @@ export class Dispatcher {
   }
 
   /**
-   * Handles a run of the app that was queued here or by another process. Claims the run now if the app can get a slot,
+   * Handles a run of the app that this process or another has queued. Claims the run now if the app can get a slot,
    * otherwise when a slot becomes free.
    */
   onRunQueued(appId: number): void {
@@ -211,17 +215,22 @@ export class Dispatcher {
     if (!this.claiming && this.slots.canAcquire(appId)) this.claimIfBehind();
   }
 
-  /** Ends the run early, if this process executes it. */
+  /** Ends a run early if this process executes it. */
   cancel(id: number, reason: Cancellation): void {
     this.active.get(id)?.controller.abort(reason);
   }
 
-  /** Awaits a statement that may assign a run to this process, and passes its result to `use`, which starts the run. */
+  /**
+   * Waits for a statement that may assign a run to this process. Passes the statement's result to `use`, which starts
+   * the run.
+   */
   trackClaim<T, R>(answer: Promise<T>, use: (answer: T) => R): Promise<R> {
     return this.lostClaims.track(answer, use);
   }
 
-  /** Settles runs that this process holds by their rows but does not execute. Call it at intervals. */
+  /**
+   * Releases or ends runs whose rows name this process but which it does not execute. Call this method at intervals.
+   */
   settleLostClaims(): Promise<SettledCounts> {
     return this.lostClaims.settle();
   }
@@ -231,8 +240,8 @@ export class Dispatcher {
   }
 
   /**
-   * Starts queued runs while slots are free, without a notification. Returns the longest time in milliseconds that a
-   * run has waited although it could be claimed; above a few seconds something is wrong.
+   * Starts queued runs while slots are free, also those whose notification was lost. Returns the longest time in
+   * milliseconds that a run has waited although it could start; more than a few seconds show a fault.
    * @throws errors of the database
    */
   async claimQueued(): Promise<number> {
@@ -243,14 +252,17 @@ export class Dispatcher {
   }
 
   /**
-   * Returns the slots of this process, the free ones, and the number of callers of this process that wait for a queued
-   * run.
+   * Returns the number of slots of this process, the number of free slots, and the number of callers in this process
+   * that wait for a queued run.
    */
   usage(): { total: number; free: number; waiting: number } {
     return { total: this.slots.total, free: this.slots.freeCount(), waiting: this.startListeners.size };
   }
 
-  /** Finds queued runs for which active runs may wait and whose notification was lost. Call it at intervals. */
+  /**
+   * Looks for queued runs for which active runs wait, because the notification about such a run can be lost. Call this
+   * method at intervals.
+   */
   async findAwaitedRuns(): Promise<void> {
     if (this.stopping?.aborted || this.active.size === 0) return;
     for (const { id, causeRunId } of await this.options.repository.queuedByCause([...this.active.keys()])) {
@@ -265,7 +277,7 @@ export class Dispatcher {
       this.active.get(id)?.controller.abort("lost");
   }
 
-  /** Claims no more runs, and waits until the active runs end. When `forceStop` aborts, ends the active runs. */
+  /** Claims no more runs, and waits until the active runs have ended. When `forceStop` aborts, ends the active runs. */
   async drain(forceStop: AbortSignal): Promise<void> {
     this.stopping = forceStop;
     const abortAll = () => {
@@ -273,7 +285,7 @@ export class Dispatcher {
     };
     forceStop.addEventListener("abort", abortAll);
     if (forceStop.aborted) abortAll();
-    // Counts slots instead of active runs, because a run may be claimed and not active yet.
+    // Waits for the slots instead of the active runs, because a claimed run already has a slot before it is active.
     await this.slots.whenEmpty();
     forceStop.removeEventListener("abort", abortAll);
   }

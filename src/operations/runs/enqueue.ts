@@ -1,6 +1,6 @@
 /**
- * Writes the row of a new run: running if this process has a free slot, otherwise queued. All calls of actions use this
- * file; schedules and log events write queued rows themselves.
+ * Writes the row of a new run: with the status running if this process has a free slot, otherwise queued. All calls of
+ * actions use this file. Schedules and log events write queued rows themselves.
  */
 import type { DataSource } from "typeorm";
 import type { RunWait } from "../../data/action-types.js";
@@ -20,21 +20,25 @@ import { AWAITED_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
 import type { Slot } from "./slots.js";
 
 /**
- * Maximum number of concurrent inserts of queued rows, in total and per app. A burst from one app delays only that app.
+ * Maximum number of queued rows that this process inserts at the same time, in total and per app. A burst of one app
+ * then delays only this app.
  */
-const INSERTS_AT_ONCE = 8;
-const INSERTS_PER_APP = 2;
+const CONCURRENT_INSERTS_MAX = 8;
+const CONCURRENT_INSERTS_PER_APP_MAX = 2;
 
-/** Run whose row was written. */
+/** A run whose row was written. */
 export interface EnqueuedRun {
   id: number;
-  /** True if an earlier request with the same idempotency key has written the row. */
+  /** True if an earlier request with the same idempotency key has already written the row. */
   isRepeated: boolean;
-  /** Promise for the outcome; present if this process executes the run. */
+  /** Promise for the outcome of the run; present if this process executes the run. */
   done?: Promise<RunOutcome>;
 }
 
-/** A row that was written or found. `run` is set if the run is running and this process holds it. */
+/**
+ * Row of a run that was inserted, or that an earlier request had inserted. `run` is null unless the run is running and
+ * this process executes it.
+ */
 interface InsertedRow {
   id: number;
   isRepeated: boolean;
@@ -43,8 +47,8 @@ interface InsertedRow {
 }
 
 /**
- * Writes the row as running under `holder`, or as queued if `holder` is null. Returns null if the run must be queued
- * first.
+ * Inserts the row with the status running under the process `holder`, or with the status queued if `holder` is null.
+ * Returns null if the run cannot start at once and must be queued.
  */
 type InsertRun = (holder: string | null, executor?: Executor) => Promise<InsertedRow | null>;
 
@@ -58,12 +62,13 @@ interface EnqueuerOptions {
   holder: string;
 }
 
-/** Check of a call that names its action. */
+/** Checks for a call that names its action by ID or name. */
 interface CallCheck {
-  /** Throws if the action cannot run, so that such a call takes no space in the queue. */
+  /** Throws if the action cannot run, so that such a call uses no space in the queue. */
   check(): Promise<void>;
   /**
-   * True if a lookup has just found that the action can run. Then only the statement that writes the row checks again.
+   * True if a lookup has just shown that the action can run. Then only the statement that writes the row checks this
+   * again.
    */
   isRunnable: boolean;
 }
@@ -74,14 +79,14 @@ const skippedError = (runId: number, reason: string) =>
   new ActionError("RUN_SKIPPED", `the run did not start: ${reason}`, { runId });
 
 export class Enqueuer {
-  private readonly inserts = new FairSemaphore(INSERTS_AT_ONCE, INSERTS_PER_APP);
+  private readonly inserts = new FairSemaphore(CONCURRENT_INSERTS_MAX, CONCURRENT_INSERTS_PER_APP_MAX);
 
   constructor(private readonly options: EnqueuerOptions) {}
 
   /**
    * Enqueues a run of an action that the caller names.
-   * @param awaitedBy ID of the run that waits for the new run
-   * @throws ActionError OVERLOADED, RUN_SKIPPED, and as `insertNamedRun`
+   * @param awaitedBy ID of the run that waits for the new run; null if none does
+   * @throws ActionError OVERLOADED, RUN_SKIPPED, and the errors of `insertNamedRun`
    */
   enqueueNamed(named: NamedRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
     const { repository, traces } = this.options;
@@ -101,12 +106,12 @@ export class Enqueuer {
     };
     return this.enqueue(named, insert, awaitedBy, {
       check: () => repository.checkNamed(named),
-      // The routes of a request were found only if their action could run.
+      // The routes of an HTTP request were found only if their action could run.
       isRunnable: named.routeMatch != null,
     });
   }
 
-  /** Enqueues a run of an action whose ID is known. @throws OVERLOADED, RUN_SKIPPED */
+  /** Enqueues a run of an action whose ID is known to exist. @throws OVERLOADED, RUN_SKIPPED */
   enqueueKnown(run: NewRun): Promise<EnqueuedRun> {
     const { repository, traces } = this.options;
     const { waitsFor = null } = run;
@@ -133,13 +138,13 @@ export class Enqueuer {
     try {
       return await this.queue(run, insert, awaitedBy);
     } catch (error) {
-      // If the action can no longer run, the caller gets this reason instead of OVERLOADED.
+      // If the action cannot run any more, throws this error instead of OVERLOADED.
       if (call?.isRunnable && isOverloaded(error)) await call.check();
       throw error;
     }
   }
 
-  /** Writes the run as running and executes it in the slot. Returns null if it must be queued first. */
+  /** Writes the row as running and executes the run in the slot. Returns null if the run must be queued first. */
   private async startIn(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
     const { dispatcher, holder } = this.options;
     try {
@@ -173,12 +178,16 @@ export class Enqueuer {
     return { id, isRepeated };
   }
 
-  /** Writes the row as queued, within the app's limit. @throws OVERLOADED */
+  /** Writes the row as queued, unless the app has reached its limit of queued runs. @throws OVERLOADED */
   private async insertQueued(appId: number, bytes: number, insert: InsertRun): Promise<InsertedRow> {
     const { queueLimits, traces } = this.options;
     if (!(await queueLimits.reserve(appId, bytes))) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
-      throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
+      throw new ActionError(
+        "OVERLOADED",
+        `too many runs of this app are queued already; try again in ${retryAfter} s`,
+        { retryAfter },
+      );
     }
     let isWritten = false;
     try {
@@ -191,8 +200,8 @@ export class Enqueuer {
   }
 
   /**
-   * Applies the action's `concurrency` to a queued run. Ends the run if a deadlock exists: the run would wait for the
-   * run that waits for it.
+   * Applies the setting `concurrency` of the action to a queued run. Ends the run if it would wait for the run that
+   * waits for it (deadlock).
    * @throws ActionError RUN_SKIPPED
    */
   private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {

@@ -1,4 +1,4 @@
-/** Executes a run that this process holds: evaluates the code, scans the outcome for secrets, writes the end. */
+/** Executes a claimed run: evaluates the code, searches the outcome for secrets, and writes the outcome to the database. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -29,45 +29,45 @@ import type { RunTrace, RunTraces } from "./run-traces.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 import { mapPositions } from "./source-positions.js";
 
-const LOAD_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
+const SELECT_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
           integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
 /* Selects a version as text, because PostgreSQL's ->> refuses JSON that contains \u0000. JavaScript parses the text. */
-const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
+const SELECT_VERSION = "SELECT data FROM action_version WHERE id = $1";
 /* Stores the requests of a run whose end another process has written, or may write. */
 const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
 
-/** Maximum number of scans of one outcome. If secrets changed during each scan, the run fails. */
+/** Maximum number of searches for secrets in one outcome. If the app's secrets change during each search, the run fails. */
 const SCANS_MAX = 20;
-/** Delay before a statement is repeated while the database is away. */
-const RETRY_MS = 500;
-/** Maximum number of console lines about blocked requests, because a run can make hundreds in a second. */
+/** Delay in milliseconds before a statement is repeated while the database is unavailable. */
+const RETRY_DELAY_MS = 500;
+/** Maximum number of console lines about blocked requests of one run, because a run can make hundreds of requests a second. */
 const BLOCKED_LINES_MAX = 100;
-/** Results up to this length are scanned quickly. A longer scan may outlive this process. */
+/** The search for secrets in results up to this length is quick. During a longer search, this process may crash. */
 const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
 
-/** Reason of a signal that ends a run early. */
+/** Reason of an aborted signal that ends a run early. */
 export class Cancellation {
-  /** @param displacedBy ID of the run that replaces the cancelled run; null if a person cancelled it */
+  /** @param displacedBy ID of the run in whose favour this run was cancelled; null if a person cancelled it */
   constructor(readonly displacedBy: number | null) {}
 }
 
-/** Data of a run for its log entry, trace and metrics, in addition to its outcome. */
+/** Data about a run for its log entry, trace and metrics, in addition to its outcome. */
 interface RunDetails {
-  /** `host:port` of each host that it contacted. */
+  /** `host:port` of each host that the run contacted. */
   hosts: Set<string>;
-  /** JSON text of the payload with secrets masked; null if the run's own payload contains none. */
+  /** JSON text of the payload with secrets masked; null if the payload contains no secret. */
   payload: string | null;
-  /** Sandbox mode; null until code is evaluated. */
+  /** Mode of the sandbox in which the code runs; null before the code is evaluated. */
   mode: Mode | null;
   trace: RunTrace;
-  /** Requests to other services. */
+  /** Requests that the run sent to other services. */
   requests: readonly RequestRecord[];
 }
 
-/** Result of an evaluation. If `secrets` is null, the outcome has no text of the author's code and is not scanned. */
+/** Result of evaluating the code. If `secrets` is null, the outcome contains no text of the app's code and is not searched for secrets. */
 interface Evaluation {
   outcome: RunOutcome;
-  /** True if the error's text was cut at its end. */
+  /** True if the text of the error was too long, so that its end is missing. */
   isCut: boolean;
   secrets: RunSecrets | null;
 }
@@ -78,7 +78,7 @@ const isLongResult = (outcome: RunOutcome): boolean =>
   outcome.ok && outcome.data !== undefined && outcome.data.length > SHORT_RESULT_MAX_CHARACTERS;
 
 /**
- * Repeats `work` while the database is away, so that an outage delays the run and does not fail it.
+ * Repeats `work` while the database is unavailable, so that an outage delays the run instead of making it fail.
  * @throws other errors, and every error after `signal` has aborted
  */
 async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -87,14 +87,14 @@ async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Pr
       return await work();
     } catch (error) {
       if (signal.aborted || !isDatabaseAway(error)) throw error;
-      // An abort ends the wait. Then the next attempt reports the outage.
-      await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+      // An abort of the signal ends this wait. The next attempt then throws the error of the outage.
+      await delay(RETRY_DELAY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 }
 
 /**
- * Returns a function that rejects requests whose URL contains a secret, with a console line that names the key
+ * Returns a function that rejects requests whose URL contains a secret. For each, it prints a console line that names the key of the secret
  * (contract, section 6).
  */
 function createUrlCheck(
@@ -115,7 +115,7 @@ function createUrlCheck(
 }
 
 /**
- * Converts the outcome of a page to the outcome of a run. A result `{mark: options}` comes from
+ * Converts the outcome of the sandbox page to the outcome of the run. A result of the form `{mark: options}` comes from
  * `Svc.App.V3.Actions.response`.
  */
 async function outcomeOf(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
@@ -141,7 +141,7 @@ interface ExecutorOptions {
   secrets: SecretStore;
   scripts: Pick<PageScripts, "prepare">;
   console: Pick<RunConsole, "writer">;
-  /** Time limit of a run in milliseconds. */
+  /** Time limit of a run in milliseconds, unless the action has its own limit. */
   timeoutMs: number;
   measures: Pick<ServiceMeasures, "runEnded" | "requestEnded">;
   traces: Pick<RunTraces, "beginTrace">;
@@ -154,9 +154,9 @@ export class RunExecutor {
   constructor(private readonly options: ExecutorOptions) {}
 
   /**
-   * Executes a run that `holder` holds, and ends it. Failures of the code are outcomes.
-   * @throws if the end cannot be written and the run was lost or the service stops: another process ends the run when
-   *   the lease has expired
+   * Executes a run that the process `holder` has claimed, and writes its outcome. An error of the action's code is an outcome too.
+   * @throws if the outcome cannot be written because the run was lost or this process stops; another process then ends the run when the
+   *   lease has expired
    */
   async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
     const trace = await this.options.traces.beginTrace(run);
@@ -168,7 +168,7 @@ export class RunExecutor {
     const durationMs = performance.now() - startedAt;
     let { outcome } = result;
     try {
-      // If this process ends during a long scan, the requests stay in the log.
+      // Stores the requests before a long search for secrets, so that they are not lost if this process crashes meanwhile.
       if (isLongResult(outcome)) await this.storeRequests(run, details);
       outcome = await this.finish(run, holder, result, details, durationMs, signal);
       return outcome;
@@ -185,13 +185,13 @@ export class RunExecutor {
   private async load({ actionId, versionId, code }: RunRecord): Promise<RunCode | undefined> {
     if (code) return code;
     const { db } = this.options;
-    if (versionId === null) return (await preparedRows<RunCode>(db, "load-action", LOAD_ACTION, [actionId]))[0];
-    const [version] = await rows<{ data: RunCode & Pick<ActionInput, "source"> }>(db, LOAD_VERSION, [versionId]);
+    if (versionId === null) return (await preparedRows<RunCode>(db, "load-action", SELECT_ACTION, [actionId]))[0];
+    const [version] = await rows<{ data: RunCode & Pick<ActionInput, "source"> }>(db, SELECT_VERSION, [versionId]);
     return version && { ...version.data, map: version.data.source?.map ?? null };
   }
 
   private async evaluate(run: RunRecord, signal: AbortSignal, details: RunDetails): Promise<Evaluation> {
-    // Until the payload has been searched for secrets, the log entry must not repeat it.
+    // The log entry contains this empty payload until the real payload has been searched for secrets.
     details.payload = EMPTY_PAYLOAD;
     const [action, secrets] = await retryInOutage(signal, () =>
       Promise.all([this.load(run), this.options.secrets.beginRun(run.appId, run.secretsVersion)]),
@@ -220,7 +220,7 @@ export class RunExecutor {
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 
-  /** Builds the run's request to the sandbox. */
+  /** Builds the request that asks the sandbox to run the code. */
   private pageOf(parts: {
     run: RunRecord;
     action: RunCode;
@@ -254,7 +254,8 @@ export class RunExecutor {
         secrets.onContact();
         details.hosts.add(host);
       },
-      // The check costs time. A run that has no secrets and cannot read settings itself does not need it.
+      // Checks URLs for secrets only if needed, because the check costs time. A run needs no check if it has no secrets and cannot read
+      // settings itself.
       ...((secrets.hasSecrets || scripts.hasToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
       ...(scripts.hasToken &&
         serviceRequests !== null && {
@@ -267,7 +268,7 @@ export class RunExecutor {
     };
   }
 
-  /** Returns the sender for the run's requests to other services, and records each request. */
+  /** Returns the function that sends the run's requests to other services and records each request. */
   private outgoingRequests(
     { appId }: RunRecord,
     { environment, integrationOrigins = [] }: RunCode,
@@ -297,7 +298,7 @@ export class RunExecutor {
     return send;
   }
 
-  /** Stores the requests of a run whose end this process could not write, or may not be able to write. */
+  /** Stores the requests of a run whose outcome this process could not write, or may not be able to write. */
   private async storeRequests(run: RunRecord, { requests }: RunDetails): Promise<void> {
     if (requests.length === 0) return;
     const values = [run.id, JSON.stringify(requests)];
@@ -306,7 +307,7 @@ export class RunExecutor {
     });
   }
 
-  /** Runs a step that follows the evaluation. A failure is logged and does not change the outcome. */
+  /** Runs a step after the code was evaluated. If the step fails, logs the error and keeps the outcome of the run. */
   private async tryAfterwards({ id: runId }: RunRecord, description: string, step: () => Promise<void>): Promise<void> {
     try {
       await step();
@@ -325,8 +326,8 @@ export class RunExecutor {
   }
 
   /**
-   * Scans the outcome for secrets and writes the end. Returns the written outcome; null if secrets have changed since
-   * the scan, so that another scan is needed.
+   * Searches the outcome for secrets, masks them, and writes the outcome. Returns the written outcome. Returns null if the app's secrets
+   * changed meanwhile, so that the outcome must be searched again.
    */
   private async scanAndFinish(
     run: RunRecord,
@@ -352,8 +353,8 @@ export class RunExecutor {
   }
 
   /**
-   * Writes the end of a run, and repeats this while the database is unavailable. An end that the database refuses
-   * becomes a failure.
+   * Writes the outcome of a run, and tries again while the database is unavailable. If the database rejects the outcome, writes a failure
+   * instead.
    */
   private async finish(
     run: RunRecord,
@@ -381,15 +382,15 @@ export class RunExecutor {
         if (isRefusedData(error) && next.outcome !== UNSTORABLE_OUTCOME) {
           next = unscannedEvaluation(UNSTORABLE_OUTCOME);
           details.payload = EMPTY_PAYLOAD;
-          // The database does not report which value it refused.
+          // Stores no requests in this case, because the database does not report which value it rejected.
           details.requests = [];
-        } else await delay(RETRY_MS);
+        } else await delay(RETRY_DELAY_MS);
       }
     }
   }
 }
 
-/** Returns the JSON text of the payload with secrets masked, for the log entry; null if it equals the run's payload. */
+/** Returns the JSON text of the payload with secrets masked, for the log entry; null if the payload contains no secret. */
 async function maskedPayload({ payload }: RunRecord, scan: OutcomeScan): Promise<string | null> {
   const masked = await scan.maskPayload(payload);
   return masked === payload ? null : masked;

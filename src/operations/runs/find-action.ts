@@ -8,32 +8,32 @@ import { type EntityReference, referenceParameters } from "../../rules/reference
 import type { RunAccess } from "./run-access.js";
 import type { RunCode } from "./run-types.js";
 
-/** Triggers with which a request runs an action: a call of the API (`manual`), or an HTTP trigger. */
+/** Triggers with which a request can run an action: a call of the API (`manual`), or an HTTP trigger (`http`). */
 export type OnDemandTrigger = "manual" | "http";
 
-/** The draft or live version that a call names. */
+/** The draft or live version of the action that a call names. */
 export interface NamedAction extends RunCode {
   id: number;
   active: boolean;
   actionVersion: string;
   triggers: Trigger[];
   waitsFor: RunWait | null;
-  /** JSON text of the action's access; null means that everyone has access. */
+  /** JSON text of the action's access rule; null if everyone has access. */
   access: string | null;
-  /** True if the app is unpublished and the caller's runs depend on its publication. */
+  /** True if the app is unpublished and the call therefore may not start the action. */
   isPaused: boolean;
 }
 
-/** Fields that decide whether the caller may run the action. */
+/** Fields of an action from which the service decides whether the caller may run it. */
 export type RunnableFacts = Pick<
   NamedAction,
   "name" | "active" | "environment" | "actionVersion" | "triggers" | "access" | "isPaused"
 >;
 
 /**
- * SQL that selects the action. Its arguments are SQL parameters such as `$1`: app, version (draft or live), a name or
- * an ID (`referenceParameters`), and `needsPublishedApp`, which is true if an unpublished app pauses the run. The ID of
- * a draft also finds its live version, and vice versa.
+ * SQL that selects the action that a call names. The arguments are SQL parameters such as `$1`: the app; draft or live
+ * version; name and ID of the action (see `referenceParameters`); and `needsPublishedApp`, true if an unpublished app
+ * prevents the run. The ID of a draft also finds its live version, and vice versa.
  */
 export const FIND_ACTION = (app: string, copy: string, name: string, id: string, needsPublishedApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
@@ -49,16 +49,16 @@ export const FIND_ACTION = (app: string, copy: string, name: string, id: string,
        WHERE app_id = ${app}::bigint AND name = ${name}::text AND (master_id IS NULL) = (${copy}::text = 'master')))`;
 
 /**
- * SQL condition that is true for the rows that `checkRunnable` accepts. Its arguments are SQL parameters such as `$1`:
- * the granted access values, and the trigger.
+ * SQL condition for the actions that `checkRunnable` accepts. The arguments are SQL parameters such as `$1`: the access
+ * rules that the caller meets, and the trigger.
  */
 export const IS_RUNNABLE = (granted: string, trigger: string) => `
   (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;
 
 /**
- * Checks the action's `access` rule for the caller and adds it to the granted rules.
- * @returns true if the rule was added, so that the statement that depends on it must run again
+ * Checks that the caller meets the action's access rule, and adds the rule to the list of granted rules.
+ * @returns true if the rule was added: then the SQL statement that uses this list must run again
  * @throws ActionError ACTION_ACCESS_DENIED
  */
 export async function grantAccess(action: RunnableFacts | undefined, access: RunAccess): Promise<boolean> {
@@ -71,7 +71,7 @@ export async function grantAccess(action: RunnableFacts | undefined, access: Run
 }
 
 /**
- * Checks that the action can run. Call `grantAccess` first.
+ * Checks that the action can run. Call `grantAccess` before.
  * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE,
  *   TRIGGER_NOT_ALLOWED
  */
@@ -89,9 +89,9 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
 }
 
 /**
- * For back ends of the app, adds to ACTION_NOT_FOUND that the action has no live version. Visitors get the plain error,
- * so that it does not reveal which drafts exist.
- * @throws the error, or ACTION_NOT_FOUND with that reason
+ * Throws ACTION_NOT_FOUND. For back ends of the app, the message adds that the action has a draft but no live version.
+ * Visitors get the plain error, so that it does not reveal which drafts exist.
+ * @throws the passed error, or ACTION_NOT_FOUND with this reason
  */
 export async function explainMissing(
   db: DataSource,

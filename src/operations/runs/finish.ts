@@ -1,6 +1,6 @@
 /**
- * Writes the end of a run, its log entry and a notification in one statement, if the run still has the expected holder.
- * Runs that end together share a statement.
+ * Writes the outcome of a run, its log entry and a notification in one statement, if the run's row still names the
+ * expected process (holder). Runs that end at the same time share a statement.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, isDatabaseAway, preparedRows } from "../../data/database.js";
@@ -9,62 +9,67 @@ import { createBatches } from "../../engine/batches.js";
 import type { Mode } from "../../engine/browser/run.js";
 import { type EntryData, LOG_CHANNEL } from "../records/execution-logs.js";
 
-/** The end of a run: its state, and its log entry. */
+/** The final state of a run and its log entry, as they are written when the run ends. */
 export interface RunEnd {
   state: EndState;
   type: "app.task.completed" | "app.task.failed";
   data: EntryData;
   /** `host:port` of each host that the run contacted. */
   hosts?: readonly string[];
-  /** JSON text of the requests that it sent to other services; null if it sent none. */
+  /** JSON text of the requests that the run sent to other services; null if it sent none. */
   requests?: string | null;
-  /** Mode in which its code was evaluated on the server; null if it was not. */
+  /** Mode of the sandbox in which the code was evaluated on the server; null if no code was evaluated there. */
   sandbox?: Mode | null;
   /**
-   * Version number of the app's secrets. The end is written only if this version is still current. Null: the end is
-   * always written.
+   * Version number of the app's secrets with which the outcome was masked. The outcome is written only if this version
+   * is still current. Null: the outcome is always written.
    */
   secretsVersion?: number | null;
 }
 
-/** A run with its end. A queued run has no holder. */
+/** A run with its final state. `holder` is the process that executed the run; null for a run that was queued. */
 export interface EndedRun extends RunEnd {
   id: number;
   holder: string | null;
 }
 
-/** Maximum number of ended runs in one statement (BATCH_MAX), and of concurrent statements (STATEMENTS_AT_ONCE). */
-const BATCH_MAX = 8;
-const STATEMENTS_AT_ONCE = 2;
-/** A longer log entry is written in a separate statement, so that it does not delay the ends of other runs. */
+/**
+ * Maximum number of ended runs that one statement writes (RUNS_PER_STATEMENT_MAX), and maximum number of concurrent statements
+ * (CONCURRENT_STATEMENTS_MAX).
+ */
+const RUNS_PER_STATEMENT_MAX = 8;
+const CONCURRENT_STATEMENTS_MAX = 2;
+/**
+ * A log entry with more characters is written in a separate statement, so that it does not delay other runs that end.
+ */
 const BATCHED_MAX_CHARACTERS = 64 * 1024;
 
 const NEXT_ENTRY_ID = "nextval('execution_log_id_seq')";
-const areSecretsCurrent = (version: string) =>
+const areSecretsCurrentSql = (version: string) =>
   `(${version} IS NULL OR ${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id))`;
-const insertEntry = (type: string, data: string, payloadAt: string) => `
+const insertEntrySql = (type: string, data: string, payloadAt: string) => `
   entry AS (
     INSERT INTO execution_log (id, app_id, task_id, run_id, type, data, payload_at)
     SELECT log_id, app_id, action_id, id, ${type}, ${data}, ${payloadAt} FROM ended ORDER BY id RETURNING id, app_id, run_id)
   SELECT run_id AS "runId", pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
 /**
- * Writes one end. $1 is the ID, $2 the holder, $3 the state, $4 the type, $5 the data, $6 payload_at, $7 hosts, $8 the
- * secrets version, $9 the sandbox, $10 the requests.
+ * Writes the end of one run. $1 is the run's ID, $2 the holder, $3 the state, $4 the type and $5 the data of the log
+ * entry, $6 payload_at, $7 hosts, $8 the version of the secrets, $9 the sandbox mode, $10 the requests.
  */
 const FINISH_ONE = `
   WITH ended AS (
     UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, sandbox = $9, requests = coalesce($10::json, requests),
                    log_id = ${NEXT_ENTRY_ID}
-     WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid AND ${areSecretsCurrent("$8::bigint")}
+     WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid AND ${areSecretsCurrentSql("$8::bigint")}
     RETURNING id, app_id, action_id, log_id),
   touched AS (
     UPDATE action SET last_run_at = now() FROM ended WHERE action.id = ended.action_id AND $2::uuid IS NOT NULL),
-  ${insertEntry("$4", "$5", "$6")}`;
+  ${insertEntrySql("$4", "$5", "$6")}`;
 
 /**
- * Writes many ends, with one array per parameter; hosts are array literals. Actions are locked in the order of their
- * IDs, so that two such statements cannot deadlock.
+ * Writes the ends of several runs. Each parameter is an array with one value per run; the hosts are array literals.
+ * Locks the actions in the order of their IDs, so that two such statements cannot deadlock.
  */
 const FINISH_MANY = `
   WITH ending AS (
@@ -75,28 +80,28 @@ const FINISH_MANY = `
                    requests = coalesce(ending.requests::json, run.requests), log_id = ${NEXT_ENTRY_ID}
       FROM ending
      WHERE run.id = ANY ($1::bigint[]) AND run.id = ending.id AND run.finished_at IS NULL
-       AND run.holder IS NOT DISTINCT FROM ending.holder AND ${areSecretsCurrent("ending.secrets_version")}
+       AND run.holder IS NOT DISTINCT FROM ending.holder AND ${areSecretsCurrentSql("ending.secrets_version")}
     RETURNING run.id, run.app_id, run.action_id, run.log_id, ending.holder, ending.type, ending.data, ending.payload_at),
   touched AS (
     UPDATE action SET last_run_at = now()
      WHERE id = ANY (ARRAY(SELECT id FROM action WHERE id IN (SELECT action_id FROM ended WHERE holder IS NOT NULL)
                             ORDER BY id FOR NO KEY UPDATE))),
-  ${insertEntry("type", "data::json", "payload_at")}`;
+  ${insertEntrySql("type", "data::json", "payload_at")}`;
 
 const arrayLiteral = (texts: readonly string[]): string => `{${texts.map((text) => JSON.stringify(text)).join(",")}}`;
 
-function valuesOf(run: EndedRun) {
+function statementValuesOf(run: EndedRun) {
   const { id, holder, state, type, data, hosts = [], secretsVersion = null, sandbox = null, requests = null } = run;
   checkTransition(holder === null ? "queued" : "running", state);
   return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox, requests];
 }
 
 /**
- * Ends all of the runs, or throws and ends none. Returns for each run whether this call ended it: false if the run had
- * already ended, or if its holder or secrets changed.
+ * Writes the ends of all these runs, or throws and writes none. Returns for each run whether this call ended it: false
+ * if the run had already ended, or if its holder or the app's secrets had changed.
  */
 export async function finishRuns(executor: Executor, runs: readonly EndedRun[]): Promise<boolean[]> {
-  const rows = runs.map(valuesOf);
+  const rows = runs.map(statementValuesOf);
   const isSingle = rows.length === 1;
   const columns = (rows[0] ?? []).map((_, column) =>
     rows.map((row) => (Array.isArray(row[column]) ? arrayLiteral(row[column]) : row[column])),
@@ -108,7 +113,7 @@ export async function finishRuns(executor: Executor, runs: readonly EndedRun[]):
     isSingle ? rows[0]! : columns,
   );
   const ended = new Set(written.map(({ runId }) => runId));
-  // `delete` makes sure that only the first of two ends of the same run counts.
+  // `delete` returns true only once per ID, so only the first of two ends of the same run counts.
   return runs.map(({ id }) => ended.delete(id));
 }
 
@@ -118,15 +123,16 @@ export class RunFinisher {
   constructor(private readonly db: DataSource) {
     this.batches = createBatches<EndedRun, boolean>({
       processBatch: (runs) => finishRuns(db, runs),
-      maxItems: BATCH_MAX,
-      maxConcurrentCalls: STATEMENTS_AT_ONCE,
+      maxItems: RUNS_PER_STATEMENT_MAX,
+      maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,
       isCausedByOneItem: (error) => !isDatabaseAway(error),
     });
   }
 
   /**
-   * Ends one run: in the transaction of `executor` if passed, otherwise in one statement with other runs that end at
-   * this moment.
+   * Writes the end of one run.
+   * @param executor transaction in which to write; without it, one statement writes the run together with others that
+   *   end at this moment
    */
   async finish(run: EndedRun, executor?: Executor): Promise<boolean> {
     const { text } = run.data;
@@ -134,8 +140,8 @@ export class RunFinisher {
     try {
       return (await finishRuns(executor ?? this.db, [run]))[0]!;
     } finally {
-      // Frees the memory of a large result at once, because otherwise the memory stays in use until a full garbage
-      // collection. A small buffer may share its memory with others.
+      // Frees the memory of a large result now, because otherwise it stays in use until a full garbage collection. A
+      // small buffer may share its memory with other buffers, so it is not freed.
       if (Buffer.isBuffer(text) && text.byteLength === text.buffer.byteLength) (text.buffer as ArrayBuffer).transfer(0);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Renews the lease of this process, and decides when this process may end the runs of processes whose lease has
- * expired.
+ * Renews the lease of this process, which shows other processes that it is alive. Decides when this process may end the
+ * runs of processes whose lease has expired.
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -8,30 +8,30 @@ import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
 import { BROWSER_HOLDER } from "./run-repository.js";
 
-const LEASE_MS = 12_000;
-const RENEW_EVERY_MS = 3_000;
+const LEASE_DURATION_MS = 12_000;
+const RENEW_INTERVAL_MS = 3_000;
 /**
- * Delay before a failed renewal is repeated. It is short, because after an outage each process must renew its lease
- * before another process declares it dead.
+ * Delay in milliseconds before a failed renewal is repeated. It is short, because after an outage each process must
+ * renew its lease before another process treats it as crashed.
  */
-const RETRY_MS = 500;
+const RETRY_DELAY_MS = 500;
 /**
- * Maximum gap between two responses of the database. During a longer gap, other processes may have been unable to renew
- * their leases too.
+ * Maximum time in milliseconds between two responses of the database. After a longer gap, other processes may also have
+ * been unable to renew their leases.
  */
-const GAP_MAX_MS = 6_000;
+const DATABASE_GAP_MAX_MS = 6_000;
 
 const RENEW_LEASE = `
   INSERT INTO instance (id, roles, lease_until, ignored_proxy)
-  VALUES ($1, $2, now() + ${LEASE_MS} * interval '1 millisecond', $3)
+  VALUES ($1, $2, now() + ${LEASE_DURATION_MS} * interval '1 millisecond', $3)
   ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, ignored_proxy = excluded.ignored_proxy`;
 
-/** Measures for how long this process has reached the database without a gap. */
+/** Measures for how long this process has reached the database without a gap longer than DATABASE_GAP_MAX_MS. */
 export class DatabaseContact {
   private since = Number.POSITIVE_INFINITY;
   private last = Number.NEGATIVE_INFINITY;
 
-  /** @param now monotonic clock in milliseconds */
+  /** @param now returns the time of a monotonic clock in milliseconds */
   constructor(
     private readonly steadyMs: number,
     private readonly now: () => number = () => performance.now(),
@@ -39,7 +39,7 @@ export class DatabaseContact {
 
   onReached(): void {
     const at = this.now();
-    if (this.since > at || at - this.last > GAP_MAX_MS) this.since = at;
+    if (this.since > at || at - this.last > DATABASE_GAP_MAX_MS) this.since = at;
     this.last = at;
   }
 
@@ -47,23 +47,29 @@ export class DatabaseContact {
     this.since = Number.POSITIVE_INFINITY;
   }
 
-  /** True if there was no gap for `steadyMs`: every live process has had that long to renew its lease. */
+  /** True if there was no gap for `steadyMs`. In this time, every live process could renew its lease. */
   isSteady(): boolean {
     const at = this.now();
-    return at - this.since >= this.steadyMs && at - this.last <= GAP_MAX_MS;
+    return at - this.since >= this.steadyMs && at - this.last <= DATABASE_GAP_MAX_MS;
   }
 }
 
 interface LeaseOptions {
   db: DataSource;
   roles: ReadonlySet<Role>;
-  /** True if only this process uses the database: every other row of the table belongs to a dead process. */
+  /**
+   * True if only this process uses the database. Then every other row of the table `instance` belongs to a crashed
+   * process.
+   */
   isOnlyProcess: boolean;
-  /** Called after each renewal. With `mayDeclareDead`, processes whose lease has ended count as dead. */
+  /**
+   * Called after each renewal of the lease.
+   * @param mayDeclareDead true if processes whose lease has expired count as crashed
+   */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
   /**
-   * Called after a renewal of an expired lease, because another process may have ended runs of this process in the
-   * meantime.
+   * Called after this process renewed a lease that had already expired. In the meantime, another process may have ended
+   * runs of this process.
    */
   onLateRenewal: () => Promise<void>;
   onDatabaseReached: () => void;
@@ -71,17 +77,21 @@ interface LeaseOptions {
 }
 
 /**
- * Lease of this process. A failed renewal ends no run, because in an outage of the database no other process can end
- * the runs either.
+ * Lease of this process. A failed renewal does not end its runs, because while the database is unavailable no other
+ * process can end them either.
  */
 export class Lease {
-  /** ID of this process. Every write to a run that this process holds checks this ID. */
+  /**
+   * ID of this process. Every write to a run that this process executes checks that the run's row still contains this
+   * ID.
+   */
   readonly holder = randomUUID();
-  private readonly contact = new DatabaseContact(LEASE_MS);
+  private readonly contact = new DatabaseContact(LEASE_DURATION_MS);
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> = Promise.resolve();
   /**
-   * The current `onRenewal` call. It runs beside the renewals, because a slow statement must not let the lease expire.
+   * The current call of `onRenewal`. Renewals do not wait for it, because a slow statement must not let the lease
+   * expire.
    */
   private work: Promise<void> | null = null;
   private isStopped = false;
@@ -95,7 +105,7 @@ export class Lease {
     const { db, roles, onDatabaseReached } = this.options;
     const at = performance.now();
     await db.query(RENEW_LEASE, [this.holder, [...roles], this.ignoredProxy]);
-    if (this.renewedAt > 0 && at - this.renewedAt > LEASE_MS) this.isLate = true;
+    if (this.renewedAt > 0 && at - this.renewedAt > LEASE_DURATION_MS) this.isLate = true;
     this.renewedAt = at;
     this.contact.onReached();
     onDatabaseReached();
@@ -117,13 +127,13 @@ export class Lease {
   }
 
   private async renewRepeatedly(): Promise<void> {
-    let nextMs = RENEW_EVERY_MS;
+    let nextMs = RENEW_INTERVAL_MS;
     try {
       await this.renew();
       this.work ??= this.workAfterRenewal();
     } catch (error) {
       this.contact.onLost();
-      nextMs = RETRY_MS;
+      nextMs = RETRY_DELAY_MS;
       this.options.log.warn({ err: error }, "the lease could not be renewed");
     }
     if (this.isStopped) return;
@@ -133,8 +143,8 @@ export class Lease {
   }
 
   /**
-   * Logs once that requests come through a proxy whose `X-Forwarded-For` is ignored, and stores the proxy's address for
-   * `npm run doctor`.
+   * Logs once that requests come through a proxy whose header `X-Forwarded-For` is ignored, and stores the address of
+   * the proxy for `npm run doctor`.
    */
   readonly reportIgnoredProxy = (address: string): void => {
     if (this.ignoredProxy !== null) return;

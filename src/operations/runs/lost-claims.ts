@@ -1,13 +1,13 @@
 /**
- * Settles runs that this process holds by their rows but does not execute. If the response to the claim was lost, the
- * run is queued again, because nothing was executed. If the run was executed but its end was not written, it ends as
- * lost.
+ * Handles runs whose rows name this process but which it does not execute. If the response to the claim was lost,
+ * queues the run again, because nothing was executed. If the run was executed but its outcome was not written, ends the
+ * run as lost.
  */
 import { lostEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 
-/** Numbers of runs that were ended as lost or queued again. */
+/** Numbers of runs that were ended as lost, and that were queued again. */
 export interface SettledCounts {
   lost: number;
   queuedAgain: number;
@@ -17,23 +17,23 @@ export class LostClaims {
   /** Statements in progress that may assign a run to this process. */
   private readonly claims = new Set<object>();
   /**
-   * Runs that the previous check found, each with the claim statements that were in progress. Such a statement may
-   * still return the run.
+   * Runs that the previous check found, by ID. The value contains the statements that were in progress at that check,
+   * because one of them may still return the run.
    */
   private candidates = new Map<number, readonly object[]>();
-  /** Runs that were executed here and whose end could not be written. */
+  /** IDs of runs that this process executed but whose outcome it could not write. */
   private readonly unwrittenEnds = new Set<number>();
 
   constructor(
     private readonly repository: Pick<RunRepository, "findUnknownHeld" | "finish" | "returnClaim" | "maskedPayload">,
     private readonly holder: string,
-    /** The runs that this process executes, by ID. */
+    /** The runs that this process is executing, by ID */
     private readonly active: ReadonlyMap<number, unknown>,
   ) {}
 
   /**
-   * Awaits a statement that may assign a run to this process, and passes the result to `use`, which starts the run
-   * before it returns.
+   * Waits for a statement that may assign a run to this process. Passes the statement's result to `use`, which starts
+   * the run before it returns.
    */
   async track<T, R>(answer: Promise<T>, use: (answer: T) => R): Promise<R> {
     const claim = {};
@@ -45,19 +45,20 @@ export class LostClaims {
     }
   }
 
-  /** Adds a run that was executed here and whose end could not be written. */
+  /** Adds a run that this process executed but whose outcome it could not write. */
   addUnwrittenEnd(id: number): void {
     this.unwrittenEnds.add(id);
   }
 
   /**
-   * Settles runs that the previous check also found and that no statement in progress can return. Call it at intervals.
+   * Ends or queues again the runs that the previous check also found, if no statement in progress can return them. Call
+   * this method at intervals.
    */
   async settle(): Promise<SettledCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];
     const unknownRuns = await this.repository.findUnknownHeld(this.holder, [...this.active.keys()]);
     const ids = new Set(unknownRuns.map(({ id }) => id));
-    // After this process's lease has expired, another process may have ended the run.
+    // Another process may have ended the run after the lease of this process had expired.
     for (const id of unwrittenBefore) if (!ids.has(id)) this.unwrittenEnds.delete(id);
     const settlement: SettledCounts = { lost: 0, queuedAgain: 0 };
     for (const run of unknownRuns) {
@@ -75,7 +76,8 @@ export class LostClaims {
       this.unwrittenEnds.delete(run.id);
       return isEnded ? "lost" : null;
     }
-    // Later claims cannot return the run, because it is not queued.
+    // Only statements that were in progress at the previous check can return this run. Later claims cannot, because the
+    // run is not queued.
     const mayStillCome = this.candidates.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
     if (mayStillCome || this.active.has(run.id)) return null;
     return (await this.repository.returnClaim(run.id, this.holder)) ? "queuedAgain" : null;

@@ -1,32 +1,32 @@
 /**
- * SQL that selects the routes of HTTP triggers whose addresses match a request, and the condition that they have not
- * changed. The statement that writes a run checks this condition, so that a request can use cached routes.
+ * SQL that selects the routes of HTTP triggers whose paths match a request, and an SQL condition that these routes have
+ * not changed. The statement that inserts a run checks this condition, so that a request can use cached routes.
  */
 
-/** Address of a request and the routes that matched it. */
+/** The path patterns of a request and the routes that matched them. */
 export interface RouteMatch {
-  /** Shapes of the whole path. */
+  /** Patterns (shapes) of the whole path. */
   shapes: readonly string[];
-  /** Shapes of the path without its last segment, which may be the secret of a trigger. */
+  /** Patterns (shapes) of the path without its last segment, which may be the secret of a trigger. */
   shapesBeforeSecret: readonly string[];
-  /** The rows of the routes as text, in ascending order. */
+  /** The database rows of the matching routes as text, in ascending order. */
   rowTexts: readonly string[];
 }
 
-/** Thrown if the routes have changed since the request was matched. The request must be matched again. */
+/** Thrown if the routes have changed since the request was matched to them. The caller must match the request again. */
 export class RoutesChangedError extends Error {
   constructor() {
     super("the routes of the request have changed");
   }
 }
 
-const IS_SECRET = `settings->'auth'->>'type' = 'secret'`;
+const HAS_URL_SECRET = `settings->'auth'->>'type' = 'secret'`;
 
 /**
- * Selects the routes. The arguments are SQL parameters such as `$1`: the app, true for drafts, and the shapes of a
- * `RouteMatch`.
+ * SQL that selects the matching routes. The arguments are SQL parameters such as `$1`: the app's ID, true for drafts,
+ * and the two lists of shapes in `RouteMatch`.
  */
-const MATCHING_ROUTES = (app: string, isDraft: string, shapes: string, shapesBeforeSecret: string) => `
+const matchingRoutesSql = (app: string, isDraft: string, shapes: string, shapesBeforeSecret: string) => `
   SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
          CASE WHEN route.settings->'auth'->>'setting' IS NULL THEN 0 ELSE app.secrets_version END AS "secretsVersion",
          action.active AND action.environment = 'server' AND action.action_version = 'v3'
@@ -34,19 +34,20 @@ const MATCHING_ROUTES = (app: string, isDraft: string, shapes: string, shapesBef
     FROM http_route AS route JOIN action ON action.id = route.action_id JOIN app ON app.id = route.app_id
     LEFT JOIN http_secret AS secret ON secret.action_id = coalesce(action.master_id, action.id)
    WHERE route.app_id = ${app}::bigint AND route.is_draft = ${isDraft}
-     AND (route.shape = ANY (${shapes}::text[]) AND (${isDraft} OR (route.${IS_SECRET}) IS NOT TRUE)
-          OR route.shape = ANY (${shapesBeforeSecret}::text[]) AND route.${IS_SECRET})`;
+     AND (route.shape = ANY (${shapes}::text[]) AND (${isDraft} OR (route.${HAS_URL_SECRET}) IS NOT TRUE)
+          OR route.shape = ANY (${shapesBeforeSecret}::text[]) AND route.${HAS_URL_SECRET})`;
 
 /**
- * Selects routes with their rows as text. $1 is the app, $2 is true for drafts, $3 and $4 are the shapes of a
- * `RouteMatch`.
+ * Selects the matching routes, with each row also as text. $1 is the app's ID, $2 is true for drafts, $3 and $4 are the
+ * lists `shapes` and `shapesBeforeSecret` of a `RouteMatch`.
  */
 export const SELECT_ROUTES = `
-  SELECT found.*, found::text AS "rowText" FROM (${MATCHING_ROUTES("$1", "$2::boolean", "$3", "$4")}) AS found`;
+  SELECT found.*, found::text AS "rowText" FROM (${matchingRoutesSql("$1", "$2::boolean", "$3", "$4")}) AS found`;
 
 /**
- * SQL condition that is true if the live routes of a match have not changed. Its arguments are SQL parameters such as
- * `$1`. */
+ * SQL condition that is true if the live routes in a `RouteMatch` have not changed. The arguments are SQL parameters
+ * such as `$1`.
+ */
 export const ARE_ROUTES_CURRENT = (app: string, shapes: string, shapesBeforeSecret: string, rowTexts: string) => `
-  ARRAY(SELECT found::text FROM (${MATCHING_ROUTES(app, "false", shapes, shapesBeforeSecret)}) AS found
+  ARRAY(SELECT found::text FROM (${matchingRoutesSql(app, "false", shapes, shapesBeforeSecret)}) AS found
          ORDER BY found::text COLLATE "C") = ${rowTexts}::text[]`;

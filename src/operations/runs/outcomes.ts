@@ -1,6 +1,6 @@
 /**
- * Converts outcomes of runs to the endings that are stored: for code on the server, for browsers, and for runs that
- * never started.
+ * Converts outcomes of runs to the data that the database stores when a run ends: for runs on the server, in browsers,
+ * and runs that never started.
  */
 import type { TriggerType } from "../../data/action-types.js";
 import type { EndState, RunErrorName } from "../../data/run.js";
@@ -19,30 +19,30 @@ export function failedOutcome(name: RunErrorName, message: string): RunOutcome {
 }
 
 /**
- * Maximum length of a result that is checked on the main thread. A longer result is checked in a worker thread, because
- * a text of two million `{}` takes a tenth of a second.
+ * Maximum characters of a result that is checked on the main thread. A longer result is checked in a worker thread,
+ * because checking a text of two million `{}` takes a tenth of a second.
  */
-const READ_HERE_MAX_CHARACTERS = 256 * 1024;
-const resultFaults = createThreads<string | Buffer, ReturnType<typeof runResultFault>>({
+const MAIN_THREAD_MAX_CHARACTERS = 256 * 1024;
+const resultCheckThreads = createThreads<string | Buffer, ReturnType<typeof runResultFault>>({
   module: new URL("../../rules/json-scan.js", import.meta.url),
   name: "runResultFault",
   memoryMb: 64,
   timeoutMs: 10_000,
 });
 
-async function faultOf(data: string | Buffer): Promise<ReturnType<typeof runResultFault>> {
-  if (typeof data === "string" && data.length <= READ_HERE_MAX_CHARACTERS) return runResultFault(data);
-  const called = await resultFaults.call(data);
+async function findResultFault(data: string | Buffer): Promise<ReturnType<typeof runResultFault>> {
+  if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return runResultFault(data);
+  const called = await resultCheckThreads.call(data);
   if (called.ok) return called.value;
   throw new Error(`the check of a run's result exceeded its limit of ${called.limit}`);
 }
 
 /**
- * Returns the outcome of code that returned `data`: a failure if PostgreSQL could not store the text. The service
- * checks the text itself, because it does not trust the page.
+ * Returns the outcome of a run whose code returned `data`: a failure if PostgreSQL cannot store the text. The service
+ * checks the text itself, because it does not trust the page that runs the code.
  */
 export async function completedOutcome(data: string | Buffer | undefined): Promise<RunOutcome> {
-  const fault = data === undefined ? null : await faultOf(data);
+  const fault = data === undefined ? null : await findResultFault(data);
   if (fault === null) return { ok: true, data };
   if (fault === "invalid") return failedOutcome("ResultError", "the result of execute is not JSON");
   return failedOutcome("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
@@ -56,12 +56,13 @@ const DEADLOCK_OUTCOME = failedOutcome(
   'deadlock: the action\'s "concurrency" setting made this run wait for the run that waits for its result',
 );
 
-/** Outcomes of cancelled runs. They are marked by identity, because code can throw an error with the same name. */
+/** Outcomes of cancelled runs, compared by object identity, because code can throw an error with the same name. */
 const cancelledOutcomes = new WeakSet<RunOutcome>();
 
 /**
- * @param displacedBy ID of the run that replaces the cancelled run, by the action's `concurrency`; null if a person
- *   cancelled it
+ * Returns the outcome of a cancelled run.
+ * @param displacedBy ID of the run in whose favour this run was cancelled, because of the action's `concurrency`; null
+ *   if a person cancelled it
  */
 export function cancelledOutcome(displacedBy: number | null): RunOutcome {
   const reason = displacedBy === null ? "" : `: the action's "concurrency" setting replaced it by run ${displacedBy}`;
@@ -71,13 +72,13 @@ export function cancelledOutcome(displacedBy: number | null): RunOutcome {
 }
 
 /**
- * True if a person, another run or a stop of the service has ended the run, so that the outcome contains no text of the
- * author's code.
+ * True if a person, another run or a stop of the service ended the run. The outcome then contains no text of the app's
+ * code.
  */
 export const isCancelled = (outcome: RunOutcome): boolean =>
   outcome === STOPPED_OUTCOME || cancelledOutcomes.has(outcome);
 
-/** Returns the label of the outcome in metrics. */
+/** Returns the value of the label `outcome` in metrics. */
 export function labelOf(outcome: RunOutcome): RunOutcomeLabel {
   if (outcome.ok) return "completed";
   if (isCancelled(outcome)) return "cancelled";
@@ -107,8 +108,9 @@ function endingOf(
 }
 
 /**
- * Ending of a run on the server. `payload` is the payload text of the log entry; if it is null, the entry refers to the
- * run's payload. By default only an empty payload is copied, because it is shorter than the reference.
+ * Returns the final state and log entry of a run on the server.
+ * @param payload payload text of the log entry; null if the entry refers to the run's stored payload. By default, only
+ *   an empty payload is copied to the entry, because it is shorter than the reference
  */
 export const serverEnding = (
   run: RunRecord,
@@ -119,30 +121,33 @@ export const serverEnding = (
 
 const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
-/** Ending of a run whose process has died. `payload` as in `serverEnding`. */
+/** Returns the final state and log entry of a run whose process has crashed. @param payload as in `serverEnding` */
 export const lostEnding = (run: RunRecord, payload: string | null): RunEnd =>
   serverEnding(run, LOST_OUTCOME, msSinceStart(run), payload);
 
 /**
- * Ending of a run that was cancelled while it was queued, by a person or for the run `displacedBy`. `payload` as in
- * `serverEnding`.
+ * Returns the final state and log entry of a queued run that was cancelled.
+ * @param payload as in `serverEnding`
+ * @param displacedBy ID of the run in whose favour it was cancelled; null if a person cancelled it
  */
 export const cancelledEnding = (run: RunRecord, payload: string | null, displacedBy: number | null = null): RunEnd =>
   serverEnding(run, cancelledOutcome(displacedBy), 0, payload);
 
 /**
- * Ending of a queued run that can never start, because it waits for a run that waits for it. `payload` as in
- * `serverEnding`.
+ * Returns the final state and log entry of a queued run that can never start, because it waits for a run that waits for
+ * it.
+ * @param payload as in `serverEnding`
  */
 export const deadlockEnding = (run: RunRecord, payload: string | null): RunEnd =>
   serverEnding(run, DEADLOCK_OUTCOME, 0, payload);
 
 /**
- * Milliseconds after the time limit in which a browser's report still counts, because timers of hidden pages are late.
+ * Milliseconds after the time limit of a run in which the service still accepts the report of a browser, because timers
+ * of hidden pages are late.
  */
 export const CLIENT_LATE_MS = 5_000;
 
-/** Ending of a run that a browser executed. */
+/** Returns the final state and log entry of a run that a browser executed. */
 export const browserEnding = (
   run: { trigger: TriggerType; actionId: number },
   outcome: RunOutcome,
@@ -152,13 +157,13 @@ export const browserEnding = (
 export const timeoutOutcome = (message: string): RunOutcome => failedOutcome("TimeoutError", message);
 
 /**
- * Ending of a cancelled run in a browser. The page continues to run the code, but the page's later report has no
- * effect.
+ * Returns the final state and log entry of a cancelled run in a browser. The page may continue to run the code, but the
+ * service ignores its later report.
  */
 export const cancelledBrowserEnding = (run: RunRecord): RunEnd =>
   browserEnding(run, cancelledOutcome(null), msSinceStart(run));
 
-/** Ending of a run in a browser that has not reported its end in time. */
+/** Returns the final state and log entry of a run in a browser that did not report its outcome in time. */
 export function overdueEnding(run: RunRecord, timeoutMs: number): RunEnd {
   const message = `the page did not report the end of the run within ${timeoutMs / 1000} seconds; the page was closed, or the code still runs`;
   return browserEnding(run, timeoutOutcome(message), msSinceStart(run));

@@ -1,5 +1,5 @@
 /**
- * Builds the scripts that a page evaluates before the author's code: the action's packages, the session of the app
+ * Prepares the scripts that a sandbox page evaluates before the action's code: the packages, the session of the app
  * user, and the client library with a token that expires with the run.
  */
 import { randomUUID } from "node:crypto";
@@ -23,46 +23,52 @@ import type { Credentials } from "../access/credentials.js";
 import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 
-/** Path of dist/web, relative to dist/src/operations/runs. */
+/** Path of the folder dist/web with the built scripts. This file runs in dist/src/operations/runs. */
 const BUILT_SCRIPTS_FOLDER = fileURLToPath(new URL("../../../web", import.meta.url));
 const CLIENT_LIBRARY = "/client/svc-run.js";
 const RESPONSE_LIBRARY = "/client/svc-response.js";
 /** Matches a call of `Svc.App.V3.Actions.response`, which works without the client library. */
-const RESPONSE_CALL = /\bSvc\.App\.V3\.Actions\.response\b/g;
+const RESPONSE_CALL_PATTERN = /\bSvc\.App\.V3\.Actions\.response\b/g;
 const RESPONSE_WORD = /\bresponse\b/;
 const REQUESTS_SCRIPT = "/client/svc-requests.js";
 const isScriptAddress = (dependency: string) => /^https:/i.test(dependency);
 const SESSION_PACKAGE = "svc-session";
 
-/** Time for which the token is valid after the run's time limit, so that the last request can end. */
-const TOKEN_SLACK_MS = 10_000;
+/**
+ * Milliseconds for which the token stays valid after the run's time limit, so that the last request of the run can
+ * finish.
+ */
+const TOKEN_EXTRA_LIFETIME_MS = 10_000;
 
-/** Matches a direct call of eval. Such code can read local variables around the call, which differ in a trial. */
-const DIRECT_EVAL = /\beval\s*\(/;
-/** Maximum number of cached results of `callsEval`. */
-const CACHED_MAX = 1_000;
+/**
+ * Matches a direct call of eval. Code in such a call can read the local variables around it, and these differ when a
+ * package is tested.
+ */
+const DIRECT_EVAL_PATTERN = /\beval\s*\(/;
+/** Maximum number of results of `callsEval` that are cached. */
+const CACHED_RESULTS_MAX = 1_000;
 
 type SourceScript = Extract<PageScript, { source: string }>;
 
 type CodeListing = Pick<RunCode, "code" | "dependencies" | "assets">;
 
 export interface PreparedScripts {
-  /** Scripts of packages, in the order in which they are evaluated. */
+  /** Scripts of the action's packages, in the order in which the page evaluates them. */
   packages: PageScript[];
-  /** True if the scripts hold a task token, with which the run can read settings. */
+  /** True if the scripts contain a task token, with which the run can read settings. */
   hasToken: boolean;
   /**
    * True if the scripts contain data that was read after the run's start, or a token with which the run can read data.
    */
   readsLater: boolean;
   /**
-   * Random property that marks the result of `Svc.App.V3.Actions.response`. A payload cannot contain it, because each
-   * run has a different one.
+   * Name of the property that marks the result of `Svc.App.V3.Actions.response`. It is random for each run, so that a
+   * payload cannot contain it. Null if the code does not call this function.
    */
   responseMark: string | null;
-  /** True if the scripts may send requests to other services. */
+  /** True if the scripts can send requests to other services. */
   sendsRequests: boolean;
-  /** Expires the token. */
+  /** Makes the token expire. */
   revoke: () => Promise<void>;
 }
 
@@ -71,18 +77,18 @@ interface PageScriptsOptions {
   credentials: Credentials;
   catalogue: Catalogue;
   storedScripts: StoredScripts;
-  /** The service's URL as runs reach it. */
+  /** URL at which code in a run reaches this service. */
   apiUrl: string;
 }
 
 export class PageScripts {
   private readonly files = new Map<string, Promise<SourceScript>>();
   /** Results of `callsEval`, by the hash of the script. */
-  private readonly evalCalls = new LRUCache<string, boolean>({ max: CACHED_MAX });
+  private readonly evalCalls = new LRUCache<string, boolean>({ max: CACHED_RESULTS_MAX });
 
   constructor(private readonly options: PageScriptsOptions) {}
 
-  /** Reads a file of the build once, and caches it. */
+  /** Reads a script of the build, and caches it after the first call. */
   private readBuilt(path: string, name: string): Promise<SourceScript> {
     const script =
       this.files.get(path) ??
@@ -95,14 +101,14 @@ export class PageScripts {
     return script;
   }
 
-  /** True if a script that names `eval` also calls it. Libraries that only list the names of globals do not. */
+  /** True if a script that contains the word `eval` also calls it. Some libraries only list the names of globals. */
   private callsEval(content: string, source: string): boolean {
-    const calls = this.evalCalls.get(content) ?? DIRECT_EVAL.test(source);
+    const calls = this.evalCalls.get(content) ?? DIRECT_EVAL_PATTERN.test(source);
     this.evalCalls.set(content, calls);
     return calls;
   }
 
-  /** Returns a script that was stored when the action was saved, so that a run fetches nothing. */
+  /** Returns a script that was stored when the action was saved, so that the run downloads nothing. */
   private async storedScript(dependency: string, sha256: string): Promise<SourceScript> {
     const script = await this.options.storedScripts.read(sha256);
     if (!script) throw unresolvedError(dependency, "is not among the scripts that the service stores");
@@ -121,7 +127,10 @@ export class PageScripts {
     };
   }
 
-  /** Returns the script of a dependency. Rows of older releases contain URLs from which the page loads it. */
+  /**
+   * Returns the script of a dependency. For actions that an older release saved, this can be a URL from which the page
+   * loads the script.
+   */
   private async packageScript(dependency: string, { code, assets, dependencies }: CodeListing): Promise<PageScript> {
     const stored = assets.find(({ name }) => name === dependency);
     if (stored && isStoredScript(stored)) return this.storedScript(dependency, stored.sha256);
@@ -138,7 +147,9 @@ export class PageScripts {
     return { ...script, ...requirementOfPackage(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
   }
 
-  /** Returns the script that sends requests to other services through this process instead of the browser's network. */
+  /**
+   * Returns the script with which a page sends requests to other services through this process instead of the browser.
+   */
   private async requestsScript(): Promise<SourceScript> {
     const script = await this.readBuilt(REQUESTS_SCRIPT, "svc-requests.js");
     return { ...script, mode: "network-isolate", network: false, defines: "Svc" };
@@ -146,12 +157,12 @@ export class PageScripts {
 
   private async sessionScript(run: RunRecord): Promise<SourceScript> {
     const session = JSON.stringify(JSON.stringify(await this.options.sessionOf(run)));
-    // JSON, because `__proto__` in an object literal would set the prototype.
+    // Passes the session as JSON text, because `__proto__` in an object literal would set the prototype.
     const source = `globalThis.__svcSession = JSON.parse(${session});`;
     return { name: "svc-run-session.js", source, mode: "isolate" };
   }
 
-  /** True if the code may use the client library. Other runs need neither the library nor a token. */
+  /** True if the code may use the client library. Other runs get neither the library nor a token. */
   private usesLibrary({ code, dependencies, assets }: CodeListing): boolean {
     const isOfNpm = (name: string) => assets.some((asset) => asset.name === name && asset.version !== undefined);
     const mayUseIt = [...new Set(dependencies)].filter((name) => !isOfNpm(name));
@@ -159,8 +170,8 @@ export class PageScripts {
   }
 
   /**
-   * Returns the scripts of `Svc.App.V3.Actions.response`. If the page has the client library, these scripts are
-   * evaluated after it.
+   * Returns the scripts that define `Svc.App.V3.Actions.response`. If the page uses the client library, the page
+   * evaluates these scripts after the library.
    */
   private async responseScripts(mark: string): Promise<SourceScript[]> {
     const library = await this.readBuilt(RESPONSE_LIBRARY, "svc-response.js");
@@ -172,14 +183,15 @@ export class PageScripts {
   }
 
   /**
-   * Returns the scripts of a run, and issues its task token if the code may use the client library.
-   * @throws DEPENDENCY_UNRESOLVED with the name of the package that cannot be loaded
+   * Returns the scripts that a run needs. If the code may use the client library, also issues a token for the run.
+   * @throws DEPENDENCY_UNRESOLVED whose message names the package that cannot be loaded
    */
   async prepare(run: RunRecord, listing: CodeListing, timeoutMs: number): Promise<PreparedScripts> {
     const isResponding = listing.code.includes("Svc") && RESPONSE_WORD.test(listing.code);
     const responseMark = isResponding ? `response ${randomUUID()}` : null;
-    // Removes calls of `response` before the code is examined, because they need neither the library nor a document.
-    const action = isResponding ? { ...listing, code: listing.code.replaceAll(RESPONSE_CALL, "") } : listing;
+    // Ignores calls of `response` when it examines the code, because they need neither the client library nor a
+    // document.
+    const action = isResponding ? { ...listing, code: listing.code.replaceAll(RESPONSE_CALL_PATTERN, "") } : listing;
     const { code } = action;
     const dependencies = [...new Set(action.dependencies)];
     const packages = await Promise.all(dependencies.map((name) => this.packageScript(name, action)));
@@ -194,7 +206,7 @@ export class PageScripts {
     }
     const { credentials, catalogue, apiUrl } = this.options;
     const { appId, id: runId, personId } = run;
-    const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
+    const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_EXTRA_LIFETIME_MS);
     const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
     const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
     const mode = modeForLibraryCode(code, dependencies, catalogue);

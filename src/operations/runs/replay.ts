@@ -1,6 +1,6 @@
 /**
- * Runs the payload of a past run again, unchanged or changed, with the draft, the live version or an older version of
- * the action.
+ * Runs an action again with the payload of an earlier run, or with a changed payload. Uses the draft, the live version
+ * or an older version of the action.
  */
 import type { DataSource } from "typeorm";
 import type { Copy, Environment } from "../../data/action-types.js";
@@ -15,10 +15,10 @@ import { payloadText } from "./run-texts.js";
 import type { Runs } from "./runs.js";
 
 /**
- * Selects the version that the replay runs: draft ("master"), live version, or an older version, which belongs to the
+ * Selects the code for the replay: the draft ("master"), the live version ("production"), or an older version of the
  * draft.
  */
-const SELECT_REPLAYED = `
+const SELECT_REPLAYED_VERSION = `
   SELECT svc_run_payload(run.payload, run.event_id) AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
          CASE WHEN target.concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor", version.id AS "versionId", version.data AS version
     FROM run
@@ -33,16 +33,17 @@ interface ReplayedRow {
   copy: Copy;
   actionId: number | null;
   active: boolean;
-  /** Never `debounce`: a replay is a single call and starts at once. */
+  /** Never `debounce`, because a replay is a single call that starts at once. */
   waitsFor: "concurrency" | null;
   environment: Environment;
   versionId: number | null;
-  /** Parsed by JavaScript, because PostgreSQL's ->> rejects JSON that contains \u0000 anywhere. */
+  /** JavaScript parses this JSON, because PostgreSQL's operator ->> rejects JSON that contains \u0000 anywhere. */
   version: { environment: Environment } | null;
 }
 
 /**
- * Options of a replay. `versionId` excludes a `copy` of "production". `payload` replaces the payload of the past run.
+ * Options of a replay. `versionId` selects an older version and cannot be combined with `copy: "production"`. `payload`
+ * replaces the payload of the earlier run.
  */
 interface ReplayOptions {
   copy?: unknown;
@@ -67,11 +68,14 @@ export class Replay {
   private async find(appId: number, runId: number, copy: Copy | null, versionId: number | null) {
     const storable = Number.isSafeInteger(runId) && runId > 0;
     const [replayed] = storable
-      ? await rows<ReplayedRow>(this.db, SELECT_REPLAYED, [appId, runId, copy, versionId])
+      ? await rows<ReplayedRow>(this.db, SELECT_REPLAYED_VERSION, [appId, runId, copy, versionId])
       : [];
     if (!replayed) throw new ActionError("RUN_NOT_FOUND");
     if (replayed.actionId === null)
-      throw new ActionError("ACTION_NOT_FOUND", "the action of this run has no live version to replay with");
+      throw new ActionError(
+        "ACTION_NOT_FOUND",
+        "the action of this run has no live version; replay the run with its draft",
+      );
     if (versionId !== null && replayed.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
     const { environment } = replayed.version ?? replayed;
     if (environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
@@ -80,8 +84,9 @@ export class Replay {
   }
 
   /**
-   * Runs the payload of a past run again, or `payload` if it is set. Uses the draft or live version that ran, unless
-   * `copy` or `versionId` is set. An older version runs like a draft and is not published.
+   * Runs an action again with the payload of an earlier run, or with `payload` if it is set. Uses the draft or live
+   * version that ran before, unless `copy` or `versionId` selects another. An older version runs like a draft and is
+   * not published.
    * @throws RUN_NOT_FOUND, ACTION_NOT_FOUND, VERSION_NOT_FOUND, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE,
    *   REQUEST_INVALID, PAYLOAD_INVALID
    */
@@ -90,7 +95,7 @@ export class Replay {
     const versionId = parseOptionalId(options.versionId, "versionId");
     const copyOption = optionalCopy(options.copy);
     if (versionId !== null && copyOption === "production") {
-      throw new ActionError("REQUEST_INVALID", "copy must not be production if versionId is set");
+      throw new ActionError("REQUEST_INVALID", '"copy" must not be "production" if "versionId" is set');
     }
     const isChanged = options.payload !== undefined && options.payload !== null;
     const changed = isChanged ? payloadText(options.payload) : null;

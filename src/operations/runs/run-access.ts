@@ -1,19 +1,25 @@
 /**
- * Decides which actions one caller may run, by their `access` rules. Read this file to see to which credentials the
- * rules apply.
+ * Decides by the `access` rules of actions which actions a caller may run. Read this file to learn to which credentials
+ * these rules apply.
  */
 import type { ActionAccess } from "../../data/action-types.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
 import { mayPageRunAction } from "../../rules/action-access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 
-/** Access decisions for one caller during one request. */
+/** Decisions about the `access` rules of actions, for one caller during one request. */
 export interface RunAccess {
-  /** `access` rules that the caller fulfils, as JSON texts; null if rules do not apply to the caller. */
+  /**
+   * The `access` rules that the caller meets, as JSON texts; null if the rules do not apply to the caller, who may then
+   * run every action.
+   */
   granted: Set<string> | null;
-  /** `<data source ID>/<entry ID>` of the app user whose data a rule has read; null if no rule has read user data. */
+  /**
+   * The app user whose data a rule has read, in the form `<data source ID>/<entry ID>`; null if no rule has read data
+   * of a user.
+   */
   user: string | null;
-  /** Returns true if the caller fulfils this `access` rule. */
+  /** Returns true if the caller meets this `access` rule. */
   isGranted(access: string): Promise<boolean>;
 }
 
@@ -26,8 +32,8 @@ interface RuntimeUser {
 export type UserOf = (caller: Caller) => Promise<RuntimeUser | null>;
 
 /**
- * Returns the access of a caller. Rules apply to runtime tokens only: editors, back ends and server actions may run
- * every action of their app.
+ * Returns the access decisions for a caller. The rules apply only to runtime tokens (pages). Editors, back ends and
+ * server actions may run every action of their app.
  */
 export function runAccessOf(caller: Caller, userOf: UserOf): RunAccess {
   if (!isPageCaller(caller)) return { granted: null, user: null, isGranted: async () => true };
@@ -46,12 +52,12 @@ export function runAccessOf(caller: Caller, userOf: UserOf): RunAccess {
 }
 
 /**
- * Returns the idempotency key under which a run is stored. It includes the app user, because the next user of a page
- * has the same credential and must not get this user's result. Keys of callers contain no space, so none can equal such
+ * Returns the idempotency key under which a run is stored. It includes the app user: the next user of a page has the
+ * same credential, but must not get this user's result. Keys that callers send contain no space, so none can equal such
  * a key.
  */
 export const keyOfUser = ({ user }: RunAccess, key: string | null): string | null =>
   user === null || key === null ? key : `user ${user} ${key}`;
 
-/** Returns the fulfilled `access` rules as a parameter of a statement. */
+/** Returns the `access` rules that the caller meets, as the parameter of an SQL statement. */
 export const grantedParameter = ({ granted }: RunAccess): string[] | null => granted && [...granted];

@@ -1,6 +1,6 @@
 /**
- * SQL that writes the row of a run, for an action that the caller names or that is already known. Each is one
- * statement. A repeated idempotency key writes nothing and returns the first run.
+ * SQL that inserts the row of a run, for an action that the caller names or whose ID is known. Each insert is one
+ * statement. A repeated idempotency key inserts nothing and returns the first run.
  */
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { RUN_TRANSITIONS } from "../../data/run.js";
@@ -20,32 +20,35 @@ import { ARE_ROUTES_CURRENT, type RouteMatch, RoutesChangedError } from "./match
 import { grantedParameter, keyOfUser, type RunAccess } from "./run-access.js";
 import type { NewRun } from "./run-types.js";
 
-/** A run on demand whose action the caller names. */
+/** A run on demand, whose action the caller names by ID or name. */
 export type NamedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
   ref: EntityReference;
-  /** Kind of trigger that the action must have. */
+  /** Type of the trigger that the action must have. */
   trigger: OnDemandTrigger;
-  /** Hash of the event that an HTTP trigger received. A repeated event returns the first run. */
+  /** Hash of the event ID that an HTTP trigger received. A repeated event inserts no row and returns the first run. */
   eventKey?: Buffer | null;
-  /** Routes that matched the request to a live HTTP trigger. If these routes have changed, no row is written. */
+  /** Routes that matched the request to a live HTTP trigger. If these routes have changed, no row is inserted. */
   routeMatch?: RouteMatch | null;
-  /** True if this caller's runs are paused while the app is unpublished. */
+  /** True if this call cannot start the action while the app is unpublished. */
   needsPublishedApp: boolean;
   access: RunAccess;
-  /** False if this process tries to claim the queued run itself before it notifies other runners. */
+  /** False if this process tries to claim the queued run itself before it notifies other processes. */
   isAnnounced?: boolean;
 };
 
 export interface InsertedRun {
   id: number;
-  /** True if an earlier request with the same idempotency key has written the run, so that this one wrote nothing. */
+  /**
+   * True if an earlier request with the same idempotency key has inserted the run, so that this request inserted
+   * nothing.
+   */
   isRepeated: boolean;
-  /** Reason why the first run of the key was skipped. */
+  /** Reason why the first run with this key was skipped; absent if it was not. */
   skipped?: string;
 }
 
 /**
- * Result of an insert. `id` is null if no row was written, because the run cannot start at once: it must be queued or
+ * Result of an insert. `id` is null if no row was inserted, because the run cannot start at once and must be queued or
  * debounced.
  */
 export interface InsertedNamedRun extends Omit<InsertedRun, "id"> {
@@ -55,14 +58,14 @@ export interface InsertedNamedRun extends Omit<InsertedRun, "id"> {
 }
 
 /**
- * A kind of key that makes a run unique: an idempotency key of a credential, or the event of a trigger. `columns` and
- * `values` belong to the row of the key.
+ * A kind of key that makes a run unique: the idempotency key of a caller, or the event ID of an HTTP trigger. `columns`
+ * and `values` are SQL for the row of the key.
  */
 interface KeyKind {
   table: "run_key" | "http_event";
   columns: string;
   values: string;
-  /** SQL condition for the key of an action, whose ID is $1. */
+  /** SQL condition that selects the row of the key. $1 is the ID of the action. */
   matches: string;
 }
 const KEY_KINDS = {
@@ -80,19 +83,22 @@ const KEY_KINDS = {
   },
 } as const satisfies Record<string, KeyKind>;
 
-/** SQL that inserts the row of the key first. If another statement has the key, no run is written. */
-const insertKey = ({ table, columns, values }: KeyKind, source: string, action: string) => `
+/**
+ * SQL that inserts the row of the key before the run. If another statement has already inserted this key, no run is
+ * inserted.
+ */
+const insertKeySql = ({ table, columns, values }: KeyKind, source: string, action: string) => `
   key AS (
     INSERT INTO ${table} (${columns}, run_id) SELECT ${action}, ${values}, nextval('run_id_seq') FROM ${source}
     ON CONFLICT (${columns}) DO NOTHING RETURNING run_id),`;
 
 /**
- * SQL that inserts a run. $1 is the app, $2 the copy, $3 the payload, $4 the person, $5 the credential, $6 the
- * idempotency key, $7 the holder that starts the run at once, or null to queue it, $8 the run that caused it. `source`
- * selects one row or none.
+ * SQL that inserts a run. $1 is the app, $2 draft or live version, $3 the payload, $4 the person, $5 the credential, $6
+ * the idempotency key, $7 the process that starts the run at once (null: queue the run), $8 the run that caused it.
+ * `source` selects one row, or none to insert nothing.
  */
-const insertRun = (kind: KeyKind | null, source: string, action: string, others: string) => `
-  ${kind ? insertKey(kind, source, action) : ""}
+const insertRunSql = (kind: KeyKind | null, source: string, action: string, others: string) => `
+  ${kind ? insertKeySql(kind, source, action) : ""}
   inserted AS (
     INSERT INTO run (id, app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
                      cause_run_id, chain_id, depth, action_id, trigger, replay_of, version_id, waits_for)
@@ -107,11 +113,11 @@ const notifyQueued = (isAnnounced: string) => `
        THEN pg_notify('${QUEUED_CHANNEL}', ($1::bigint)::text) END`;
 
 /**
- * SQL for a known action: $9 is the action, $10 the trigger, $11 the run whose payload is repeated, $12 the version,
- * $13 the condition for which the run waits.
+ * SQL for an action whose ID is known. $9 is the action, $10 the trigger, $11 the run whose payload is repeated, $12
+ * the version, $13 the condition for which the run waits.
  */
-const insertKnown = (kind: KeyKind | null) => `
-  WITH ${insertRun(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
+const insertKnownSql = (kind: KeyKind | null) => `
+  WITH ${insertRunSql(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
   SELECT id, ${notifyQueued("true")} FROM inserted`;
 
 /*
@@ -120,10 +126,10 @@ const insertKnown = (kind: KeyKind | null) => `
  * cannot start at once and $7 is set. Writes no debounced run: `insertDebouncedRun` does this, because the call may
  * only replace the payload of a queued run. For a live HTTP trigger, $15 to $17 are the `RouteMatch`.
  */
-const insertNamed = (kind: KeyKind | null, areRoutesCurrent: string | null) => `
+const insertNamedSql = (kind: KeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
     SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${FIND_ACTION("$1", "$2", "$9", "$10", "$11")}) AS named),
-  ${insertRun(
+  ${insertRunSql(
     kind,
     `(SELECT id AS target_id FROM target WHERE "areRoutesCurrent" AND ${IS_RUNNABLE("$12", "$13")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
@@ -132,15 +138,15 @@ const insertNamed = (kind: KeyKind | null, areRoutesCurrent: string | null) => `
   )}
   SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${notifyQueued("$14::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
-const OF_MATCH = ARE_ROUTES_CURRENT("$1", "$15", "$16", "$17");
+const ARE_MATCHED_ROUTES_CURRENT = ARE_ROUTES_CURRENT("$1", "$15", "$16", "$17");
 
-/** One statement for each kind of key. Most runs have no key, so that they need no row for one. */
-const INSERT_KNOWN = { none: insertKnown(null), run_key: insertKnown(KEY_KINDS.run_key) };
+/** SQL statements, one for each kind of key. Most runs have no key, and then need no row in the tables of keys. */
+const INSERT_KNOWN = { none: insertKnownSql(null), run_key: insertKnownSql(KEY_KINDS.run_key) };
 const INSERT_NAMED = {
-  none: insertNamed(null, null),
-  run_key: insertNamed(KEY_KINDS.run_key, null),
-  http: insertNamed(null, OF_MATCH),
-  http_event: insertNamed(KEY_KINDS.http_event, OF_MATCH),
+  none: insertNamedSql(null, null),
+  run_key: insertNamedSql(KEY_KINDS.run_key, null),
+  http: insertNamedSql(null, ARE_MATCHED_ROUTES_CURRENT),
+  http_event: insertNamedSql(KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
 };
 
 /** SQL that deletes expired keys, and keys whose run was deleted because the app's log was too long. */
@@ -161,7 +167,7 @@ const SELECT_FIRST_RUN = {
   http_event: selectFirstRun(KEY_KINDS.http_event),
 };
 
-/** SQL that selects the queued run whose payload a debounced call has replaced. The transaction holds its lock. */
+/** Selects the queued run whose payload a debounced call has replaced in the same transaction. */
 const SELECT_DEBOUNCED_RUN =
   "SELECT run_id AS id FROM debounced_run WHERE action_id = $1 AND sender = coalesce('p' || $2::bigint, 'c' || $3::bigint, '')";
 
@@ -175,8 +181,8 @@ function keyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }: Keyed
 }
 
 /**
- * Returns the first run of the key. Null means that the key had expired and was deleted, so that the row can be written
- * now.
+ * Returns the first run with this key. Returns null if the key had expired and was deleted, so that the row can be
+ * inserted now.
  */
 async function findFirstRun(executor: Executor, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
   const kind = run.eventKey ? "http_event" : "run_key";
@@ -184,12 +190,12 @@ async function findFirstRun(executor: Executor, actionId: number, run: KeyedRun)
   await executor.query(DELETE_OLD_KEYS[kind], kind === "run_key" ? [...key, run.retryFailed ?? false] : key);
   const [first] = await rows<{ id: number; skipped: string | null }>(executor, SELECT_FIRST_RUN[kind], key);
   if (!first) return null;
-  // Not reported for events, because the HTTP trigger reads the outcome of the first run itself.
+  // Does not report the skip reason for events, because the HTTP trigger itself reads the outcome of the first run.
   const isReported = kind === "run_key" && first.skipped !== null;
   return { id: first.id, isRepeated: true, ...(isReported && { skipped: first.skipped! }) };
 }
 
-/** Deletes the key of an event, so that a repeat of the event starts another run. */
+/** Deletes the key of an event, so that a repetition of the event starts another run. */
 export async function deleteEventKey(executor: Executor, eventKey: Buffer, runId: number): Promise<void> {
   const sql =
     "DELETE FROM http_event WHERE action_id = (SELECT action_id FROM run WHERE id = $2) AND key = $1 AND run_id = $2";
@@ -201,7 +207,10 @@ function commonValues(run: Pick<NewRun, keyof NamedRun & keyof NewRun>, holder: 
   return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId];
 }
 
-/** Writes the row of a run whose action is known: running under `holder`, or queued if `holder` is null. */
+/**
+ * Inserts the row of a run whose action is known: with the status running under the process `holder`, or with the
+ * status queued if `holder` is null.
+ */
 export async function insertKnownRun(executor: Executor, run: NewRun, holder: string | null): Promise<InsertedRun> {
   const { actionId, trigger, replayOf = null, versionId = null, waitsFor = null } = run;
   const values = [...commonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
@@ -215,8 +224,8 @@ export async function insertKnownRun(executor: Executor, run: NewRun, holder: st
 }
 
 /**
- * Writes the row of a debounced run, or replaces the payload of the queued one. A debounced run needs no idempotency
- * key, because a repeated call starts no second run. Call it in a transaction.
+ * Inserts the row of a debounced run, or replaces the payload of the queued run of the same action. Uses no idempotency
+ * key, because a repeated call starts no second run. Call this function in a transaction.
  */
 export async function insertDebouncedRun(manager: Executor, run: NewRun): Promise<InsertedRun> {
   const { actionId, personId, credentialId, trigger } = run;
@@ -232,8 +241,8 @@ const CHECK_NAMED = `
     FROM (${FIND_ACTION("$1", "$2", "$3", "$4", "$5")}) AS named`;
 
 /**
- * Checks whether the action can run. `insertNamedRun` checks again when it writes the row.
- * @throws as `insertNamedRun`
+ * Checks that the action of a call can run. `insertNamedRun` checks this again when it inserts the row.
+ * @throws the errors of `insertNamedRun`
  */
 export async function checkNamedRun(executor: Executor, named: NamedRun): Promise<void> {
   const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
@@ -246,8 +255,8 @@ export async function checkNamedRun(executor: Executor, named: NamedRun): Promis
 type NamedRow = NamedAction & { runId: number | null; secretsVersion: number; areRoutesCurrent: boolean };
 
 /**
- * Finds the action and writes the row in one statement, so that the action cannot change in between.
- * @throws RoutesChangedError, ACTION_ACCESS_DENIED, and as `checkRunnable`
+ * Finds the action and inserts the row in one statement, so that the action cannot change in between.
+ * @throws RoutesChangedError, ACTION_ACCESS_DENIED, and the errors of `checkRunnable`
  */
 export async function insertNamedRun(
   executor: Executor,

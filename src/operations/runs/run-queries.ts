@@ -11,28 +11,30 @@ import type { RunSearch } from "../records/run-words.js";
 import type { RequestRecord } from "../requests/run-requests.js";
 import { newestRuns, type RunConditions, type RunFilter, runConditions } from "./run-filter.js";
 
-/** A run or a skipped tick, as lists show it. Times are ISO 8601. */
+/** A run or a skipped schedule time, as lists return it. Times are ISO 8601 text. */
 export interface RunSummary {
   id: number;
   actionId: number;
-  /** Name of the action; null if it was deleted. */
+  /** Name of the action; null if the action was deleted. */
   actionName: string | null;
-  /** ID of the action's draft. */
+  /** ID of the action's draft; null if the action was deleted. */
   masterId: number | null;
   copy: Copy;
   trigger: TriggerType;
   state: RunState;
-  /** Scheduled time of the run; null for other triggers. */
+  /** Time of the schedule for which the run was started; null for runs of other triggers. */
   tick: string | null;
-  /** Number of ticks, starting with `tick`, that this row stands for. It is above one only after a long pause. */
+  /** Number of schedule times, from `tick` on, that this row represents. It is above one only after a long pause. */
   tickCount: number;
-  /** Reason why the run was skipped. */
+  /** Reason why the run was skipped; null if it was not. */
   reason: string | null;
-  /** Condition for which a queued run waits, besides a free slot. */
+  /** Condition for which a queued run waits, other than a free slot; null if there is none. */
   waitsFor: RunWait | null;
-  /** Name of the error, and the beginning of its message. */
+  /** Name of the error and the beginning of its message; null if the run did not fail. */
   failure: string | null;
-  /** Beginning of the result as JSON; null without a result, or if the log entry is long. */
+  /**
+   * Beginning of the result as JSON; null if there is no result, or if the log entry is too long to read for a list.
+   */
   resultPreview: string | null;
   queuedAt: string;
   startedAt: string | null;
@@ -43,27 +45,27 @@ export interface RunSummary {
   chainId: number | null;
   depth: number;
   replayOf: number | null;
-  /** ID of the version whose code ran instead of the draft or live version; otherwise null. */
+  /** ID of the older version whose code ran; null if the draft or live version ran. */
   versionId: number | null;
   personId: number | null;
-  /** The person who started the run; null for callers that are not people. */
+  /** The person who started the run; null if no person did. */
   person: { firstName: string; lastName: string } | null;
-  /** `host:port` of each contacted host. */
+  /** `host:port` of each host that the run contacted. */
   hosts: string[];
   /**
-   * Mode of the evaluation on the server: `isolate`, `network-isolate` or `document`; null if there was none, or in old
-   * runs.
+   * Mode of the sandbox in which the code ran on the server: `isolate`, `network-isolate` or `document`. Null if no
+   * code ran there, and for old runs.
    */
   sandbox: string | null;
 }
 
-/** Position of a page in the list. `total` is exact up to TOTAL_MAX. */
+/** Pagination of a list of runs. `total` is the number of matching runs, exact up to TOTAL_MAX. */
 export interface RunPagination {
   total: number;
-  /** False if more runs match than `total`. */
+  /** False if more runs match than `total` says. */
   totalIsExact: boolean;
   hasMore: boolean;
-  /** `before` of the next page; null on the last page. */
+  /** Value of the parameter `before` for the next page; null on the last page. */
   nextBefore: number | null;
 }
 
@@ -71,24 +73,27 @@ type DateField = "tick" | "queuedAt" | "startedAt" | "finishedAt";
 type SummaryRow = Omit<RunSummary, DateField | "failure" | "resultPreview" | "person"> &
   Record<DateField, Date | null> & { firstName: string | null; lastName: string | null; entry: string | null };
 
-/** Maximum number of runs that one request checks row by row. The next page continues after them. */
-const CHECKED_MAX = 10_000;
-/** Maximum number of runs that a search finds. It finds the newest runs. */
-const FOUND_MAX = 1_000;
+/** Maximum number of runs that one request checks row by row. The next page continues after these runs. */
+const CHECKED_RUNS_MAX = 10_000;
+/** Maximum number of runs that a search by words returns; these are the newest ones. */
+const SEARCH_RESULTS_MAX = 1_000;
 const TOTAL_MAX = 10_000;
-/** Maximum characters of an error or a result in a list. */
-const EXCERPT_CHARACTERS = 200;
-/** Maximum size of a log entry that is read as a whole for a list, which may contain 1,000 runs. */
+/** Maximum number of characters of an error or result in a list. */
+const EXCERPT_MAX_CHARACTERS = 200;
+/** Maximum bytes of a log entry that is read completely for a list. A list can contain 1,000 runs. */
 const ENTRY_MAX_BYTES = 8 * 1024;
-/** Maximum size of an entry of which only the beginning is read from the database. */
+/** Maximum bytes of a log entry of which only the beginning is read for a list. Larger entries are not read. */
 const CUT_ENTRY_MAX_BYTES = 64 * 1024;
-/** Characters that are read of a larger entry: the fields before the result, and more than an excerpt of the result. */
+/**
+ * Number of characters that are read from the beginning of a larger entry. They contain the fields before the result,
+ * and enough of the result for an excerpt.
+ */
 const CUT_CHARACTERS = 600;
-const UNFINISHED_MAX = 100;
-const CAUSED_MAX = 100;
+const UNFINISHED_RUNS_MAX = 100;
+const CAUSED_RUNS_MAX = 100;
 
-/** SQL of the ID of a run's log entry. Rows of older releases do not contain this ID. */
-const LOG_ID = `
+/** SQL expression for the ID of a run's log entry. Rows that older releases wrote do not contain this ID. */
+const LOG_ID_SQL = `
   coalesce(run.log_id, CASE WHEN run.finished_at IS NOT NULL THEN (SELECT id FROM execution_log WHERE run_id = run.id LIMIT 1) END)`;
 
 const SUMMARY_COLUMNS = `
@@ -101,12 +106,12 @@ const SUMMARY_COLUMNS = `
   person.first_name AS "firstName", person.last_name AS "lastName",
   CASE WHEN run.state = 'completed' AND entry.payload_at IS NOT NULL AND entry.bytes <= ${CUT_ENTRY_MAX_BYTES} THEN left(entry.data::text, ${CUT_CHARACTERS})
        WHEN run.state IN ('completed', 'failed') AND entry.bytes <= ${ENTRY_MAX_BYTES} THEN entry.data::text END AS entry`;
-const SUMMARY_JOINS = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN execution_log entry ON entry.id = ${LOG_ID}
+const SUMMARY_JOINS = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN execution_log entry ON entry.id = ${LOG_ID_SQL}
   LEFT JOIN person ON person.id = run.person_id`;
 
-const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
+const toIsoText = (date: Date | null): string | null => date?.toISOString() ?? null;
 
-/** Returns name and message of the error in a log entry. */
+/** Returns the name and message of the error in a log entry. */
 function failureIn(entry: string): string | null {
   const error = readMemberText(entry, "error");
   if (error === undefined) return null;
@@ -115,7 +120,7 @@ function failureIn(entry: string): string | null {
 }
 
 const excerptOf = (text: string): string =>
-  text.length > EXCERPT_CHARACTERS ? `${text.slice(0, EXCERPT_CHARACTERS).toWellFormed()}…` : text;
+  text.length > EXCERPT_MAX_CHARACTERS ? `${text.slice(0, EXCERPT_MAX_CHARACTERS).toWellFormed()}…` : text;
 
 function resultPreviewIn(entry: string): string | null {
   const result = resultInEntry(entry);
@@ -125,10 +130,10 @@ function resultPreviewIn(entry: string): string | null {
 function toSummary({ entry, firstName, lastName, ...row }: SummaryRow, isNamed: boolean): RunSummary {
   return {
     ...row,
-    tick: iso(row.tick),
-    queuedAt: iso(row.queuedAt)!,
-    startedAt: iso(row.startedAt),
-    finishedAt: iso(row.finishedAt),
+    tick: toIsoText(row.tick),
+    queuedAt: toIsoText(row.queuedAt)!,
+    startedAt: toIsoText(row.startedAt),
+    finishedAt: toIsoText(row.finishedAt),
     failure: entry !== null && row.state === "failed" ? failureIn(entry) : null,
     resultPreview: entry !== null && row.state === "completed" ? resultPreviewIn(entry) : null,
     person: isNamed && firstName !== null && lastName !== null ? { firstName, lastName } : null,
@@ -147,7 +152,7 @@ export class RunQueries {
   }
 
   /**
-   * Replaces the searched words by the IDs of the newest runs that contain them. If there may be more such runs,
+   * Replaces the searched words by the IDs of the newest runs that contain these words. If more runs may contain them,
    * `further` is the lowest of these IDs.
    */
   private async withWords(
@@ -156,19 +161,20 @@ export class RunQueries {
   ): Promise<{ conditions: RunConditions; further: number | null }> {
     const { search, before, indexed, parameters } = conditions;
     if (search === null) return { conditions, further: null };
-    // Indexes the words of runs that have just ended, so that the search also finds these runs.
+    // Indexes the words of runs that have just ended, so that the search finds these runs too.
     await this.runWords.catchUp();
-    const ids = await this.runWords.find(appId, search, { before, limit: FOUND_MAX });
+    const ids = await this.runWords.find(appId, search, { before, limit: SEARCH_RESULTS_MAX });
     const hasWords = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
     return {
       conditions: { ...conditions, indexed: `${indexed} AND ${hasWords}`, parameters: [...parameters, ids] },
-      further: ids.length === FOUND_MAX ? ids.at(-1)! : null,
+      further: ids.length === SEARCH_RESULTS_MAX ? ids.at(-1)! : null,
     };
   }
 
   /**
-   * Lists the app's runs and skipped ticks, the most recent first. One request checks the newest 10,000 runs that an
-   * index finds, or 1,000 of a search. If more are left, the page may be short or empty, and `nextBefore` continues.
+   * Lists the app's runs and skipped schedule times, the most recent first. One request checks at most the newest
+   * 10,000 runs that an index finds, or 1,000 of a search. If more runs remain, the page may be short or empty, and
+   * `nextBefore` continues the list.
    * @throws REQUEST_INVALID
    */
   async list(
@@ -182,11 +188,11 @@ export class RunQueries {
     const matching = (max: number) =>
       unindexed === null
         ? newest("run.id", max)
-        : `SELECT run.id FROM (${newest("run.*", CHECKED_MAX)}) AS run WHERE ${unindexed} ORDER BY run.id DESC LIMIT ${max}`;
+        : `SELECT run.id FROM (${newest("run.*", CHECKED_RUNS_MAX)}) AS run WHERE ${unindexed} ORDER BY run.id DESC LIMIT ${max}`;
     const [bounds] = await rows<{ total: number; last: number | null }>(
       this.db,
       `SELECT (SELECT count(*) FROM (${matching(TOTAL_MAX + 1)}) AS counted) AS total,
-                ${unindexed === null ? "NULL::bigint" : `(SELECT id FROM (${newest("run.id", CHECKED_MAX)}) AS run ORDER BY id DESC LIMIT 1 OFFSET ${CHECKED_MAX - 1})`} AS last`,
+                ${unindexed === null ? "NULL::bigint" : `(SELECT id FROM (${newest("run.id", CHECKED_RUNS_MAX)}) AS run ORDER BY id DESC LIMIT 1 OFFSET ${CHECKED_RUNS_MAX - 1})`} AS last`,
       parameters,
     );
     const { total } = bounds!;
@@ -207,7 +213,7 @@ export class RunQueries {
     };
   }
 
-  /** Returns one run or skipped tick. @throws RUN_NOT_FOUND */
+  /** Returns one run or skipped schedule time. @throws RUN_NOT_FOUND */
   async get(caller: Caller, appId: number, runId: number): Promise<RunSummary> {
     const storable = Number.isSafeInteger(runId) && runId > 0;
     const [run] = storable
@@ -225,16 +231,16 @@ export class RunQueries {
     return runs[0]?.requests ?? [];
   }
 
-  /** Returns the first 100 runs that this run has caused directly, the oldest first. */
+  /** Returns the first 100 runs that this run has started directly, the oldest first. */
   async causedBy(caller: Caller, { id, chainId }: Pick<RunSummary, "id" | "chainId">): Promise<RunSummary[]> {
     const where = "run.chain_id = $1 AND run.cause_run_id = $2";
-    const from = `run ${SUMMARY_JOINS} WHERE ${where} ORDER BY run.queued_at, run.id LIMIT ${CAUSED_MAX}`;
+    const from = `run ${SUMMARY_JOINS} WHERE ${where} ORDER BY run.queued_at, run.id LIMIT ${CAUSED_RUNS_MAX}`;
     return this.summaries(caller, from, [chainId ?? id, id]);
   }
 
   /**
-   * Returns the app's queued and running runs, the newest first, and the number of runs in each state, counted up to
-   * 10,000.
+   * Returns the app's queued and running runs, the newest first. Also returns the number of runs in each of these
+   * states, counted up to 10,000.
    */
   async unfinished(caller: Caller, appId: number): Promise<{ runs: RunSummary[]; queued: number; running: number }> {
     const count = (state: "queued" | "running") =>
@@ -246,7 +252,7 @@ export class RunQueries {
       [appId],
     );
     const from = `run ${SUMMARY_JOINS} WHERE run.app_id = $1 AND run.finished_at IS NULL AND run.state IN ('queued', 'running')
-                     ORDER BY run.state DESC, run.id DESC LIMIT ${UNFINISHED_MAX}`;
+                     ORDER BY run.state DESC, run.id DESC LIMIT ${UNFINISHED_RUNS_MAX}`;
     return { runs: await this.summaries(caller, from, [appId]), ...counts! };
   }
 }

@@ -1,6 +1,7 @@
 /**
- * SQL statements that insert, claim, return, skip and finish runs. Each is one statement that checks the run's state,
- * and its holder if it has one. Read this file for the order in which queued runs are claimed.
+ * SQL statements that insert, claim, return, skip and finish runs. Each is a single statement that also checks the
+ * run's state and the process that executes it (holder). Read this file to learn in which order queued runs are
+ * claimed.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -15,8 +16,8 @@ const RUN_RECORD = `id, app_id AS "appId", action_id AS "actionId", copy, trigge
   started_at AS "startedAt"`;
 
 /**
- * SQL of a claimed run with its action's code and the version number of the app's secrets, so that no further statement
- * is needed.
+ * SQL that selects a claimed run with its action's code and the version number of the app's secrets, so that no second
+ * statement is needed.
  */
 const SELECT_CLAIMED = `
   SELECT claimed.*, action.name, action.code, action.environment, action.dependencies, action.assets, action.timeout_ms AS "timeoutMs",
@@ -25,7 +26,7 @@ const FROM_CLAIMED = `
   FROM claimed JOIN app ON app.id = claimed."appId"
     LEFT JOIN action ON action.id = claimed."actionId" AND claimed."versionId" IS NULL`;
 
-/** A row of SELECT_CLAIMED. The name is null if the action was deleted, or if the run executes an older version. */
+/** A row of SELECT_CLAIMED. `name` is null if the action was deleted, or if the run executes an older version. */
 type ClaimedRow = Omit<RunRecord, "code"> & Omit<RunCode, "name"> & { name: string | null };
 
 function claimedRun<Row extends ClaimedRow>(row: Row) {
@@ -34,25 +35,28 @@ function claimedRun<Row extends ClaimedRow>(row: Row) {
   return { ...run, code: { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map } };
 }
 
-/** Scheduled runs that are queued for longer than this are skipped. */
-const LATE_AFTER = "interval '60 seconds'";
-const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER}`;
+/** Scheduled runs that have been queued for longer than this interval are skipped. */
+const LATE_AFTER_INTERVAL = "interval '60 seconds'";
+const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER_INTERVAL}`;
 
 /** SQL condition for queued runs that wait only for a slot. */
 const IS_READY = `${startStateSql("claim")} AND waits_for IS NULL`;
 
 /**
- * Milliseconds for which the lowest unfinished ID is cached. This ID only rises, so an old value is still correct and
- * only makes a query read a few more partitions.
+ * Milliseconds for which the lowest ID of an unfinished run is cached. This ID only rises, so an old value is still
+ * correct; queries then only read a few more partitions.
  */
-const FLOOR_CACHED_MS = 1_000;
+const LOWEST_ID_CACHED_MS = 1_000;
 /**
- * The lowest unfinished ID is assumed to be at least this far below the newest ID, because transactions may not be
- * committed yet.
+ * The lowest ID of an unfinished run is assumed to be at least this far below the newest ID, because transactions with
+ * lower IDs may not be committed yet.
  */
 const UNCOMMITTED_IDS = 100_000;
 
-/** SQL of the first unfinished run in a state. The condition on one state makes the planner use the index run_live. */
+/**
+ * SQL that selects the first unfinished run in a state. The condition names one state, so that PostgreSQL uses the
+ * index run_live.
+ */
 const firstUnfinished = (state: string) => `
     (SELECT id FROM run WHERE state BETWEEN '${state}' AND '${state}' AND finished_at IS NULL ORDER BY state, id LIMIT 1)`;
 const SELECT_FIRST_UNFINISHED_ID = `
@@ -62,9 +66,8 @@ const SELECT_FIRST_UNFINISHED_ID = `
     (SELECT last_value - ${UNCOMMITTED_IDS} FROM run_id_seq)) AS id`;
 
 /**
- * SQL that selects each app with queued runs, by one index lookup for each app. Its order is that of the index
- * run_ready, and an app is a range of one value; otherwise the planner might use an index that also contains ended
- * runs.
+ * SQL that selects each app with queued runs, with one index lookup per app. It uses the order of the index run_ready
+ * and a range of one value for the app. Otherwise PostgreSQL might use an index that also contains ended runs.
  */
 const appsWithQueued = (floor: string) => `
   waiting (app_id) AS (
@@ -80,11 +83,11 @@ const firstOfApp = (columns: string, floor: string, limit: number) => `
    ORDER BY run.app_id, id LIMIT ${limit}`;
 
 /**
- * Claims the oldest queued run of the app that has the fewest slots in this process, among the apps below their share
- * $4. $2 and $3 are the slots of each app, $5 the lowest unfinished ID. Reads 8 runs of each app, because other
- * processes may be claiming the first runs.
+ * Claims the oldest queued run of the app that uses the fewest slots of this process, among the apps that use fewer
+ * than $4 slots. $2 and $3 are the apps and the slots that they use, $5 is the lowest ID of an unfinished run. Reads 8
+ * runs of each app, because other processes may be claiming the first ones.
  */
-const CLAIM = `
+const CLAIM_NEXT_RUN = `
   WITH RECURSIVE ${appsWithQueued("$5::bigint")},
   busy AS (SELECT * FROM unnest($2::bigint[], $3::int[]) AS busy (app_id, slots)),
   next AS (
@@ -102,7 +105,7 @@ const CLAIM = `
          ) AS "isMoreClaimable"
   ${FROM_CLAIMED}`;
 
-const CLAIM_BY_ID = `
+const CLAIM_RUN_BY_ID = `
   WITH claimed AS (
     UPDATE run SET ${toState("claim")}, holder = $1, started_at = now()
      WHERE id = (SELECT id FROM run WHERE id = $2 AND ${IS_READY} FOR UPDATE SKIP LOCKED)
@@ -110,19 +113,19 @@ const CLAIM_BY_ID = `
   ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
 
 /**
- * Selects the longest wait of a run that CLAIM could claim. $1 and $2 are the slots of each app, $3 the share, $4 the
- * lowest unfinished ID.
+ * Selects the longest time that a run has waited which CLAIM_NEXT_RUN could claim. $1 and $2 are the apps and the slots that
+ * they use, $3 is the maximum number of slots of an app, $4 the lowest ID of an unfinished run.
  */
-const LONGEST_WAIT = `
+const SELECT_LONGEST_WAIT = `
   WITH RECURSIVE ${appsWithQueued("$4::bigint")}
   SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms
     FROM waiting LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, slots) USING (app_id)
     CROSS JOIN LATERAL (${firstOfApp("coalesce(ready_at, queued_at) AS since", "$4::bigint", 1)}) AS first
    WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $3`;
 
-const ANY_QUEUED = `SELECT FROM run WHERE ${IS_READY} AND id >= $1 ORDER BY app_id, id LIMIT 1`;
+const SELECT_ANY_QUEUED = `SELECT FROM run WHERE ${IS_READY} AND id >= $1 ORDER BY app_id, id LIMIT 1`;
 
-const QUEUED_BY_CAUSE = `
+const SELECT_QUEUED_BY_CAUSE = `
   SELECT id, cause_run_id AS "causeRunId" FROM run
    WHERE ${IS_READY} AND cause_run_id = ANY ($1::bigint[]) ORDER BY id LIMIT 1000`;
 
@@ -130,35 +133,38 @@ const RETURN_CLAIM = `
   UPDATE run SET ${toState("returnClaim")}, holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND ${startStateSql("returnClaim")} RETURNING id`;
 
-const SKIP_LATE = `
+const SKIP_LATE_RUNS = `
   UPDATE run SET ${toState("skip")}, reason = 'late by more than 60 s', finished_at = now()
    WHERE ${startStateSql("skip")} AND finished_at IS NULL AND ${IS_LATE} RETURNING id`;
 
 /* Selects the runs of the holder $1, except the known ones $2. */
-const UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
+const SELECT_UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
 
-/** Selects the runs among $2 that the holder $1 no longer holds. */
-const RUNS_NOT_HELD = `
+/** Selects those of the runs $2 that are no longer assigned to the process $1. */
+const SELECT_RUNS_NOT_HELD = `
   SELECT id FROM unnest($2::bigint[]) AS known (id)
    WHERE NOT EXISTS (SELECT FROM run WHERE run.id = known.id AND run.holder = $1)`;
 
-const OTHER_RUNNER = `
+const SELECT_OTHER_RUNNER = `
   SELECT FROM instance WHERE id <> $1 AND 'runner' = ANY (roles) AND lease_until >= now() LIMIT 1`;
 
 /**
- * Holder of all runs that browsers execute. Its row in `instance` has no roles and a lease without end, so that
- * processes of the previous release do not end its runs as lost.
+ * Holder ID of all runs that browsers execute. Its row in the table `instance` has no roles and a lease without end, so
+ * that processes of the previous release do not end these runs as lost.
  */
 export const BROWSER_HOLDER = "00000000-0000-4000-8000-0000000c11e7";
 
-/** Selects runs in browsers that have not ended within $1 milliseconds. Its locks let only one process end each run. */
-const OVERDUE_IN_BROWSERS = `
+/**
+ * Selects the runs in browsers that started more than $1 milliseconds ago and have not ended. Locks their rows, so that
+ * only one process ends each run.
+ */
+const SELECT_OVERDUE_IN_BROWSERS = `
   SELECT ${RUN_RECORD}, holder FROM run
    WHERE ${IS_RUNNING_SQL} AND holder = '${BROWSER_HOLDER}' AND started_at < now() - $1 * interval '1 millisecond'
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
-/** Selects the runs of holders whose lease has ended. */
-const LOST = `
+/** Selects the runs of processes whose lease has expired. */
+const SELECT_LOST_RUNS = `
   SELECT ${RUN_RECORD}, holder FROM run
    WHERE ${IS_RUNNING_SQL}
      AND holder <> '${BROWSER_HOLDER}'
@@ -166,11 +172,11 @@ const LOST = `
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
 export interface ClaimedRun extends RunRecord {
-  /** True if another queued run may be claimable. */
+  /** True if this process may be able to claim another queued run. */
   isMoreClaimable: boolean;
 }
 
-/** A run with its state and holder. */
+/** A run with its state, and the process that executes it (null: none). */
 export interface StoredRun extends RunRecord {
   state: string;
   holder: string | null;
@@ -178,12 +184,12 @@ export interface StoredRun extends RunRecord {
 
 export class RunRepository {
   private readonly finisher: RunFinisher;
-  /** Lower bound of the IDs of unfinished runs, so that partitions of earlier days are not read. */
+  /** Lower bound of the IDs of unfinished runs. With it, queries do not read the partitions of earlier days. */
   private floor = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
 
   /**
-   * @param maskedPayload returns the payload text for the log entry of a run that was not executed to its end; null if
-   *   the entry refers to the run's payload
+   * @param maskedPayload returns the payload text for the log entry of a run that did not execute to its end; null if
+   *   the entry refers to the run's stored payload
    */
   constructor(
     private readonly db: DataSource,
@@ -193,7 +199,7 @@ export class RunRepository {
   }
 
   private currentFloor(): Promise<number> {
-    if (performance.now() - this.floor.readAt > FLOOR_CACHED_MS) {
+    if (performance.now() - this.floor.readAt > LOWEST_ID_CACHED_MS) {
       const id = preparedRows<{ id: number }>(this.db, "queue-floor", SELECT_FIRST_UNFINISHED_ID, []).then(
         ([row]) => row!.id,
       );
@@ -205,86 +211,103 @@ export class RunRepository {
     return this.floor.id;
   }
 
-  /** Writes a run of a known action: as running under `holder`, or as queued if `holder` is null. */
+  /**
+   * Inserts a run of an action whose ID is known: with the status running under the process `holder`, or with the
+   * status queued if `holder` is null.
+   */
   insert(run: NewRun, holder: string | null, executor: Executor = this.db) {
     return insertKnownRun(executor, run, holder);
   }
 
   /**
-   * Like `insert`, for an action that the caller names: the same statement finds the action.
-   * @throws as `insertNamedRun`
+   * Like `insert`, but for an action that the caller names. The same statement finds the action.
+   * @throws the errors of `insertNamedRun`
    */
   insertNamed(run: NamedRun, holder: string | null, executor: Executor = this.db) {
     return insertNamedRun(executor, run, holder);
   }
 
-  /** Checks whether the action of a call can run, before the call waits for a slot. @throws as `insertNamedRun` */
+  /**
+   * Checks that the action of a call can run, before the call waits for a slot.
+   * @throws the errors of `insertNamedRun`
+   */
   checkNamed(run: NamedRun): Promise<void> {
     return checkNamedRun(this.db, run);
   }
 
-  /** Writes a debounced run, or replaces the payload of the one that is queued. */
+  /** Inserts a debounced run, or replaces the payload of the queued run of the same action. */
   insertDebounced(run: NewRun, executor: Executor = this.db) {
     if (executor !== this.db) return insertDebouncedRun(executor, run);
     return this.db.transaction((manager) => insertDebouncedRun(manager, run));
   }
 
   /**
-   * Claims the next queued run. Returns null if no run is queued, or if each app with queued runs has its share of
-   * slots.
-   * @param slots slots of each app in this process
+   * Claims the next queued run. Returns null if no run is queued, or if each app with queued runs already uses its
+   * share of the slots.
+   * @param slots number of slots that each app uses in this process
+   * @param share maximum number of slots of one app
    */
   async claim(holder: string, slots: ReadonlyMap<number, number>, share: number): Promise<ClaimedRun | null> {
     const values = [holder, [...slots.keys()], [...slots.values()], share, await this.currentFloor()];
     type Row = ClaimedRow & Pick<ClaimedRun, "isMoreClaimable">;
-    const [row] = await preparedRows<Row>(this.db, "claim-run", CLAIM, values);
+    const [row] = await preparedRows<Row>(this.db, "claim-run", CLAIM_NEXT_RUN, values);
     return row ? claimedRun(row) : null;
   }
 
-  /** Claims the run with this ID. Returns null if it is not queued, or waits for more than a slot. */
+  /** Claims the run with this ID. Returns null if the run is not queued, or waits for something other than a slot. */
   async claimById(holder: string, id: number): Promise<RunRecord | null> {
-    const [row] = await preparedRows<ClaimedRow>(this.db, "claim-by-id", CLAIM_BY_ID, [holder, id]);
+    const [row] = await preparedRows<ClaimedRow>(this.db, "claim-by-id", CLAIM_RUN_BY_ID, [holder, id]);
     return row ? claimedRun(row) : null;
-  }
-
-  /** Returns the longest wait in milliseconds of a run that `claim` could claim; 0 if there is none. */
-  async longestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {
-    const values = [[...slots.keys()], [...slots.values()], share, await this.currentFloor()];
-    return (await preparedRows<{ ms: number }>(this.db, "longest-wait", LONGEST_WAIT, values))[0]!.ms;
-  }
-
-  /** True if any run waits for a slot, of this or another process. */
-  async isAnyQueued(): Promise<boolean> {
-    return (await preparedRows(this.db, "any-queued", ANY_QUEUED, [await this.currentFloor()])).length > 0;
-  }
-
-  /** True if no other runner is alive. */
-  async isOnlyRunner(holder: string): Promise<boolean> {
-    return (await rows(this.db, OTHER_RUNNER, [holder])).length === 0;
-  }
-
-  /** Returns the queued runs that the runs `ids` have started. */
-  queuedByCause(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
-    return rows(this.db, QUEUED_BY_CAUSE, [ids]);
   }
 
   /**
-   * Ends a run that `holder` holds; null stands for a queued run.
-   * @returns false if nothing was written, because the run had ended, has another holder, or its app's secrets have
-   * changed
+   * Returns the longest time in milliseconds that a run has waited which `claim` could claim; 0 if there is no such
+   * run.
+   */
+  async longestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {
+    const values = [[...slots.keys()], [...slots.values()], share, await this.currentFloor()];
+    return (await preparedRows<{ ms: number }>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values))[0]!.ms;
+  }
+
+  /** True if a run is queued that waits only for a slot, in any process. */
+  async isAnyQueued(): Promise<boolean> {
+    return (await preparedRows(this.db, "any-queued", SELECT_ANY_QUEUED, [await this.currentFloor()])).length > 0;
+  }
+
+  /** True if no other process with the role runner is alive. */
+  async isOnlyRunner(holder: string): Promise<boolean> {
+    return (await rows(this.db, SELECT_OTHER_RUNNER, [holder])).length === 0;
+  }
+
+  /** Returns those runs that the runs `ids` have started and that are still queued. */
+  queuedByCause(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
+    return rows(this.db, SELECT_QUEUED_BY_CAUSE, [ids]);
+  }
+
+  /**
+   * Writes the end of a run.
+   * @param holder process that executes the run; null for a queued run
+   * @returns false if nothing was written, because the run had already ended, another process executes it, or the app's
+   *   secrets have changed
    */
   finish(id: number, holder: string | null, ending: RunEnd, executor?: Executor): Promise<boolean> {
     return this.finisher.finish({ ...ending, id, holder }, executor);
   }
 
-  /** Ends all runs whose holder is dead. Returns their number. */
+  /**
+   * Ends all runs whose process has crashed. Returns their number.
+   * @param ending returns the final state to write for a run
+   */
   finishLost(ending: (run: RunRecord) => RunEnd | Promise<RunEnd>): Promise<number> {
-    return this.finishEach(LOST, [], ending);
+    return this.finishEach(SELECT_LOST_RUNS, [], ending);
   }
 
-  /** Ends runs in browsers that have not ended within `ms`. Returns their number. */
+  /**
+   * Ends the runs in browsers that started more than `ms` milliseconds ago. Returns their number.
+   * @param ending returns the final state to write for a run
+   */
   finishOverdueInBrowsers(ms: number, ending: (run: RunRecord) => RunEnd): Promise<number> {
-    return this.finishEach(OVERDUE_IN_BROWSERS, [ms], ending);
+    return this.finishEach(SELECT_OVERDUE_IN_BROWSERS, [ms], ending);
   }
 
   private finishEach(
@@ -299,35 +322,39 @@ export class RunRepository {
     });
   }
 
-  /** Returns up to 100 runs that `holder` holds and that are not among the known ones. */
+  /** Returns up to 100 runs that are assigned to the process `holder` but are not in `knownIds`. */
   findUnknownHeld(holder: string, knownIds: readonly number[]): Promise<RunRecord[]> {
-    return rows(this.db, UNKNOWN_HELD_RUNS, [holder, knownIds]);
+    return rows(this.db, SELECT_UNKNOWN_HELD_RUNS, [holder, knownIds]);
   }
 
-  /** Returns those of the known runs that `holder` no longer holds. */
+  /** Returns the IDs in `knownIds` of runs that are no longer assigned to the process `holder`. */
   async findNoLongerHeld(holder: string, knownIds: readonly number[]): Promise<number[]> {
-    return (await rows<{ id: number }>(this.db, RUNS_NOT_HELD, [holder, knownIds])).map(({ id }) => id);
+    return (await rows<{ id: number }>(this.db, SELECT_RUNS_NOT_HELD, [holder, knownIds])).map(({ id }) => id);
   }
 
   /**
-   * Queues a run again that `holder` has claimed and not started. Returns false if `holder` does not hold it any more.
+   * Queues a run again that the process `holder` has claimed but not started. Returns false if the run is not assigned
+   * to `holder` any more.
    */
   async returnClaim(id: number, holder: string): Promise<boolean> {
     return (await rows(this.db, RETURN_CLAIM, [id, holder])).length > 0;
   }
 
-  /** Skips scheduled runs that have been queued for too long. Returns their number. */
+  /** Skips the scheduled runs that have been queued for too long. Returns their number. */
   async skipLate(): Promise<number> {
-    return (await rows(this.db, SKIP_LATE)).length;
+    return (await rows(this.db, SKIP_LATE_RUNS)).length;
   }
 
-  /** Returns the reason why the run was skipped, or null. */
+  /** Returns the reason why a run was skipped; null if it was not. */
   async skipReason(id: number): Promise<string | null> {
     const [run] = await rows<{ reason: string | null }>(this.db, "SELECT reason FROM run WHERE id = $1", [id]);
     return run?.reason ?? null;
   }
 
-  /** Finds a run by its ID. @param appId app of the run; null for any app */
+  /**
+   * Returns the run with this ID; null if there is none.
+   * @param appId app to which the run must belong; null for any app
+   */
   async find(id: number, appId: number | null = null): Promise<StoredRun | null> {
     const sql = `SELECT ${RUN_RECORD}, state, holder FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
     return (await rows<StoredRun>(this.db, sql, [id, appId]))[0] ?? null;

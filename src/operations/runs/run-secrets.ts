@@ -1,7 +1,8 @@
 /**
  * Provides the settings that a run may read, and searches everything that leaves the run for secrets (contract, section
- * 6). The search covers every value that was set between the run's start and the search, by the version numbers of the
- * app's secrets. The search of URLs of `Svc.App.V3.Actions.request` covers the values that the run can have received.
+ * 6). The version numbers of the app's secrets show which values were set between the run's start and the search; the
+ * search covers these too. For URLs of `Svc.App.V3.Actions.request`, the search covers only values that the run can
+ * have received.
  */
 import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";
@@ -25,29 +26,29 @@ function leakFailure(where: string, key: string): RunOutcome {
 }
 
 /**
- * Secrets of an app at the start of a run. All runs that start between two changes of the app's settings share them.
+ * Secrets of an app at the start of a run. Runs that start between two changes of the app's settings share this object.
  */
 interface StartSecrets {
   version: number;
   entries: SecretValues["entries"];
   scan: Scan;
   hasSecrets: boolean;
-  /** JSON text of the private and protected settings. */
+  /** JSON text of the private and protected settings that the run receives. */
   context: string;
 }
 
-/** Maximum size of cached secrets, in characters. */
-const CACHED_MAX = 16 * 1024 * 1024;
-const ENTRY_OVERHEAD = 256;
+/** Maximum number of characters of secrets that are cached. */
+const CACHED_CHARACTERS_MAX = 16 * 1024 * 1024;
+const ENTRY_OVERHEAD_CHARACTERS = 256;
 
 /**
- * Searches and masks everything that is stored at the end of a run, by the secrets that were known when the scan was
- * made.
+ * Searches and masks everything that is stored when a run ends, for the secrets that were known when this object was
+ * created.
  */
 export class OutcomeScan {
   /**
-   * @param version version number of the app's secrets that the scan includes; null if the run cannot have read later
-   *   ones
+   * @param version version number of the app's secrets that this scan includes; null if the run cannot have read newer
+   *   secrets
    */
   constructor(
     private readonly scan: Scan,
@@ -57,9 +58,9 @@ export class OutcomeScan {
   ) {}
 
   /**
-   * Masks secrets in an outcome.
-   * @param isCut true if the error's text was cut at its end
-   * @returns the outcome, or a failure if the result contains a secret
+   * Masks secrets in the outcome of a run.
+   * @param isCut true if the error's text was too long, so that its end is missing
+   * @returns the masked outcome, or a failure if the result contains a secret
    */
   async scanOutcome(outcome: RunOutcome, isCut: boolean): Promise<RunOutcome> {
     if (outcome.ok) {
@@ -72,20 +73,23 @@ export class OutcomeScan {
   }
 }
 
-/** The secrets that one run could have read so far. */
+/** The secrets that one run can have read so far. */
 export class RunSecrets {
   private readonly start: StartSecrets;
   private scan: Scan;
   private version: number;
   private updating: Promise<void> | null = null;
-  /** False once the run has no network, because it cannot read settings then. */
+  /** False as soon as the run has no network access, because then it cannot read settings any more. */
   private canRead = true;
-  /** True if the run may have received data by another way than a response to `Svc.App.V3.Actions.request`. */
+  /** True if the run may have received data other than responses to `Svc.App.V3.Actions.request`. */
   private hasContact = false;
-  /** Highest version number that was read after a response had arrived, before code received the response. */
+  /**
+   * Highest version number of the app's secrets that was read after a response had arrived and before the code received
+   * this response.
+   */
   private readVersion = 0;
   private masked: { scan: Scan; payload: Promise<string> } | null = null;
-  /** True if the app has secrets, as far as is known. */
+  /** True if the app had secrets when they were last read. */
   hasSecrets: boolean;
 
   constructor(
@@ -98,8 +102,8 @@ export class RunSecrets {
   }
 
   /**
-   * JSON text of `context.settings` (specification, Execution context).
-   * @throws EXECUTION_FAILED if they are longer than 100 KB
+   * Returns the JSON text of `context.settings` (specification, Execution context).
+   * @throws EXECUTION_FAILED if the settings are longer than 100 KB
    */
   contextSettings(environment: Environment): string {
     if (environment !== "server") return "{}";
@@ -107,7 +111,10 @@ export class RunSecrets {
     return this.start.context;
   }
 
-  /** Marks the run as having no network. Such a run cannot read settings, so later changes of secrets are ignored. */
+  /**
+   * Stores that the run has no network access. Such a run cannot read settings, so later changes of secrets are
+   * ignored.
+   */
   disconnect(): void {
     this.canRead = false;
   }
@@ -118,10 +125,13 @@ export class RunSecrets {
     if (read) ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = read);
   }
 
-  /** Returns the scan after a new update. An update in progress is not enough, because it may miss the last change. */
+  /**
+   * Returns the scan after another update of the secrets. Does not use an update that is already in progress, because
+   * it may miss the last change.
+   */
   private async currentScan(): Promise<Scan> {
     if (!this.canRead) return this.scan;
-    // The caller that started this update receives its failure.
+    // Ignores an error of the update in progress, because the caller that started it receives the error.
     while (this.updating) await this.updating.catch(() => undefined);
     this.updating = this.update();
     try {
@@ -136,37 +146,37 @@ export class RunSecrets {
     return (await this.currentScan()).mask(lines);
   }
 
-  /** Returns the key of the setting whose value the URL contains, or null. */
+  /** Returns the key of the setting whose value the URL contains; null if there is none. */
   async findInUrl(url: string): Promise<string | null> {
     return (await this.currentScan()).findInUrl(url);
   }
 
   /**
-   * Call this method before the run receives data by another way than a response to `Svc.App.V3.Actions.request`, such
-   * as the error of a request.
+   * Call this method before the run receives data other than a response to `Svc.App.V3.Actions.request`, such as the
+   * error of a request.
    */
   onContact(): void {
     this.hasContact = true;
   }
 
   /**
-   * Call this method with the version number that was read after a response had arrived, before code receives the
-   * response.
+   * Call this method before the code receives a response.
+   * @param version version number of the app's secrets, read after the response had arrived
    */
   onRead(version: number): void {
     this.readVersion = Math.max(this.readVersion, version);
   }
 
   /**
-   * Like `findInUrl`, for a URL of `Svc.App.V3.Actions.request`. Does not query for newer secrets if the run can have
-   * received only secrets that the scan includes.
+   * Like `findInUrl`, but for a URL of `Svc.App.V3.Actions.request`. Does not read newer secrets if the run can have
+   * received only secrets that the scan already includes.
    */
   async findInRequestUrl(url: string): Promise<string | null> {
     const isCurrent = !this.hasContact && this.readVersion <= this.version;
     return (isCurrent ? this.scan : await this.currentScan()).findInUrl(url);
   }
 
-  /** Masks the payload once for each scan, because it is needed at the start and at the end of the run. */
+  /** Masks the payload, once for each scan: the masked payload is needed at the start and at the end of the run. */
   private maskPayload(scan: Scan, payload: string): Promise<string> {
     if (this.masked?.scan !== scan) this.masked = { scan, payload: scan.maskJson(payload) };
     return this.masked.payload;
@@ -195,8 +205,8 @@ export class SecretStore {
   private readonly settings: Settings;
   private readonly scans: SecretScans;
   private readonly cached = new LRUCache<number, StartSecrets>({
-    maxSize: CACHED_MAX,
-    sizeCalculation: ({ context }) => context.length + ENTRY_OVERHEAD,
+    maxSize: CACHED_CHARACTERS_MAX,
+    sizeCalculation: ({ context }) => context.length + ENTRY_OVERHEAD_CHARACTERS,
   });
 
   constructor({ settings, scans }: { settings: Settings; scans: SecretScans }) {
@@ -237,7 +247,7 @@ export class SecretStore {
     return new RunSecrets(this, appId, await this.startSecrets(appId, version));
   }
 
-  /** True if the app has secrets, or too many to search for. */
+  /** True if the app has secrets, also if they are too many to search for. */
   async hasSecrets(appId: number): Promise<boolean> {
     try {
       return (await this.beginRun(appId)).hasSecrets;
@@ -248,8 +258,8 @@ export class SecretStore {
   }
 
   /**
-   * Returns the payload text for the log entry of a run that was not executed to its end: null if the entry can refer
-   * to the run's payload, `{}` if the app has too many secrets to search for.
+   * Returns the payload text for the log entry of a run that did not execute to its end. Null means that the entry can
+   * refer to the run's stored payload. Returns `{}` if the app has too many secrets to search for.
    */
   async maskedPayload({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
     try {
@@ -262,7 +272,7 @@ export class SecretStore {
   }
 
   /**
-   * Reads the secrets that were set since the start, and adds them to `start`. Returns null if none was set after
+   * Reads the secrets that were set since the run's start, and adds them to `start`. Returns null if none was set after
    * `version`.
    * @throws EXECUTION_FAILED
    */

@@ -1,4 +1,6 @@
-/** Converts between values and the JSON texts of runs: checks the payload of a call, and reads the outcome from a log entry. */
+/**
+ * Converts the JSON texts of runs: validates the payload of a call, and reads the outcome of a run from its log entry.
+ */
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { containsInfinity, nestsDeeperThan } from "../../rules/described.js";
@@ -6,7 +8,7 @@ import { readMemberText, readMemberTexts } from "../../rules/json-scan.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { LogEntry, RunOutcome, ScriptError } from "../records/execution-logs.js";
 
-/** Returns the JSON text of the payload that a caller sends; `{}` if there is none. @throws PAYLOAD_INVALID */
+/** Returns the JSON text of the payload that a caller sends; `{}` if the caller sends none. @throws PAYLOAD_INVALID */
 export function payloadText(payload: unknown): string {
   if (payload === undefined || payload === null) return "{}";
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
@@ -19,11 +21,11 @@ export function payloadText(payload: unknown): string {
   throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object (got ${received})`);
 }
 
-/** Returns the error of a failed run. */
+/** Returns the error of a failed run from the data of its log entry. */
 export const errorIn = (data: JsonText): ScriptError =>
   JSON.parse(readMemberText(data.text, "error") ?? "{}") as ScriptError;
 
-/** Returns the outcome of the run that the log entry describes. */
+/** Returns the outcome of a run from its log entry. */
 export function outcomeIn({ type, data }: LogEntry): RunOutcome {
   if (type !== "app.task.completed") return { ok: false, error: errorIn(data) };
   const members = readMemberTexts(data.text);

@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry spans of runs. A run's span belongs to the request that has started it, even if another process
- * executes the run. Spans contain hosts and numbers, but no URL, payload or message.
+ * OpenTelemetry spans of runs. The span of a run is a child of the span of the request that started the run, even if
+ * another process executes the run. Spans contain hosts and numbers, but no URLs, payloads or messages.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -9,19 +9,19 @@ import type { ExchangeFacts } from "../../engine/outgoing.js";
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import type { RunRecord } from "./run-types.js";
 
-/** Stores the trace context of a queued run until the run starts. */
-const STORE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+/** Stores the trace context of a queued run. The process that later starts the run reads it. */
+const INSERT_TRACE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const DELETE_TRACE = "DELETE FROM run_trace WHERE run_id = $1 RETURNING traceparent";
 
-/** Maximum number of spans for the requests of one run. */
-const REQUESTS_MAX = 200;
-/** HTTP methods that a span names. Code can invent other methods. */
-const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+/** Maximum number of spans for the outgoing requests of one run. */
+const REQUEST_SPANS_MAX = 200;
+/** HTTP methods that spans contain. Other methods are left out, because code can invent any text as a method. */
+const NAMED_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 export interface RunTrace {
-  /** Evaluates the run's page in a span. */
+  /** Evaluates the run's code with `perform`, in a child span. */
   page(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome>;
-  /** Starts the span of a request to another service. The returned function ends it. */
+  /** Starts the span of a request to another service. The returned function ends the span. */
   request(origin: string, method: string): (facts: ExchangeFacts) => void;
   endTrace(values: { outcome: string; mode: string }): void;
 }
@@ -34,13 +34,13 @@ const NO_TRACE: RunTrace = {
 
 function requestAttributes(url: URL, method: string) {
   return {
-    "http.request.method": METHODS.includes(method) ? method : "_OTHER",
+    "http.request.method": NAMED_METHODS.includes(method) ? method : "_OTHER",
     "server.address": url.hostname,
     "server.port": Number(url.port) || (url.protocol === "https:" ? 443 : 80),
   };
 }
 
-/** Spans of the requests that a page makes through the browser. */
+/** Spans of the requests that the run's page sends through the browser. */
 class PageRequestSpans {
   private readonly open = new Set<TraceSpan>();
   private count = 0;
@@ -53,12 +53,12 @@ class PageRequestSpans {
 
   start(request: PageRequest): ReturnType<NonNullable<PageRun["onRequest"]>> {
     this.count += 1;
-    if (this.count > REQUESTS_MAX || !/^https?:/.test(request.url)) return null;
+    if (this.count > REQUEST_SPANS_MAX || !/^https?:/.test(request.url)) return null;
     const url = new URL(request.url);
     const attributes = requestAttributes(url, request.method);
     const span = this.tracing.beginSpan("fetch", "client", this.browser.traceparent, attributes);
     this.open.add(span);
-    // Only this service receives the trace context.
+    // Sends the trace context only to this service, not to other servers.
     const isPropagated = url.origin === this.serviceOrigin && span.traceparent !== null;
     return {
       headers: isPropagated ? { traceparent: span.traceparent! } : {},
@@ -70,7 +70,7 @@ class PageRequestSpans {
     };
   }
 
-  /** Ends the spans of requests for which the run did not wait. */
+  /** Ends the spans of requests that were still in progress when the run ended. */
   endAll(): void {
     for (const span of this.open) span.endSpan(true);
   }
@@ -112,7 +112,7 @@ class TracedRun implements RunTrace {
 export class RunTraces {
   private readonly serviceOrigin: string;
 
-  /** @param apiUrl this service's URL as runs reach it */
+  /** @param apiUrl URL at which code in a run reaches this service */
   constructor(
     private readonly db: DataSource,
     private readonly tracing: RequestTracing,
@@ -126,18 +126,18 @@ export class RunTraces {
     return this.tracing.current();
   }
 
-  /** Writes a queued run with `insert`, and stores the current trace context with it. */
+  /** Inserts a queued run with `insert`, and stores the current trace context for it in the same transaction. */
   async queue<T extends { id: number }>(insert: (executor: Executor) => Promise<T>): Promise<T> {
     const traceparent = this.current();
     if (traceparent === null) return insert(this.db);
     return this.db.transaction(async (manager) => {
       const inserted = await insert(manager);
-      await manager.query(STORE, [inserted.id, traceparent]);
+      await manager.query(INSERT_TRACE, [inserted.id, traceparent]);
       return inserted;
     });
   }
 
-  /** Starts the span of a run. Never rejects, because a tracing failure must not fail the run. */
+  /** Starts the span of a run. Never rejects, so that a failure of tracing does not make the run fail. */
   async beginTrace(run: RunRecord): Promise<RunTrace> {
     if (!this.tracing.isOn) return NO_TRACE;
     try {
@@ -147,7 +147,7 @@ export class RunTraces {
       const span = this.tracing.beginSpan("run", "internal", stored?.traceparent ?? null, values);
       return new TracedRun(this.tracing, span, this.serviceOrigin);
     } catch {
-      // The run continues without a trace.
+      // The run continues without a span.
       return NO_TRACE;
     }
   }

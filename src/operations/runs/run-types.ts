@@ -1,30 +1,31 @@
 /**
- * TypeScript types that describe a run from the call to the execution, and the PostgreSQL notification channels that
- * name one run.
+ * TypeScript types that describe a run from its call to its execution, and the PostgreSQL channels whose messages name
+ * one run.
  */
 import type { ActionRow } from "../../data/action.js";
 import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
 
-/** Notification channel: a message cancels a run in the process that executes the run. */
+/** PostgreSQL channel. A message asks the process that executes a run to cancel it. */
 export const CANCEL_CHANNEL = "svc_cancel";
 
 /**
- * Notification channel: `parent:child` means that the run `parent`, in any process, waits for the queued run `child`.
+ * PostgreSQL channel. The message `parent:child` means that the run `parent`, in any process, waits for the queued run
+ * `child`.
  */
 export const AWAITED_CHANNEL = "svc_awaited";
 
-/** Builds the notification that cancels a run: `run`, or `run:other` if the run `other` replaces it. */
+/** Builds the message that cancels a run: `run`, or `run:other` if it is cancelled in favour of the run `other`. */
 export const cancelNotice = (runId: number, displacedBy: number | null): [channel: string, notice: string] => [
   CANCEL_CHANNEL,
   displacedBy === null ? String(runId) : `${runId}:${displacedBy}`,
 ];
 
-/** Code that a run evaluates, with its environment. */
+/** Code that a run evaluates, and the environment in which it runs. */
 export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies" | "assets"> & {
-  /** Source map of code that was built from the author's files. */
+  /** Source map of the code; null if the author wrote the code itself instead of source files. */
   map?: string | null;
   timeoutMs?: number | null;
-  /** Origins that the action may contact; absent in snapshots of old releases. */
+  /** Origins to which the action may send requests; absent in versions that old releases stored. */
   integrationOrigins?: string[];
 };
 
@@ -37,33 +38,35 @@ interface RunBase {
   payload: string;
   personId: number | null;
   credentialId: number | null;
-  /** Code of the action; present if the statement that started the run has read it. */
+  /** Code of the action; absent if the statement that started the run has not read it. */
   code?: RunCode;
-  /** Version number of the app's secrets, read together with the code. */
+  /** Version number of the app's secrets, which was read together with the code. */
   secretsVersion?: number;
 }
 
-/** A run before its row is written. */
+/** A run whose row has not been inserted yet. */
 export interface NewRun extends RunBase {
   idempotencyKey: string | null;
-  /** True if a repeated idempotency key may start another run after this run has failed or was cancelled. */
+  /** True if a repeated idempotency key may start another run after the first run has failed or was cancelled. */
   retryFailed?: boolean;
-  /** Condition that a queued run waits for before it can be claimed, by the action's `debounce` or `concurrency`. */
+  /**
+   * Condition for which a queued run waits before a process can claim it: `debounce` or `concurrency` of the action.
+   */
   waitsFor?: RunWait | null;
-  /** ID of the run whose task token called this run. */
+  /** ID of the run whose code called this action. */
   causeRunId?: number | null;
-  /** ID of the run whose payload is repeated. */
+  /** ID of the earlier run whose payload this run uses again. */
   replayOf?: number | null;
-  /** ID of the version whose code runs instead of the draft or live version. */
+  /** ID of the older version whose code runs instead of the draft or live version. */
   versionId?: number | null;
 }
 
-/** A run that this process holds. */
+/** A run that this process has claimed and executes. */
 export interface RunRecord extends RunBase {
   id: number;
   replayOf: number | null;
   versionId: number | null;
   startedAt: Date | null;
-  /** Trace context of the request (W3C Trace Context) for a run that starts at once. */
+  /** Trace context (W3C) of the request that called the action, for a run that starts at once. */
   traceparent?: string | null;
 }

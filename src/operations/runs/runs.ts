@@ -1,6 +1,6 @@
 /**
- * Operations on runs for callers: run, runWithResult, cancel. They check the caller's access, enqueue the run and wait
- * for its outcome.
+ * Operations on runs for callers: run, runWithResult and cancel. Each checks the caller's rights. The first two enqueue
+ * a run; runWithResult also waits for its outcome.
  */
 import { setMaxListeners } from "node:events";
 import type { DataSource } from "typeorm";
@@ -26,23 +26,23 @@ import { BROWSER_HOLDER, type RunRepository } from "./run-repository.js";
 import { errorIn, outcomeIn, payloadText } from "./run-texts.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type NewRun, type RunRecord } from "./run-types.js";
 
-/** A call of `run` or `runWithResult`. */
+/** A call of the operation `run` or `runWithResult`. */
 export interface RunRequest {
   appId: number;
   ref: EntityReference;
-  /** Payload of the run; undefined stands for `{}`. */
+  /** Payload of the run; undefined means `{}`. */
   payload: unknown;
   idempotencyKey: string | null;
-  /** True if a repeated idempotency key may start another run after the first one has failed or was cancelled. */
+  /** True if a repeated idempotency key may start another run after the first run has failed or was cancelled. */
   retryFailed?: boolean;
   /** Returns a signal that aborts when the caller disconnects. */
   gone?: (() => AbortSignal) | undefined;
 }
 
-/** A run on demand whose row is written. */
+/** A run on demand whose row was inserted. */
 export interface OnDemandRun {
   id: number;
-  /** True if an earlier request with the same key has written the row. */
+  /** True if an earlier request with the same key has inserted the row. */
   isRepeated: boolean;
   outcome(): Promise<RunOutcome>;
 }
@@ -56,14 +56,14 @@ interface RunsOptions {
   intake: IntakeLimiter;
   logs: ExecutionLogs;
   notifications: Notifications;
-  /** Reads the app user who is signed in to the caller's page. */
+  /** Returns the app user who is signed in to the caller's page. */
   userOf: UserOf;
   holder: string;
-  /** True if this process executes runs. */
+  /** True if this process has the role runner, so that it executes runs. */
   isRunner: boolean;
 }
 
-/** True if a later request may repeat this request, because it has an idempotency key or an event. */
+/** True if a client can send the same request again, because it contains an idempotency key or an event ID. */
 const isRepeatable = ({ idempotencyKey, eventKey = null }: NamedRun): boolean =>
   idempotencyKey !== null || eventKey !== null;
 
@@ -90,7 +90,7 @@ export class Runs {
     });
   }
 
-  /** Enqueues a run and returns at once (specification, `run`). */
+  /** Enqueues a run and returns without waiting for its outcome (specification, `run`). */
   async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
     const enqueued = this.options.enqueuer.enqueueNamed(this.namedRun(caller, request));
     const { id } = await enqueued.catch((error: unknown) => explainMissing(this.options.db, caller, request, error));
@@ -98,8 +98,9 @@ export class Runs {
   }
 
   /**
-   * Runs the action, waits for the end, and returns exactly what `execute` returned (specification, `runWithResult`).
-   * @throws EXECUTION_FAILED with the message of the code's error, and as `run`
+   * Runs the action, waits until the run ends, and returns exactly the value that `execute` returned (specification,
+   * `runWithResult`).
+   * @throws EXECUTION_FAILED with the message of the code's error; the errors of `run`
    */
   async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
     const run = this.namedRun(caller, request);
@@ -114,8 +115,8 @@ export class Runs {
   }
 
   /**
-   * Enqueues the run of a request to an HTTP trigger.
-   * @param isAwaited true if the caller waits for the outcome
+   * Enqueues a run for a request to an HTTP trigger.
+   * @param isAwaited true if the caller waits for the outcome of the run
    */
   async accept(run: NamedRun, isAwaited: boolean, gone?: RunRequest["gone"]): Promise<OnDemandRun> {
     const enqueued = await (isAwaited ? this.enqueueAwaited(run) : this.options.enqueuer.enqueueNamed(run));
@@ -123,14 +124,17 @@ export class Runs {
     return { id, isRepeated, outcome: () => this.outcomeOf(enqueued, run, gone) };
   }
 
-  /** Enqueues a run of an action whose ID is known. The caller of this method must have checked access. */
+  /**
+   * Enqueues a run of an action whose ID is known. Does not check the caller's rights, so the caller of this method
+   * must have done so.
+   */
   async submit(run: NewRun): Promise<{ runId: number }> {
     return { runId: (await this.options.enqueuer.enqueueKnown(run)).id };
   }
 
   /**
-   * Ends a queued or running run.
-   * @throws FORBIDDEN unless the caller started it or edits the app, RUN_NOT_FOUND, RUN_NOT_CANCELLABLE
+   * Cancels a queued or running run.
+   * @throws FORBIDDEN if the caller neither started the run nor edits the app; RUN_NOT_FOUND, RUN_NOT_CANCELLABLE
    */
   async cancel(caller: Caller, appId: number, runId: number): Promise<void> {
     const { repository, db, logs, notifications } = this.options;
@@ -150,8 +154,8 @@ export class Runs {
   }
 
   /**
-   * Starts no more runs, and waits for active ones until `forceStop` aborts. Then rejects callers that wait for queued
-   * runs, unless another runner is alive.
+   * Starts no more runs, and waits for the active runs until they end or `forceStop` aborts. Then rejects the callers
+   * that wait for queued runs, unless another process with the role runner is alive.
    */
   async drain(forceStop: AbortSignal): Promise<void> {
     const { dispatcher, repository, holder } = this.options;
@@ -162,7 +166,7 @@ export class Runs {
   }
 
   /**
-   * Validates the caller's request and returns the run that it describes.
+   * Validates the caller's request and returns the run to enqueue.
    * @throws EXECUTION_FAILED, PAYLOAD_INVALID, RATE_LIMIT_EXCEEDED
    */
   private namedRun(caller: Caller, request: RunRequest): NamedRun {
@@ -184,15 +188,15 @@ export class Runs {
   }
 
   /**
-   * Enqueues a run whose caller waits for the outcome. If this process is a runner, it notifies other runners only if
-   * the run cannot start soon.
+   * Enqueues a run for whose outcome the caller waits. If this process executes runs itself, it notifies other
+   * processes only if the run cannot start soon.
    */
   private enqueueAwaited(run: NamedRun): Promise<EnqueuedRun> {
     const { enqueuer, isRunner } = this.options;
     return enqueuer.enqueueNamed({ ...run, isAnnounced: !isRunner }, run.causeRunId ?? null);
   }
 
-  /** Returns the outcome of a run: from this process if it executes the run, otherwise from the run's log entry. */
+  /** Returns the outcome of a run: directly if this process executes the run, otherwise from the run's log entry. */
   private outcomeOf({ id, done }: EnqueuedRun, run: NamedRun, gone: RunRequest["gone"]): Promise<RunOutcome> {
     if (done) return done;
     const { dispatcher, queueLimits, logs, notifications, isRunner } = this.options;
@@ -202,7 +206,7 @@ export class Runs {
     const followLog = () => {
       const entry = waitForLogEntry({ logs, notifications }, id, signal, started.signal, this.stopping.signal);
       runInBackground(entry.then(outcomeIn).then(resolve, reject));
-      // Without the notification, other runners find the run when they next read the queue.
+      // Ignores an error. Without the notification, other processes find the run when they next read the queue.
       if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);
     };
     const timer = setTimeout(followLog, isRunner ? ANNOUNCE_AFTER_MS : 0);
@@ -213,13 +217,14 @@ export class Runs {
     });
     return promise.finally(() => {
       stopListening();
-      // Keeps a run that the caller can find again by its key, and a run that another run has started.
+      // Does not cancel a run whose outcome is still useful: the caller can get it again with the key, or another run
+      // has started this run.
       const isAbandoned = signal?.aborted && !started.signal.aborted && !isRepeatable(run) && !run.causeRunId;
       if (isAbandoned) runInBackground(this.cancelAbandoned(id));
     });
   }
 
-  /** Cancels a run whose caller has disconnected, if it is still queued. */
+  /** Cancels a run whose caller has disconnected, if the run is still queued. */
   private async cancelAbandoned(id: number): Promise<void> {
     const { repository } = this.options;
     const run = await repository.find(id);

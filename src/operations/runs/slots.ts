@@ -1,28 +1,31 @@
 /**
- * Slots limit how many runs a dispatcher executes at once, in total and for each app. A run that another run waits for
- * uses a nested slot, so that the two runs never block each other.
+ * Slots limit how many runs a process executes at the same time, in total and for each app. A run for which another run
+ * waits uses a nested slot, so that the two runs cannot block each other.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { CHAIN_DEPTH_MAX } from "../../limits.js";
 
 /**
- * Multiple of RUNNER_CONCURRENCY that is the total number of slots: when three apps use their limit, slots for a fourth
- * remain.
+ * The total number of slots is RUNNER_CONCURRENCY times this factor. When three apps use their limit, slots for a
+ * fourth app remain.
  */
-const TOTAL_FACTOR = 4;
-/** Maximum number of slots of one app after RUNNER_CONCURRENCY slots are taken. */
-const BUSY_SHARE = 2;
+const TOTAL_SLOTS_FACTOR = 4;
+/** Maximum number of slots of one app when RUNNER_CONCURRENCY or more slots are in use. */
+const BUSY_SLOTS_PER_APP_MAX = 2;
 
 export interface Slot {
-  /** Nesting level: 0 for ordinary runs; for a nested run, one more than the level of the run that waits for it. */
+  /**
+   * Nesting level: 0 for an ordinary run. The level of a nested run is one above the level of the run that waits for
+   * it.
+   */
   readonly level: number;
-  /** Frees the slot. A second call has no effect. */
+  /** Frees the slot for other runs. A second call has no effect. */
   free(): void;
 }
 
-/** A slot that is reserved while the database chooses the run. */
+/** A slot that is reserved while the database selects the run that will use it. */
 export interface ReservedSlot {
-  /** Number of slots that the app may use, including this one. */
+  /** Number of slots that one app may use, including this slot. */
   readonly share: number;
   assign(appId: number): Slot;
   free(): void;
@@ -33,7 +36,7 @@ export class Slots {
   private readonly share: number;
   private readonly countByApp = new Map<number, number>();
   /**
-   * One semaphore for each nesting level. A run waits only for runs of the next level, so that no chain of runs can
+   * One semaphore for each nesting level. A run waits only for runs of the next level, so that a chain of runs cannot
    * block itself.
    */
   private readonly nested: readonly FairSemaphore[];
@@ -42,12 +45,12 @@ export class Slots {
   private nestedCount = 0;
   private readonly emptyListeners: (() => void)[] = [];
 
-  /** @param runnerConcurrency RUNNER_CONCURRENCY @param onFree called when a slot becomes free */
+  /** @param runnerConcurrency value of RUNNER_CONCURRENCY @param onFree called when a slot becomes free */
   constructor(
     private readonly runnerConcurrency: number,
     private readonly onFree: () => void,
   ) {
-    this.total = runnerConcurrency * TOTAL_FACTOR;
+    this.total = runnerConcurrency * TOTAL_SLOTS_FACTOR;
     this.share = Math.max(1, runnerConcurrency - 1);
     const perApp = (level: number) => (level === 0 ? this.share : 1);
     this.nested = Array.from(
@@ -57,12 +60,12 @@ export class Slots {
   }
 
   /**
-   * Returns the number of slots that one app may use. It falls as more slots are taken, so that the last slots are left
-   * for apps without one.
+   * Returns how many slots one app may use while `usedCount` slots are in use. The number falls as more slots are in
+   * use, so that the last slots remain for apps that have none.
    */
   private shareOf(usedCount: number): number {
     if (usedCount < this.runnerConcurrency) return this.share;
-    return usedCount < this.total - this.runnerConcurrency ? Math.min(this.share, BUSY_SHARE) : 1;
+    return usedCount < this.total - this.runnerConcurrency ? Math.min(this.share, BUSY_SLOTS_PER_APP_MAX) : 1;
   }
 
   private countOf(appId: number): number {
@@ -106,20 +109,20 @@ export class Slots {
     });
   }
 
-  /** Returns a slot for a run of the app; null if none is free or the app has its share. */
+  /** Returns a slot for a run of the app; null if no slot is free or the app uses its maximum. */
   tryAcquire(appId: number): Slot | null {
-    // A reserved slot may be assigned to this app, so it counts.
+    // Reserved slots count too, because each may be assigned to this app.
     const isAtShare = this.countOf(appId) + this.reservedCount >= this.currentShare();
     return isAtShare ? null : (this.reserve()?.assign(appId) ?? null);
   }
 
-  /** True if the app can get a slot, provided that reserved slots become free. */
+  /** True if the app could get a slot if the reserved slots became free. */
   canAcquire(appId: number): boolean {
     const assigned = this.usedCount - this.reservedCount;
     return assigned < this.total && this.countOf(appId) < this.shareOf(assigned);
   }
 
-  /** Reserves a slot for the run that the database will choose; null if none is free. */
+  /** Reserves a slot for the run that the database will select; null if no slot is free. */
   reserve(): ReservedSlot | null {
     if (this.usedCount >= this.total) return null;
     const share = this.currentShare();
@@ -137,19 +140,20 @@ export class Slots {
   }
 
   /**
-   * Returns a nested slot for a run that the run in `parent` waits for; null if the app has its share of that level.
+   * Returns a nested slot for a run for which the run in the slot `parent` waits; null if the app uses its maximum at
+   * that nesting level.
    */
   tryAcquireNested(appId: number, parent: Slot): Slot | null {
     const freeSlot = this.nested[parent.level]?.tryEnter(appId);
     return freeSlot ? this.createNestedSlot(parent.level + 1, freeSlot) : null;
   }
 
-  /** Waits for a nested slot. Rejects if the chain of runs is longer than the limit allows. */
+  /** Waits for a nested slot. Rejects if the chain of runs has more levels than allowed. */
   async acquireNested(appId: number, parent: Slot): Promise<Slot> {
     return this.createNestedSlot(parent.level + 1, await this.nested[parent.level]!.enter(appId));
   }
 
-  /** Returns the number of slots that one app may use now. */
+  /** Returns how many slots one app may use now. */
   currentShare(): number {
     return this.shareOf(this.usedCount);
   }
@@ -158,17 +162,17 @@ export class Slots {
     return this.total - this.usedCount;
   }
 
-  /** Returns the number of slots that each app uses, without nested ones. */
+  /** Returns the number of slots that each app uses, without nested slots. */
   perApp(): ReadonlyMap<number, number> {
     return this.countByApp;
   }
 
-  /** True if an app uses all slots that it may use, so that its queued runs wait although slots are free. */
+  /** True if an app uses as many slots as it may, so that its queued runs wait although slots are free. */
   isAnyAppAtLimit(): boolean {
     return [...this.countByApp.values()].some((count) => count >= this.currentShare());
   }
 
-  /** Resolves when no slot is taken. */
+  /** Resolves when no slot is in use. */
   async whenEmpty(): Promise<void> {
     if (this.usedCount + this.nestedCount > 0) await new Promise<void>((resolve) => this.emptyListeners.push(resolve));
   }

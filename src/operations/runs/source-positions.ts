@@ -1,10 +1,15 @@
-/** Converts positions in the built code of an action, as stacks contain them, to positions in the author's files. */
+/**
+ * Converts positions in an action's built code, which stack traces contain, to positions in the author's source files.
+ */
 import { SourceMap } from "node:module";
 
-/** Returns the position in the author's files, counted from 1; null for code that the service added. */
+/**
+ * Returns the position in the author's files for a position in the built code, with lines and columns from 1. Returns
+ * null for code that the service added.
+ */
 type FindPosition = (line: number, column: number) => { file: string; line: number; column: number } | null;
 
-const FRAME = /^\s+at /;
+const STACK_FRAME_PATTERN = /^\s+at /;
 
 function createPositionFinder(map: string): FindPosition {
   const payload = JSON.parse(map) as ConstructorParameters<typeof SourceMap>[0];
@@ -17,8 +22,10 @@ function createPositionFinder(map: string): FindPosition {
 }
 
 /**
- * @param name name of the built code in stacks @param map its source map; null if the author wrote the code itself
- * @returns a function that replaces the positions in a text, and removes stack frames of code that the service added
+ * Returns a function that replaces the positions in a stack trace, and removes the lines of code that the service
+ * added.
+ * @param name name of the built code in stack traces
+ * @param map source map of the built code; null if the author wrote the code itself
  */
 export function mapPositions(name: string, map: string | null): (text: string) => string {
   if (map === null) return (text) => text;
@@ -34,7 +41,7 @@ export function mapPositions(name: string, map: string | null): (text: string) =
         isAdded ||= original === null;
         return original ? `${original.file}:${original.line}:${original.column}` : match;
       });
-      return isAdded && FRAME.test(line) ? [] : [replaced];
+      return isAdded && STACK_FRAME_PATTERN.test(line) ? [] : [replaced];
     });
     return lines.join("\n");
   };

@@ -1,6 +1,6 @@
 /**
- * Each app has a data key that encrypts its settings. A data key is created when first needed and stored encrypted
- * under a master key (SETTINGS_KEY). A rotation replaces the master key.
+ * Creates and stores a data key for each app, with which the app's settings are encrypted. Data keys are stored
+ * encrypted under a master key (SETTINGS_KEY). A rotation replaces the master key.
  */
 import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
@@ -11,19 +11,22 @@ import { keyFingerprint, masterKeyFingerprintOf, newDataKey, unwrapDataKey, wrap
 import type { KeyRing } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
 
-/** Returns the path of the file with the master keys, used without SETTINGS_KEY. */
+/** Returns the path of the file with the master keys, which is used if SETTINGS_KEY is not set. */
 export const settingsKeyFile = (dataDir: string): string => join(dataDir, "settings-key");
 
 const keyLabel = (appId: number): string => `app:${appId}`;
 
-/** Maximum number of cached keys of 32 bytes each. */
-const KNOWN_MAX = 100_000;
+/** Maximum number of data keys in the cache. Each has 32 bytes. */
+const CACHED_KEYS_MAX = 100_000;
 
 export type DataKeys = ReturnType<typeof createDataKeys>;
 
 export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) {
-  /** Cached data keys. A committed data key never changes. A rotation only changes the master key that encrypts it. */
-  const cachedKeys = boundedCache<number, KeyObject>(KNOWN_MAX);
+  /**
+   * Cache of data keys by app ID. A committed data key never changes: a rotation changes only the master key under
+   * which it is stored.
+   */
+  const cachedKeys = boundedCache<number, KeyObject>(CACHED_KEYS_MAX);
 
   function masterKey(name: string): Buffer {
     const key = ring.find((candidate) => keyFingerprint(candidate) === name);
@@ -45,15 +48,15 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   }
 
   /**
-   * Returns the fingerprint of the master key that encrypts new data keys. No rotation replaces this key before the
-   * transaction ends.
+   * Returns the fingerprint of the master key under which new data keys are encrypted. Locks it, so that no rotation
+   * replaces this master key before the transaction ends.
    */
   async function currentMasterKeyName(executor: Executor): Promise<string> {
     const [row] = await rows<{ fingerprint: string }>(executor, "SELECT fingerprint FROM settings_key FOR SHARE");
     return row!.fingerprint;
   }
 
-  /** Checks that this process has every key that encrypts a data key. */
+  /** Checks that this process has all master keys under which data keys are encrypted. */
   async function requireAllMasterKeys(): Promise<void> {
     const usedKeys = await rows<{ name: string }>(
       db,
@@ -63,7 +66,10 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     for (const { name } of usedKeys) masterKey(name);
   }
 
-  /** Returns the apps whose data key is not encrypted under the master key with this fingerprint. */
+  /**
+   * Returns the IDs of the apps whose data key is encrypted under another master key than the one with this
+   * fingerprint.
+   */
   async function appsNotUnder(name: string): Promise<number[]> {
     const appRows = await rows<{ id: number }>(
       db,
@@ -83,9 +89,11 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   }
 
   return {
-    /** Records the key if the database is new, and checks that this process has the current key. */
+    /**
+     * Checks that this process has the current master key. For a new database, stores the fingerprint of the key first.
+     */
     async start(): Promise<void> {
-      // `ring.current()` creates a key file if there is none, so it is called only for a new database.
+      // Calls `ring.current()` only for a new database, because this call creates a key file if none exists.
       if ((await rows(db, "SELECT FROM settings_key")).length === 0) {
         const values = [keyFingerprint(ring.current())];
         await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", values);
@@ -93,7 +101,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
       masterKey(await currentMasterKeyName(db.manager));
     },
 
-    /** Returns the app's data key, or null if it has none yet. */
+    /** Returns the app's data key; null if the app has none yet. */
     async find(appId: number): Promise<KeyObject | null> {
       const hit = cachedKeys.get(appId);
       if (hit) return hit;
@@ -105,12 +113,13 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     },
 
     /**
-     * Returns the app's data key; if there is none, locks the app's row and creates the key. Call it in a transaction.
+     * Returns the app's data key. If the app has none, locks the app's row and creates the key. Call this function in a
+     * transaction.
      */
     async findOrMake(appId: number, executor: Executor): Promise<KeyObject> {
       const hit = cachedKeys.get(appId);
       if (hit) return hit;
-      // Not cached here, because the transaction may be rolled back.
+      // Does not cache the key here, because the transaction may be rolled back.
       const wrappedDataKey =
         (await wrappedKey(appId, executor)) ?? (await wrappedKey(appId, executor, "FOR NO KEY UPDATE"));
       if (wrappedDataKey) return unwrapKey(appId, wrappedDataKey);
@@ -124,15 +133,15 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     },
 
     /**
-     * Encrypts every data key under `next`, app by app, while readers and writers continue; can be repeated after a
-     * failure. Returns the number of re-encrypted data keys. `next` and all keys in use must be available to every
-     * process before the call.
+     * Encrypts the data keys of all apps under the master key `next`, one app after the other, while other processes
+     * read and write settings. Can be repeated after a failure. Before the call, every process must have `next` and all
+     * master keys in use. Returns the number of data keys that were encrypted again.
      */
     async rotate(next: Buffer): Promise<number> {
       await requireAllMasterKeys();
       const name = keyFingerprint(next);
-      // From this commit on, new data keys are encrypted under `next`. The UPDATE has waited for transactions that
-      // create data keys.
+      // After this statement, new data keys are encrypted under `next`. The UPDATE has waited for transactions that
+      // were creating data keys.
       await db.query("UPDATE settings_key SET fingerprint = $1", [name]);
       const apps = await appsNotUnder(name);
       for (const id of apps) await rewrapKeys(id, next);

@@ -1,6 +1,6 @@
 /**
- * Reads the values of an app's settings that count as secrets: the current values, and values that were replaced
- * recently. Private settings that the author has marked as not secret do not count.
+ * Reads the secret values of an app's settings: the current values, and values that were replaced recently. Private
+ * settings that an author has marked as not secret are left out.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -11,7 +11,8 @@ import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import { tierOf } from "../../rules/setting-tiers.js";
 
 /**
- * Row of a setting. Encrypted values are bound to the app and the setting's key: elsewhere they cannot be decrypted.
+ * Row of a setting. The encryption includes the app and the key of the setting, so that the value cannot be decrypted
+ * in another row.
  */
 export interface StoredSetting {
   key: string;
@@ -24,17 +25,19 @@ export interface SecretValues {
   version: number;
   /** Version number up to which replaced values have been deleted. */
   forgotten: number;
-  /** Current private and protected settings. */
+  /** Current keys and values of the private and protected settings. */
   underscore: [string, unknown][];
-  /** The secret values in `underscore`, and values that were replaced after the requested version. */
+  /**
+   * Keys and values of the secret settings in `underscore`, and values that were replaced after the requested version.
+   */
   entries: [string, unknown][];
 }
 
 /**
- * Selects the secrets. $1 is the app, $2 the version after which replaced values are included. It is one statement, so
- * that the result is consistent.
+ * Selects an app's secrets in one statement, so that they are consistent. $1 is the app's ID. $2 is a version number:
+ * values that were replaced after it are included.
  */
-const SECRET_VALUES = `
+const SELECT_SECRET_VALUES = `
   SELECT app.secrets_version AS version, app.secrets_forgotten AS forgotten, s.key, s.value, s.sealed,
          s.not_secret AS "notSecret", s.replaced
     FROM app LEFT JOIN LATERAL (
@@ -43,7 +46,7 @@ const SECRET_VALUES = `
       UNION ALL
       SELECT key, NULL, sealed, false, true FROM replaced_setting WHERE app_id = app.id AND version > $2) s ON true
    WHERE app.id = $1`;
-const SECRETS_VERSION = "SELECT secrets_version AS version FROM app WHERE id = $1";
+const SELECT_SECRETS_VERSION = "SELECT secrets_version AS version FROM app WHERE id = $1";
 
 interface SecretRow extends StoredSetting {
   version: number;
@@ -52,14 +55,14 @@ interface SecretRow extends StoredSetting {
   replaced: boolean;
 }
 
-const SEALED_KEYS = "SELECT key FROM sealed_setting WHERE app_id = $1";
+const SELECT_SEALED_KEYS = "SELECT key FROM sealed_setting WHERE app_id = $1";
 const UNSEAL_OTHERS = "DELETE FROM sealed_setting WHERE app_id = $1 AND key <> ALL ($2::text[])";
 const INSERT_SEALED_SETTINGS =
   "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
 
 /**
- * Stores which settings are sealed (only bindings can use their values), in the transaction that writes the app's
- * bindings.
+ * Stores which settings are sealed, in the transaction that writes the app's bindings. Only bindings can use the value
+ * of a sealed setting.
  */
 export async function sealKeys(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
   const stored = keys.map(escapeKey);
@@ -67,7 +70,7 @@ export async function sealKeys(executor: Executor, appId: number, keys: readonly
   await rows(executor, INSERT_SEALED_SETTINGS, [appId, stored]);
 }
 
-/** Marks private keys as secret or not. @throws SETTINGS_INVALID if one of them is not set */
+/** Marks private settings as secret or not secret. @throws SETTINGS_INVALID if one of the settings does not exist */
 export async function markSecrets(
   executor: Executor,
   appId: number,
@@ -89,12 +92,13 @@ export function createSecretValues(options: {
   const { db, openSettings } = options;
 
   /**
-   * Reads the secrets.
-   * @param since version after which replaced values are included; without `since`, no replaced value is included
+   * Reads the secrets of an app.
+   * @param since version number; values that were replaced after it are included. Without it, no replaced value is
+   *   included
    */
   async function readSecretValues(appId: number, since?: number, executor?: Executor): Promise<SecretValues> {
     const sinceVersion = since ?? Number.MAX_SAFE_INTEGER;
-    const secretRows = await preparedRows<SecretRow>(executor ?? db, "secret-values", SECRET_VALUES, [
+    const secretRows = await preparedRows<SecretRow>(executor ?? db, "secret-values", SELECT_SECRET_VALUES, [
       appId,
       sinceVersion,
     ]);
@@ -111,19 +115,22 @@ export function createSecretValues(options: {
   return {
     read: readSecretValues,
 
-    /** Returns the keys of settings that only bindings use, so that code does not receive them. */
+    /** Returns the keys of the sealed settings, whose values code does not receive. */
     async sealedKeys(appId: number, executor: Executor = db): Promise<string[]> {
-      const sealedRows = await preparedRows<{ key: string }>(executor, "sealed-keys", SEALED_KEYS, [appId]);
+      const sealedRows = await preparedRows<{ key: string }>(executor, "sealed-keys", SELECT_SEALED_KEYS, [appId]);
       return sealedRows.map(({ key }) => unescapeKey(key));
     },
 
-    /** Returns the version number of the last change of a private or protected setting. */
+    /** Returns the version number of the last change of the app's private or protected settings. */
     async version(appId: number): Promise<number> {
-      const [app] = await preparedRows<{ version: number }>(db, "secrets-version", SECRETS_VERSION, [appId]);
+      const [app] = await preparedRows<{ version: number }>(db, "secrets-version", SELECT_SECRETS_VERSION, [appId]);
       return app?.version ?? 0;
     },
 
-    /** @throws SETTINGS_INVALID if the app's settings, with `keys` written, contain more secrets than can be masked */
+    /**
+     * Checks the number and size of the app's secrets after the settings `keys` were written.
+     * @throws SETTINGS_INVALID if they are more than responses and logs can be masked for
+     */
     async refuseTooMany(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
       if (keys.every((key) => tierOf(key) === "public")) return;
       const { entries } = await readSecretValues(appId, undefined, executor);

@@ -1,15 +1,18 @@
-/** Reads and writes names, tiers and public values of an app's settings, as manifests contain them. Never decrypts a value. */
+/**
+ * Reads and writes the keys, tiers and public values of an app's settings, as manifests contain them. Never decrypts a
+ * value.
+ */
 import { type Executor, rows } from "../../data/database.js";
 import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import { type SettingTier, tierOf } from "../../rules/setting-tiers.js";
 
-/** A setting. Only public settings have their value. */
+/** A setting as a manifest contains it. Only public settings have their value here. */
 export interface SettingDefinition {
   key: string;
   tier: SettingTier;
-  /** Absent if the setting has no value yet. */
+  /** Value of a public setting; absent if it has no value yet. */
   value?: unknown;
-  /** For private settings: false if runs may show the value. */
+  /** For private settings: false if logs and responses may show the value. */
   secret?: boolean;
 }
 
@@ -25,7 +28,7 @@ const INSERT_DECLARED = `
 const MARK_NOT_SECRET =
   "UPDATE setting SET not_secret = $3 WHERE app_id = $1 AND key = ANY ($2::text[]) AND left(key, 1) = '_'";
 
-/** Returns the app's settings by key, including those that are declared without a value. */
+/** Returns the app's settings sorted by key, including those that have no value yet. */
 export async function readDefinitions(executor: Executor, appId: number): Promise<SettingDefinition[]> {
   const definitionRows = await rows<{ key: string; value: string | null; notSecret: boolean }>(
     executor,
@@ -41,7 +44,7 @@ export async function readDefinitions(executor: Executor, appId: number): Promis
   return definitions.sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Returns the size of names and public values in bytes. */
+/** Returns the total bytes of the keys and public values of an app's settings. */
 export async function definitionBytes(executor: Executor, appId: number): Promise<number> {
   const sql = `SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), 0)), 0)::float8 AS bytes
     FROM setting WHERE app_id = $1`;
@@ -55,24 +58,27 @@ interface StatusRow {
   notSecret: boolean;
 }
 
-/** Selects the status of settings. A key that is declared without a value is not configured. */
-const STATUS = `
+/** Selects the status of settings. A setting that was defined without a value is not configured. */
+const SELECT_STATUS = `
   SELECT key, s.updated_at AS "updatedAt", s.updated_by AS "updatedBy", coalesce(s.not_secret, d.not_secret) AS "notSecret"
     FROM (SELECT * FROM setting WHERE app_id = $1) s
     FULL JOIN (SELECT * FROM declared_setting WHERE app_id = $1) d USING (key)
    WHERE CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`;
 
-/** Returns the status of `keys`, or of all private and protected settings. Keys that are neither set nor declared are left out. */
+/**
+ * Returns the status of the settings `keys`; null selects all private and protected settings. Leaves out keys for which
+ * no setting exists.
+ */
 export async function readStatus(
   executor: Executor,
   appId: number,
   keys: readonly string[] | null,
 ): Promise<StatusRow[]> {
-  const statusRows = await rows<StatusRow>(executor, STATUS, [appId, keys?.map(escapeKey) ?? null]);
+  const statusRows = await rows<StatusRow>(executor, SELECT_STATUS, [appId, keys?.map(escapeKey) ?? null]);
   return statusRows.map((row) => ({ ...row, key: unescapeKey(row.key) }));
 }
 
-/** Stores keys without a value, and whether the private ones are secret. */
+/** Defines settings without a value. @param keys keys of the settings */
 export async function declareSettings(
   executor: Executor,
   appId: number,

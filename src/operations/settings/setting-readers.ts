@@ -1,11 +1,9 @@
-/** Finds the actions that read a setting, by searching their code for the key. */
+/** Finds the actions that read a setting, by searching their code for the setting's key. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { checkRequestedKeys } from "../../rules/setting-tiers.js";
 
-/**
- * Size of the private and protected settings that server actions receive, and the actions that read the requested key.
- */
+/** Bytes of the private and protected settings that server actions receive, and the actions that read one setting. */
 export interface SettingsUse {
   underscoreBytes: number;
   underscoreMaxBytes: number;
@@ -15,8 +13,8 @@ export interface SettingsUse {
 const READERS_MAX = 100;
 
 /**
- * Selects actions whose code contains the key as a word. `strpos` comes first, because it is faster than the regular
- * expression and excludes most code.
+ * Selects actions whose code contains the key as a word. The condition with `strpos` comes first: it is faster than the
+ * regular expression and excludes most code.
  */
 const SELECT_READERS = `
   SELECT id, name FROM action
@@ -25,12 +23,12 @@ const SELECT_READERS = `
    ORDER BY name LIMIT ${READERS_MAX}`;
 
 /**
- * Returns the drafts that read the setting, by name, at most READERS_MAX.
+ * Returns up to READERS_MAX drafts that read the setting, sorted by name.
  * @throws SETTINGS_INVALID for an invalid key
  */
 export async function readersOf(db: DataSource, appId: number, key: string): Promise<SettingsUse["readers"]> {
   checkRequestedKeys([key]);
-  // PostgreSQL texts contain no NUL character, so no stored code contains this key.
+  // A text in PostgreSQL cannot contain a NUL character, so no stored code contains this key.
   if (key.includes("\0")) return [];
   const escapedKey = key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return rows(db, SELECT_READERS, [appId, key, escapedKey]);

@@ -1,4 +1,7 @@
-/** Rotates SETTINGS_KEY, in an order in which each process always has the keys that it needs. */
+/**
+ * Replaces the master key SETTINGS_KEY by a new one, in an order in which each process always has the keys that it
+ * needs.
+ */
 import type { DataSource } from "typeorm";
 import { newMasterKey } from "../../engine/cipher.js";
 import { createKeyRing, readKeyFile, writeKeyFile } from "../../engine/key-ring.js";
@@ -6,8 +9,8 @@ import { StartError } from "../../errors.js";
 import { createDataKeys } from "./data-keys.js";
 
 /**
- * Key of the lock for rotations, an arbitrary number that nothing else uses. A second rotation waits, because it would
- * delete the key of the first rotation.
+ * Key of the PostgreSQL advisory lock for a rotation; the number has no meaning. A second rotation waits, because it
+ * would delete the master key of the first.
  */
 const ROTATION_LOCK = 7_203_114_285_022;
 
@@ -23,9 +26,9 @@ function keysOf(path: string): Buffer[] {
 }
 
 /**
- * Rotates the key in a file. A process that cannot decrypt reads the file again. So the file gets the new key before
- * its first use, and keeps the old key until its last use. After a failure it contains both, and the command can be
- * repeated.
+ * Replaces the master key in the file at `path`. The file contains the new key before its first use, and the old key
+ * until after its last use. A process that cannot decrypt a data key reads the file again. After a failure the file
+ * contains both keys, and the command can be repeated.
  */
 async function rotateFile(db: DataSource, path: string): Promise<number> {
   const next = newMasterKey();
@@ -36,9 +39,10 @@ async function rotateFile(db: DataSource, path: string): Promise<number> {
 }
 
 /**
- * Encrypts the data keys of all apps under a new key in the file at `path`; or under the first of `keys`, which every
- * process must already have. Readers and writers continue meanwhile. Returns the number of apps.
- * @throws StartError if a key in use is not available: then nothing has changed
+ * Encrypts the data keys of all apps under a new master key, while other processes read and write settings. Creates the
+ * new key in the file at `path`, or uses the first of `keys`, which every process must already have. Returns the number
+ * of apps.
+ * @throws StartError if a master key in use is not available; then nothing has changed
  */
 export async function rotateSettingsKey(options: {
   db: DataSource;

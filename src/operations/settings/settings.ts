@@ -1,4 +1,4 @@
-/** Operations on an app's settings (specification, App settings). Only this file decrypts their encrypted values. */
+/** Operations on an app's settings (specification, App settings). Only this file decrypts the encrypted values of settings. */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
@@ -32,29 +32,29 @@ import { createSecretValues, markSecrets, type StoredSetting } from "./secret-va
 import { readStatus } from "./setting-definitions.js";
 import { readersOf, type SettingsUse } from "./setting-readers.js";
 
-/** Text that is authenticated with an encrypted value, so that only the same app and key can decrypt the value. */
+/** Label that is part of the encryption of a value, so that the value can be decrypted only for the same app and setting. */
 const settingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
 
-/** Settings that a response may show, and the time of the last change of any setting of the app. */
+/** The settings that the API may return to the caller, and the time of the last change of any setting of the app. */
 export interface TaggedSettings {
   settings: SettingsView;
-  /** ISO 8601. */
+  /** Time of the last change, as ISO 8601 text. */
   updatedAt: string;
 }
 
-/** Metadata of a setting: whether it is set, by whom and when. Never contains the value. */
+/** Status of a setting: whether it has a value, and who changed it when. Never contains the value. */
 export interface SettingStatus {
   key: string;
   configured: boolean;
-  /** Time in ISO 8601 format; null if the key is not set. */
+  /** Time of the last change of the value, as ISO 8601 text; null if the setting has no value. */
   updatedAt: string | null;
   updatedBy: number | null;
-  /** True if runs must not reveal its value. */
+  /** True if logs and responses must not show the value. */
   secret: boolean;
 }
 
 const SELECT_SETTINGS = "SELECT key, value, sealed FROM setting WHERE app_id = $1";
-const READ_TIERS = {
+const SELECT_BY_READER = {
   all: `${SELECT_SETTINGS} ORDER BY key`,
   http: `${SELECT_SETTINGS} AND left(key, 2) <> '__' ORDER BY key`,
   runtime: `${SELECT_SETTINGS} AND left(key, 1) <> '_' ORDER BY key`,
@@ -68,7 +68,7 @@ const UPSERT_SETTING = `
   ON CONFLICT (app_id, key) DO UPDATE
     SET value = excluded.value, sealed = excluded.sealed, updated_at = now(), updated_by = excluded.updated_by`;
 
-const OTHERS_BYTES = `
+const SELECT_OTHER_SETTINGS_BYTES = `
   SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed))), 0)::float8 AS bytes
     FROM setting WHERE app_id = $1 AND key <> ALL ($2::text[])`;
 
@@ -79,24 +79,25 @@ function refuseProtected(caller: Caller, keys: readonly string[]): void {
   }
 }
 
-/** Locks an app's settings, and the data that must match them. Otherwise concurrent writers could deadlock. */
+/** Locks an app's settings and related rows until the transaction ends. All writers lock first, so they cannot deadlock. */
 export async function lockApp(executor: Executor, appId: number): Promise<void> {
   await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
 }
 
-const SETTINGS_AT = 'SELECT coalesce(settings_updated_at, created_at) AS "updatedAt" FROM app WHERE id = $1';
+const SELECT_SETTINGS_UPDATED_AT =
+  'SELECT coalesce(settings_updated_at, created_at) AS "updatedAt" FROM app WHERE id = $1';
 
-/** SQL of a new `updatedAt` for all settings of an app, as `NEXT_UPDATED_AT` builds it for a row. */
+/** SQL that sets the time of the last change of an app's settings. Each change gets a later time than the one before. */
 const TOUCH_SETTINGS = `
   UPDATE app SET settings_updated_at =
     date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;
 
-/** Updates the time of the last change of the app's settings, in the transaction of a change. */
+/** Stores the current time as the last change of the app's settings, in the transaction that changes them. */
 export async function touchSettings(executor: Executor, appId: number): Promise<void> {
   await rows(executor, TOUCH_SETTINGS, [appId]);
 }
 
-/** The app whose settings change, and the ETags that the request accepts (`If-Match`). */
+/** The app whose settings a request changes, and the ETags that the request accepts (`If-Match`). */
 export interface SettingsTarget {
   appId: number;
   precondition?: ExpectedTags;
@@ -123,7 +124,7 @@ export function createSettings(options: {
     executor?: Executor,
   ): Promise<[string, unknown][]> {
     const hasSealed = storedRows.some((row) => row.sealed);
-    // The transaction of `executor` may have just created the data key, so that only the transaction can read the key.
+    // If `executor` is passed, reads the data key in its transaction, which may just have created the key.
     const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
     return storedRows.map(({ key, value, sealed }) => [
       unescapeKey(key),
@@ -133,38 +134,40 @@ export function createSettings(options: {
 
   const secretValues = createSecretValues({ db, openSettings });
 
-  const storedOf = (tiers: keyof typeof READ_TIERS) =>
-    shareReads((appId: number) => preparedRows<StoredSetting>(db, `settings-${tiers}`, READ_TIERS[tiers], [appId]));
-  /** Shares concurrent reads of the same app's settings. Values are decrypted for each reader. */
+  const storedOf = (tiers: keyof typeof SELECT_BY_READER) =>
+    shareReads((appId: number) =>
+      preparedRows<StoredSetting>(db, `settings-${tiers}`, SELECT_BY_READER[tiers], [appId]),
+    );
+  /** Reads of the same app's settings at the same time share one query. Each reader decrypts the values separately. */
   const stored = { all: storedOf("all"), http: storedOf("http"), runtime: storedOf("runtime") };
 
-  async function readSettings(appId: number, tiers: keyof typeof READ_TIERS): Promise<[string, unknown][]> {
+  async function readSettings(appId: number, tiers: keyof typeof SELECT_BY_READER): Promise<[string, unknown][]> {
     return openSettings(appId, await stored[tiers](appId));
   }
 
-  /** @throws SETTINGS_INVALID if the settings of one app would be too large */
+  /** Checks the total size of the app's settings. @throws SETTINGS_INVALID if they would be too large */
   async function checkTotal(executor: Executor, appId: number, texts: { key: string; text: string }[]): Promise<void> {
     const keys = texts.map(({ key }) => key);
-    const [stored] = await rows<{ bytes: number }>(executor, OTHERS_BYTES, [appId, keys]);
+    const [stored] = await rows<{ bytes: number }>(executor, SELECT_OTHER_SETTINGS_BYTES, [appId, keys]);
     const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), stored!.bytes);
     if (total <= SETTINGS_MAX_BYTES) return;
     const message = `the settings of one app must be at most ${SETTINGS_MAX_BYTES} bytes in total (got ${total} with this change)`;
     throw new ActionError("SETTINGS_INVALID", message);
   }
 
-  /** Returns the time of the last change of any setting, ISO 8601. */
+  /** Returns the time of the last change of any setting of the app, as ISO 8601 text. */
   async function updatedAt(appId: number, executor: Executor = db): Promise<string> {
-    const [app] = await rows<{ updatedAt: Date }>(executor, SETTINGS_AT, [appId]);
+    const [app] = await rows<{ updatedAt: Date }>(executor, SELECT_SETTINGS_UPDATED_AT, [appId]);
     return app!.updatedAt.toISOString();
   }
 
-  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED with the current version */
+  /** Locks the app's settings until the transaction ends, and checks the precondition. @throws RESOURCE_CHANGED with the current version */
   async function lockSettings(executor: Executor, { appId, precondition }: SettingsTarget): Promise<void> {
     await lockApp(executor, appId);
     if (precondition) requireExpectedVersion({ updatedAt: await updatedAt(appId, executor) }, precondition);
   }
 
-  /** Returns the settings that a response may show, and the time of their last change. */
+  /** Returns the settings that the API may return, and the time of their last change. */
   async function httpAt(appId: number): Promise<TaggedSettings> {
     const at = await updatedAt(appId);
     return { settings: await httpSettings(appId), updatedAt: at };
@@ -176,7 +179,8 @@ export function createSettings(options: {
       tier: tierOf(key),
       text: JSON.stringify(value),
     }));
-    // Each key counts twice, because the audit log repeats it. The replaced value is a second row for a while.
+    // Each key counts twice, because the audit log contains it too. There are two rows, because the replaced value stays stored for a
+    // while.
     intake.takeRows(caller, appId, Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join("")), 2);
     await checkTotal(executor, appId, texts);
     const secret = texts.some(({ tier }) => tier !== "public");
@@ -199,7 +203,7 @@ export function createSettings(options: {
     return httpView(await readSettings(appId, "http"));
   }
 
-  /** Emits the log event of changed settings, in the transaction of the change. */
+  /** Emits the log event about changed settings, in the transaction that changes them. */
   const emitUpdate = (executor: Executor, caller: Caller, appId: number, keys: string[]) =>
     logEvents.emit(executor, caller, appId, createAppUpdateEvent({ fields: ["settings"], keys }));
 
@@ -215,7 +219,7 @@ export function createSettings(options: {
     });
   }
 
-  /** Writes validated settings in the caller's transaction. The caller emits the log event. */
+  /** Writes validated settings in the transaction of `executor`. Does not emit the log event: the caller does. */
   async function write(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
     if (entries.length === 0) return;
     await lockApp(executor, appId);
@@ -227,7 +231,7 @@ export function createSettings(options: {
     );
   }
 
-  /** Removes settings, also declared ones without a value. Returns the keys of removed settings that had a value. */
+  /** Deletes settings, also those without a value. Returns the keys of the deleted settings that had a value. */
   async function removeKeys(executor: Executor, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
     const stored = keys.map(escapeKey);
     await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [appId, stored]);
@@ -240,7 +244,7 @@ export function createSettings(options: {
     return removedKeys;
   }
 
-  /** Returns whether each of `keys` is set, when and by whom. Null selects all private and protected settings. */
+  /** Returns the status of the settings `keys`. Null selects all private and protected settings. */
   async function readSettingStatus(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkRequestedKeys(keys);
     const statusRows = await readStatus(db, appId, keys);
@@ -261,24 +265,24 @@ export function createSettings(options: {
     removeKeys,
     emitUpdate,
 
-    /** Returns the size of private and protected settings, and the actions that contain `key`. @throws as `set` */
+    /** Returns the bytes of the private and protected settings, and the actions whose code contains `key`. @throws the errors of `set` */
     async usageOf(appId: number, key: string | null): Promise<SettingsUse> {
       const underscoreBytes = Buffer.byteLength(JSON.stringify(serverActionView(await readSettings(appId, "all"))));
       const readers = key === null ? [] : await readersOf(db, appId, key);
       return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
     },
 
-    /** Returns the settings for the response of GET, which never contains protected ones. */
+    /** Returns the settings for the response to GET, which never contains protected settings. */
     http: httpSettings,
     httpAt,
-    /** Returns the public settings, for readers of the app. */
+    /** Returns only the public settings, for people who may read the app but not edit it. */
     async publicAt(appId: number): Promise<TaggedSettings> {
       const at = await updatedAt(appId);
       return { settings: runtimeView(await readSettings(appId, "runtime")), updatedAt: at };
     },
     updatedAt,
 
-    /** Filters copied rows like `httpSettings`, so that a response never shows a protected value. */
+    /** Converts copied rows of settings to the form of a response. Leaves out protected settings, like `httpSettings`. */
     async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsView> {
       return httpView(
         await openSettings(
@@ -288,7 +292,7 @@ export function createSettings(options: {
       );
     },
 
-    /** Returns the data of `window.ENV`, with public settings only. */
+    /** Returns the data of `window.ENV` for the caller's page. It contains only public settings. */
     async runtimeEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
       const appSettings = runtimeView(await readSettings(appId, "runtime"));
       const session = await sessionOf({ appId, personId, credentialId, copy });
@@ -297,8 +301,8 @@ export function createSettings(options: {
     },
 
     /**
-     * `window.ENV` for a page without a credential: the live public settings of a published app, and no session.
-     * @throws UNAUTHORIZED for any other app, whether or not it exists
+     * Returns the data of `window.ENV` for a page without a credential: the public settings of a published app, without a session.
+     * @throws UNAUTHORIZED for any other app, whether it exists or not
      */
     async publicEnv(appId: number): Promise<PublicEnv> {
       const [app] = await rows(db, "SELECT FROM app WHERE id = $1 AND published_at IS NOT NULL", [appId]);
@@ -307,33 +311,32 @@ export function createSettings(options: {
       return { appId, apiUrl: baseUrl, environment: "live", appSettings, clientTimeoutMs };
     },
 
-    /** Returns all settings, for code inside the service (specification, App settings, rule 3). */
+    /** Returns all settings of the app, for code inside the service (specification, App settings, rule 3). */
     async readAll(appId: number): Promise<Map<string, unknown>> {
       return new Map(await readSettings(appId, "all"));
     },
 
     secretValues,
 
-    /** Writes new values of bound keys, in the transaction that writes their bindings. @throws SETTINGS_INVALID */
+    /** Writes new values of the settings that bindings use, in the transaction that writes the bindings. @throws SETTINGS_INVALID */
     async writeBound(executor: Executor, caller: Caller, appId: number, values: object): Promise<void> {
       await write(executor, caller, appId, checkSettingKeys(values));
       if (Object.keys(values).length > 0) await emitUpdate(executor, caller, appId, Object.keys(values));
     },
 
-    /** Encrypts a secret of the app for another table. Call it in a transaction that has locked the app. */
+    /** Encrypts a secret for another table. The transaction must have locked the app. @param name label, also needed to decrypt */
     async sealFor(executor: Executor, appId: number, name: string, text: string): Promise<Buffer> {
       return encryptText(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
     },
 
-    /** Decrypts a value that `sealFor` has encrypted. */
+    /** Decrypts a secret that `sealFor` has encrypted with the same `name`. */
     async unsealFor(appId: number, name: string, sealed: Buffer): Promise<string> {
       return decryptText((await dataKeys.find(appId))!, sealed, `app:${appId}/${name}`);
     },
 
     /**
-     * Marks private settings as secret or not, also for later values; a protected one is always secret. Returns their
-     * status.
-     * @throws SETTINGS_INVALID, RESOURCE_CHANGED: then nothing is written
+     * Marks private settings as secret or not secret, also for values that are written later. Protected settings are always secret.
+     * @throws SETTINGS_INVALID, RESOURCE_CHANGED; then nothing is written
      */
     async mark(caller: Caller, target: SettingsTarget, input: unknown): Promise<SettingStatus[]> {
       const { appId } = target;
@@ -349,9 +352,8 @@ export function createSettings(options: {
     },
 
     /**
-     * Sets the listed keys and keeps the others; returns the same as GET.
-     * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for a task token and a
-     *   protected key: then nothing is written
+     * Writes the settings in the body, and does not change other settings. Returns the same as GET.
+     * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN if a task token writes a protected setting
      */
     async set(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
       const entries = checkSettingKeys(body);
@@ -363,11 +365,11 @@ export function createSettings(options: {
       return httpAt(target.appId);
     },
 
-    /** Validates the settings in an administrator's PUT for `write`. @throws SETTINGS_INVALID */
+    /** Validates the settings in an administrator's PUT, without protected ones. `write` can then write them. @throws SETTINGS_INVALID */
     validateIgnoringProtected: (settings: unknown): [string, unknown][] =>
       checkSettingKeys(dropProtectedKeys(settings)),
 
-    /** Stores a secure AI builder field as `_aiartifact_<settingKey>`, and returns that key. @throws as `set` */
+    /** Stores a secret field of the AI builder as the setting `_aiartifact_<settingKey>`; returns this key. @throws as `set` */
     async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {
       const key = artifactKey(settingKey);
       if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
@@ -376,7 +378,7 @@ export function createSettings(options: {
       return key;
     },
 
-    /** Removes top-level keys, ignores missing ones, and returns the same as GET. @throws as `set` */
+    /** Deletes the settings with these keys, and ignores keys without a setting. Returns the same as GET. @throws the errors of `set` */
     async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
       const { appId } = target;
       const keys = checkDeletedKeys(body);

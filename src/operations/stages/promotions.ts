@@ -1,6 +1,6 @@
 /**
- * Promotes and rolls back stages. A promotion copies the definitions (manifest) of one stage to another in one
- * transaction. A rollback restores the definitions of an earlier promotion. Publishes nothing.
+ * Promotes and rolls back stages. A promotion copies the definitions (manifest) of one stage to another stage in one
+ * transaction. A rollback restores the definitions that a stage had at an earlier promotion. Neither publishes actions.
  */
 
 import { promisify } from "node:util";
@@ -17,20 +17,20 @@ import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import type { Stages } from "./stages.js";
 
-/** Maximum number of promotions to an app that are stored. A rollback can use only these. */
-const PROMOTIONS_KEPT = 50;
+/** Maximum number of promotions to one app that are stored. Only these can be rolled back to. */
+const STORED_PROMOTIONS_MAX = 50;
 
-/** A promotion to an app, or a rollback of the app. */
+/** A promotion to an app, or a rollback of an app. */
 export interface StagePromotion {
   id: number;
   appId: number;
-  /** App from which the definitions were copied; null for a rollback. */
+  /** ID of the app from which the definitions were copied; null for a rollback. */
   fromAppId: number | null;
-  /** For a rollback: ID of the promotion that was chosen; null for a promotion. */
+  /** For a rollback: ID of the promotion that was chosen. Null for a promotion. */
   rolledBackTo: number | null;
   userId: number | null;
   plan: ManifestPlan;
-  /** ISO 8601. */
+  /** Time of the promotion or rollback, as ISO 8601 text. */
   createdAt: string;
 }
 
@@ -40,29 +40,36 @@ const PROMOTION_COLUMNS = `id, app_id AS "appId", from_app_id AS "fromAppId", ro
 const compressDocument = promisify(gzip);
 const decompressDocument = promisify(gunzip);
 
-type Row = Omit<StagePromotion, "createdAt"> & { createdAt: Date };
+type PromotionRow = Omit<StagePromotion, "createdAt"> & { createdAt: Date };
 
-const viewOf = ({ createdAt, ...row }: Row): StagePromotion => ({ ...row, createdAt: createdAt.toISOString() });
+const toStagePromotion = ({ createdAt, ...row }: PromotionRow): StagePromotion => ({
+  ...row,
+  createdAt: createdAt.toISOString(),
+});
 
-/** Where the applied definitions come from. */
-type Origin = Pick<StagePromotion, "fromAppId" | "rolledBackTo">;
+/** Origin of the definitions that were applied: another app, or an earlier promotion. */
+type DefinitionsOrigin = Pick<StagePromotion, "fromAppId" | "rolledBackTo">;
 
 export interface PromotionResult {
   plan: ManifestPlan;
   /**
-   * Version tag of the definitions of both apps, which a later promotion can send as precondition; null for a rollback.
+   * Version tag of the definitions of both apps, which a later promotion can send as its precondition; null for a
+   * rollback.
    */
   tag: string | null;
-  /** The stored promotion; null if the changes were only planned. */
+  /** The stored promotion; null if the changes were only planned (dry run). */
   promotion: StagePromotion | null;
 }
 
-/** Separates the tags of the two manifests in a tag. A manifest's tag never contains this character. */
+/**
+ * Separates the tags of the two manifests in the version tag of a promotion. The tag of a manifest never contains this
+ * character.
+ */
 const TAG_SEPARATOR = ".";
 
 /**
- * Returns the tags of the target app's manifest from the expected tags of a promotion. Tags with another tag of the
- * source app (`ofOther`) are left out. If none remains, the source app was changed, and the promotion is rejected.
+ * Returns the target app's part of the version tags that a promotion accepts. Leaves out tags whose part for the source
+ * app is not `sourceTag`. If none remains, the source app was changed, and the promotion is rejected.
  */
 const tagsOfTarget = (precondition: ExpectedTags, sourceTag: string): ExpectedTags =>
   precondition?.flatMap((tag) => {
@@ -70,7 +77,7 @@ const tagsOfTarget = (precondition: ExpectedTags, sourceTag: string): ExpectedTa
     return otherTag === sourceTag && ownTag ? [ownTag] : [];
   });
 
-/** Checks that the caller may run an operation on an app. @throws an error if not */
+/** Checks that the caller may run an operation on an app. @throws ActionError FORBIDDEN if not */
 type CheckPermission = (operation: Operation, appId: number) => void;
 
 export type StagePromotions = ReturnType<typeof createPromotions>;
@@ -82,14 +89,14 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     manager: EntityManager,
     caller: Caller,
     appId: number,
-    { fromAppId, rolledBackTo }: Origin,
+    { fromAppId, rolledBackTo }: DefinitionsOrigin,
     { plan, before, after }: { plan: ManifestPlan; before: Manifest; after: Manifest },
   ): Promise<StagePromotion> {
     const compressedDocuments = await Promise.all(
       [before, after].map((document) => compressDocument(JSON.stringify(document))),
     );
     const values = [appId, fromAppId, rolledBackTo, caller.personId, JSON.stringify(plan), ...compressedDocuments];
-    const [made] = await rows<Row>(
+    const [made] = await rows<PromotionRow>(
       manager,
       `INSERT INTO promotion (app_id, from_app_id, rolled_back_to, person_id, plan, before, after)
        VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${PROMOTION_COLUMNS}`,
@@ -98,19 +105,19 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     await rows(
       manager,
       `DELETE FROM promotion WHERE app_id = $1 AND id <=
-         (SELECT id FROM promotion WHERE app_id = $1 ORDER BY id DESC OFFSET ${PROMOTIONS_KEPT} LIMIT 1)`,
+         (SELECT id FROM promotion WHERE app_id = $1 ORDER BY id DESC OFFSET ${STORED_PROMOTIONS_MAX} LIMIT 1)`,
       [appId],
     );
     const data = { promotionId: made!.id, fromAppId, rolledBackTo };
     await recordChange(manager, caller, { appId, type: rolledBackTo === null ? "app.promote" : "app.rollback", data });
-    return viewOf(made!);
+    return toStagePromotion(made!);
   }
 
   async function applyManifest(
     caller: Caller,
     appId: number,
     manifest: Manifest,
-    origin: Origin,
+    origin: DefinitionsOrigin,
     {
       isPlan,
       checkPermission,
@@ -130,8 +137,8 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
   }
 
   async function findPromotion(executor: Executor, appId: number, id: number): Promise<{ manifest: Buffer }> {
-    // Choosing the last promotion restores the state before it. Choosing an earlier promotion restores the state after
-    // it.
+    // For the last promotion, restores the definitions before it. For an earlier promotion, restores the definitions
+    // after it.
     const sql = `SELECT CASE WHEN id = (SELECT max(id) FROM promotion WHERE app_id = $1) THEN before ELSE after END AS manifest
       FROM promotion WHERE app_id = $1 AND id = $2`;
     const [promotion] = id > 0 ? await rows<{ manifest: Buffer }>(executor, sql, [appId, id]) : [];
@@ -141,19 +148,20 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
   }
 
   return {
-    /** Lists the promotions to an app, the most recent first. */
+    /** Lists the stored promotions to an app and its rollbacks, the most recent first. */
     async list(appId: number): Promise<StagePromotion[]> {
       const sql =
-        `SELECT ${PROMOTION_COLUMNS} FROM promotion WHERE ` + `app_id = $1 ORDER BY id DESC LIMIT ${PROMOTIONS_KEPT}`;
-      return (await rows<Row>(db, sql, [appId])).map(viewOf);
+        `SELECT ${PROMOTION_COLUMNS} FROM promotion WHERE ` +
+        `app_id = $1 ORDER BY id DESC LIMIT ${STORED_PROMOTIONS_MAX}`;
+      return (await rows<PromotionRow>(db, sql, [appId])).map(toStagePromotion);
     },
 
     /**
-     * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the target that have a value keep
-     * it.
-     * @param precondition expected tags of the definitions of both apps
+     * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the target app that have a value
+     * keep this value.
+     * @param precondition version tags of both apps' definitions that the request accepts
      * @throws REQUEST_INVALID if the apps do not belong to the same group of stages; MANIFEST_CHANGED; errors of
-     *   manifests and of `checkPermission`
+     *   applying a manifest and of `checkPermission`
      */
     async promote(
       caller: Caller,
@@ -188,9 +196,9 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     },
 
     /**
-     * Restores the definitions of an app. Choosing the last promotion restores the state before it; choosing an earlier
-     * promotion restores the state after it.
-     * @throws NOT_FOUND; errors of manifests and of `checkPermission`
+     * Restores definitions that an app had before. If the last promotion is chosen, restores the definitions before it.
+     * If an earlier promotion is chosen, restores the definitions after it.
+     * @throws NOT_FOUND; errors of applying a manifest and of `checkPermission`
      */
     async rollback(
       caller: Caller,

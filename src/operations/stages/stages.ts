@@ -1,5 +1,5 @@
 /**
- * Creates, lists and deletes stages of an app. Stages are apps with the same definitions, such as "test" and
+ * Creates, lists and deletes the stages of an app. Stages are apps with the same definitions, such as "test" and
  * "production". Each stage has its own settings and data.
  */
 
@@ -16,23 +16,23 @@ import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/settings.js";
 
-/** Maximum number of stages in a group. */
+/** Maximum number of stages in the group of one app. */
 const STAGES_MAX = 50;
-/** Maximum lifetime of a preview in hours (31 days). A preview is a stage that expires. */
-const HOURS_MAX = 744;
-const NAME_SHAPE = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
-/** Interval at which expired stages are deleted. */
-const EXPIRE_EVERY_MS = 60_000;
-/** Maximum number of expired stages that one statement deletes. */
-const EXPIRED_AT_ONCE = 5;
+/** Maximum lifetime of a preview in hours (31 days). A preview is a stage that is deleted when its time is over. */
+const PREVIEW_HOURS_MAX = 744;
+const STAGE_NAME_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
+/** Interval in milliseconds at which expired stages are deleted. */
+const EXPIRY_INTERVAL_MS = 60_000;
+/** Maximum number of expired stages that one SQL statement deletes. */
+const STAGES_PER_STATEMENT_MAX = 5;
 
-/** An app in a group of stages. Times are ISO 8601. */
+/** An app in a group of stages. Times are ISO 8601 text. */
 export interface Stage {
   appId: number;
-  /** Name of the stage; null for the original app of the group. */
+  /** Name of the stage; null for the original app, from which the group started. */
   name: string | null;
   appName: string;
-  /** Time at which the stage is deleted; null if it does not expire. */
+  /** Time at which the stage expires and is deleted; null if it does not expire. */
   expiresAt: string | null;
   createdAt: string;
 }
@@ -54,35 +54,35 @@ const COPY_PEOPLE = [
 ];
 
 /**
- * Returns SQL that deletes the apps that `ids` selects. It also revokes the credentials of their Git connections, which
- * are not deleted with an app.
+ * Returns SQL that deletes the apps that the SQL `ids` selects. Also revokes the credentials of their Git connections,
+ * which are not deleted together with an app.
  */
-const deleteApps = (ids: string): string => `
+const deleteAppsSql = (ids: string): string => `
   WITH deleted AS (DELETE FROM app WHERE id IN (${ids}) RETURNING id),
        ended AS (UPDATE credential SET revoked_at = now() FROM app_git, deleted
                   WHERE app_git.app_id = deleted.id AND credential.id = app_git.credential_id)
   SELECT id FROM deleted`;
 
-const DELETE_STAGE = deleteApps(
+const DELETE_STAGE = deleteAppsSql(
   "SELECT app_id FROM app_stage WHERE app_id = $1 AND root_id = $2 AND expires_at IS NOT NULL",
 );
 
-const DELETE_EXPIRED_STAGES = deleteApps(
-  `SELECT app_id FROM app_stage WHERE expires_at < now() ORDER BY expires_at LIMIT ${EXPIRED_AT_ONCE} FOR UPDATE SKIP LOCKED`,
+const DELETE_EXPIRED_STAGES = deleteAppsSql(
+  `SELECT app_id FROM app_stage WHERE expires_at < now() ORDER BY expires_at LIMIT ${STAGES_PER_STATEMENT_MAX} FOR UPDATE SKIP LOCKED`,
 );
 
-/** Validates the fields of a new stage. @throws NAME_REQUIRED, REQUEST_INVALID that names the field */
+/** Validates the fields of a new stage. @throws NAME_REQUIRED; REQUEST_INVALID whose message names the wrong field */
 function parseNewStage(body: unknown): { name: string; expiresInHours: number | null } {
   if (!isObject(body)) refuseField("the stage", "an object", body);
   const { name, expiresInHours = null } = body;
   if (name === undefined || name === null) throw new ActionError("NAME_REQUIRED");
-  if (typeof name !== "string" || !NAME_SHAPE.test(name)) {
+  if (typeof name !== "string" || !STAGE_NAME_PATTERN.test(name)) {
     const expected = "1 to 63 letters, digits, dots, dashes and underscores, and start with a letter or digit";
     refuseField("name", expected, name);
   }
   const isHours = Number.isSafeInteger(expiresInHours) && (expiresInHours as number) >= 1;
-  if (expiresInHours !== null && !(isHours && (expiresInHours as number) <= HOURS_MAX)) {
-    const expected = `a whole number from 1 to ${HOURS_MAX}, or null`;
+  if (expiresInHours !== null && !(isHours && (expiresInHours as number) <= PREVIEW_HOURS_MAX)) {
+    const expected = `a whole number from 1 to ${PREVIEW_HOURS_MAX}, or null`;
     refuseField("expiresInHours", expected, expiresInHours);
   }
   refuseUnknownFields(body, flatShape(["name", "expiresInHours"]));
@@ -148,7 +148,8 @@ export function createStages(options: {
       (await rootOf(leftAppId)) === (await rootOf(rightAppId)),
 
     /**
-     * Creates a stage: an app with the definitions, public settings and editors of `appId`, but without its data.
+     * Creates a stage: an app with the definitions, public settings and editors of the app `appId`, but without its
+     * data.
      * @throws NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID
      */
     async create(caller: Caller, appId: number, body: unknown): Promise<App> {
@@ -178,8 +179,8 @@ export function createStages(options: {
     },
 
     /**
-     * Deletes a preview with its data before it expires. @throws NOT_FOUND if the app is not a stage of this group, or
-     * does not expire
+     * Deletes a preview and its data before it expires.
+     * @throws NOT_FOUND if the app does not belong to this group of stages, or does not expire
      */
     async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
       const rootId = await rootOf(appId);
@@ -188,21 +189,21 @@ export function createStages(options: {
         if (deletedStages.length === 0) {
           throw new ActionError(
             "NOT_FOUND",
-            `app ${stageAppId} is not a stage of this app that expires; only such stages can be removed`,
+            `app ${stageAppId} is not a preview of this app; only previews (stages that expire) can be removed`,
           );
         }
-        // The entry is in the audit log of the original app, because the audit log of the preview can be deleted with
-        // it.
+        // Writes the entry to the audit log of the original app, because the audit log of the preview can be deleted
+        // with the preview.
         await recordChange(manager, caller, { appId: rootId, type: "app.stage.remove", data: { stageAppId } });
       });
       await credentials.announce();
     },
 
-    /** Deletes expired stages. Returns the time of the next call, in Unix milliseconds. */
+    /** Deletes expired stages. Returns the time of the next call as Unix time in milliseconds. */
     async expire(): Promise<number> {
       const expiredStages = await rows(db, DELETE_EXPIRED_STAGES);
       if (expiredStages.length > 0) await credentials.announce();
-      return expiredStages.length === EXPIRED_AT_ONCE ? Date.now() : Date.now() + EXPIRE_EVERY_MS;
+      return expiredStages.length === STAGES_PER_STATEMENT_MAX ? Date.now() : Date.now() + EXPIRY_INTERVAL_MS;
     },
   };
 }

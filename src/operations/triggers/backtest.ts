@@ -1,4 +1,4 @@
-/** Finds the past log events that a log trigger's filter would have matched. */
+/** Finds the past log events that the filter of a log trigger would have matched. */
 import type { DataSource } from "typeorm";
 import type { LogWhere } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
@@ -8,7 +8,7 @@ import { parseLogWhere, WHERE_SHAPE } from "../../rules/trigger-input.js";
 import { matchesLog } from "../../rules/trigger-match.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 
-/** An event that a filter would have matched. */
+/** A past log event that the filter would have matched. */
 export interface MatchedEvent {
   id: number;
   type: string;
@@ -19,10 +19,10 @@ export interface MatchedEvent {
 }
 
 export interface BacktestResult {
-  /** Number of events that were compared: at most the app's last 1,000. */
+  /** Number of past events with which the filter was compared: at most the app's last 1,000. */
   examined: number;
   matched: number;
-  /** Most recent first. */
+  /** Events that the filter would have matched, the most recent first. */
   events: MatchedEvent[];
 }
 
@@ -31,20 +31,23 @@ const SELECT_RECENT_EVENTS = `
          user_id AS "userId", created_at AS "createdAt"
     FROM log_event WHERE app_id = $1 ORDER BY id DESC LIMIT ${BACKTEST_EVENTS}`;
 
-function checkWhere(where: unknown): LogWhere {
+function validateLogFilter(where: unknown): LogWhere {
   const parsedWhere = parseLogWhere(where);
   if ("fault" in parsedWhere) throw new ActionError("TRIGGERS_INVALID", parsedWhere.fault);
   refuseUnknownFields(where, WHERE_SHAPE, "where");
   return parsedWhere.where;
 }
 
-/** Checks the `where` of a log trigger against the app's last 1,000 events. @throws TRIGGERS_INVALID, REQUEST_INVALID */
+/**
+ * Compares the filter (`where`) of a log trigger with the app's last 1,000 log events.
+ * @throws TRIGGERS_INVALID, REQUEST_INVALID
+ */
 export type RunBacktest = (appId: number, where: unknown) => Promise<BacktestResult>;
 
 export const createBacktest =
   (db: DataSource): RunBacktest =>
   async (appId, where) => {
-    const filter = checkWhere(where);
+    const filter = validateLogFilter(where);
     const recentEvents = await rows<Omit<MatchedEvent, "createdAt"> & { createdAt: Date }>(db, SELECT_RECENT_EVENTS, [
       appId,
     ]);

@@ -1,11 +1,17 @@
-/** Pauses and resumes all schedules of an app. While they are paused, their ticks are skipped, each with a row. */
+/**
+ * Pauses and resumes all schedules of an app. While they are paused, a skipped run is stored for each time at which a
+ * schedule would have started a run.
+ */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { recordChange } from "../records/audit.js";
 
-/** Pauses the schedules if $2 is true, otherwise resumes them. A second pause keeps the time of the first. */
-const SET = `
+/**
+ * Pauses the schedules of the app if $2 is true, otherwise resumes them. If they are already paused, keeps the time of
+ * the first pause.
+ */
+const SET_PAUSED = `
   UPDATE app SET schedules_paused_at = CASE WHEN $2 THEN coalesce(schedules_paused_at, now()) END
    WHERE id = $1 RETURNING schedules_paused_at AS "pausedAt"`;
 
@@ -19,10 +25,13 @@ export function createSchedulePause(db: DataSource) {
       return (await rows<{ pausedAt: Date | null }>(db, sql, [appId]))[0]?.pausedAt ?? null;
     },
 
-    /** Pauses or resumes the schedules. Queued runs are still executed. Returns the time of the pause, or null. */
+    /**
+     * Pauses or resumes the app's schedules. Runs that are already queued are still executed. Returns the time of the
+     * pause; null after resuming.
+     */
     async setPaused(caller: Caller, appId: number, isPaused: boolean): Promise<Date | null> {
       return db.transaction(async (manager) => {
-        const [app] = await rows<{ pausedAt: Date | null }>(manager, SET, [appId, isPaused]);
+        const [app] = await rows<{ pausedAt: Date | null }>(manager, SET_PAUSED, [appId, isPaused]);
         const type = isPaused ? "app.schedules.pause" : "app.schedules.resume";
         await recordChange(manager, caller, { appId, type, data: {} });
         return app?.pausedAt ?? null;

@@ -1,4 +1,4 @@
-/** Writes one run for each due tick of a schedule: queued, or skipped with a reason. */
+/** Stores one run for each due tick (scheduled time) of a schedule: a queued run, or a skipped run with the reason. */
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -16,14 +16,14 @@ import { formatLocalTime } from "../../rules/zone-clock.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMeasures, TickFateLabel } from "../watch/measures.js";
 
-/** Maximum number of schedules in one transaction. */
-const BATCH = 100;
+/** Maximum number of schedules that one transaction handles. */
+const BATCH_SIZE = 100;
 const MINUTE_MS = 60_000;
 /**
- * Delay before the next claim if a due tick could not be claimed: another scheduler has locked it, or the database's
- * clock is behind.
+ * Delay in milliseconds before the next attempt, if a due tick could not be claimed. Another scheduler has locked it,
+ * or the database's clock is behind.
  */
-const YIELD_MS = 50;
+const CLAIM_RETRY_DELAY_MS = 50;
 
 const SKIP_REASONS = {
   running: "still running",
@@ -33,24 +33,25 @@ const SKIP_REASONS = {
   paused: "schedules paused",
 } as const;
 
-/** Label of a tick's outcome in metrics. An unknown reason gets the label `down`. */
-const labelOf = (reason: string | null): TickFateLabel => {
+/** Returns the label of a tick's result in metrics. An unknown reason gets the label `down`. */
+const metricLabelOf = (reason: string | null): TickFateLabel => {
   if (reason === null) return "queued";
   const [label] = Object.entries(SKIP_REASONS).find(([, text]) => reason.startsWith(text)) ?? ["down"];
   return label as TickFateLabel;
 };
 
 /**
- * Selects due schedules. $1 is this process's estimate of the database's time, which may be ahead by a round trip. Runs
- * get `now()` as `queued_at`, so no tick is written before the database's clock has reached it.
+ * Selects due schedules. $1 is this process's estimate of the database's time, which may be ahead by the duration of
+ * one request. Runs get the database's `now()` as `queued_at`, so no tick is stored before the database's clock has
+ * reached it.
  */
-const DUE = `
+const SELECT_DUE_SCHEDULES = `
   SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "dueAt", coalesce(offset_ms, 0) AS "offsetMs"
-    FROM schedule WHERE next_tick <= least($1, now()) ORDER BY next_tick LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+    FROM schedule WHERE next_tick <= least($1, now()) ORDER BY next_tick LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
 /**
- * Selects the data that decides whether ticks are queued or skipped. Runs after the schedules are locked, so that it
- * includes runs that another scheduler has just written.
+ * Selects the data from which the service decides whether ticks are queued or skipped. Runs after the schedules were
+ * locked, so that the data includes runs that another scheduler has just stored.
  */
 const SELECT_CIRCUMSTANCES = `
   SELECT (SELECT json_agg(action_id) FROM run
@@ -78,7 +79,7 @@ const ADVANCE_SCHEDULES = `
     FROM unnest($1::bigint[], $2::timestamptz[]) AS t (action_id, next_tick) WHERE schedule.action_id = t.action_id`;
 
 /** Counts due ticks. A schedule has at most one tick in two minutes, so each schedule counts once. */
-const TICKS_DUE = `
+const COUNT_DUE_TICKS = `
   SELECT count(*)::int AS ticks FROM schedule JOIN app ON app.id = schedule.app_id
    WHERE next_tick <= $1 AND published_at IS NOT NULL AND schedules_paused_at IS NULL`;
 
@@ -87,35 +88,35 @@ interface DueRow {
   appId: number;
   frequency: string;
   timezone: string | null;
-  /** Time of the next tick, including the offset. */
+  /** Time at which the next tick starts a run, including the offset of the schedule. */
   dueAt: Date;
-  /** Delay between a tick and its start. */
+  /** Delay in milliseconds between a tick and the start of its run. */
   offsetMs: number;
 }
 
 /**
- * Returns the tick without its offset. A process of the previous release ignores the offset, so that `dueAt` may be the
- * tick itself.
+ * Returns the time of the tick without the offset. A process of the previous release ignores the offset, so `dueAt` may
+ * already be this time.
  */
-function tickOf({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
+function tickWithoutOffset({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
   const tick = new Date(dueAt.getTime() - offsetMs);
   const justBefore = new Date(tick.getTime() - 1);
   return offsetMs > 0 && nextTick(frequency, timezone, justBefore).getTime() === tick.getTime() ? tick : dueAt;
 }
 
 interface ActionCircumstances {
-  /** IDs of actions that have an unfinished scheduled run. */
+  /** IDs of actions that have a scheduled run that has not ended. */
   busy: ReadonlySet<number>;
-  /** IDs of published apps. */
+  /** IDs of the published apps. */
   published: ReadonlySet<number>;
-  /** IDs of apps whose schedules are paused. */
+  /** IDs of the apps whose schedules are paused. */
   paused: ReadonlySet<number>;
-  /** Start time of the oldest live scheduler; null if none has reported yet. */
+  /** Start time of the oldest live scheduler process; null if none has registered yet. */
   upSince: Date | null;
 }
 
-/** Outcome of one tick: a queued run if `reason` is null, otherwise a skipped run. */
-interface TickFate {
+/** Result of one tick: a queued run if `reason` is null, otherwise a skipped run. */
+interface TickResult {
   appId: number;
   actionId: number;
   tick: Date;
@@ -124,13 +125,14 @@ interface TickFate {
 }
 
 /**
- * Decides about the due ticks of one schedule. At most one is queued, and only if no run of the action is unfinished.
+ * Decides for each due tick of one schedule whether it is queued or skipped. Queues at most one tick, and only if no
+ * scheduled run of the action is still in progress.
  */
-function decideTickFates(
+function decideTickResults(
   due: DueRow,
   owedTicks: DueTicks,
   { busy, published, paused, upSince }: ActionCircumstances,
-): TickFate[] {
+): TickResult[] {
   const { appId, actionId } = due;
   const offReason = !published.has(appId) ? SKIP_REASONS.unpublished : paused.has(appId) ? SKIP_REASONS.paused : null;
   let isRunning = busy.has(actionId);
@@ -149,7 +151,7 @@ function decideTickFates(
   return [...rowsOfMissedTicks, ...currentFates];
 }
 
-/** Next ticks of a frequency, and its description as a sentence. */
+/** The next ticks of a frequency, and a description of the frequency as a sentence. */
 export interface SchedulePreview {
   description: string;
   timezone: string;
@@ -176,24 +178,25 @@ export function createSchedule(options: {
   }
 
   /**
-   * Claims up to a batch of due schedules, writes their ticks and advances them. Returns the number of claimed
-   * schedules.
+   * Claims a batch of due schedules, stores the runs of their ticks, and sets their next ticks. Returns the number of
+   * claimed schedules.
    */
   async function claimBatch(moment: Date): Promise<number> {
-    const fates: TickFate[] = [];
+    const fates: TickResult[] = [];
     const claimedSchedules = await db.transaction(async (manager) => {
-      const dueRows = await rows<DueRow>(manager, DUE, [moment]);
+      const dueRows = await rows<DueRow>(manager, SELECT_DUE_SCHEDULES, [moment]);
       if (dueRows.length === 0) return 0;
       const state = await readCircumstances(manager, dueRows);
       const next: string[] = [];
       for (const row of dueRows) {
         const timezone = row.timezone ?? defaultTimezone;
-        const tick = tickOf(row, timezone);
+        const tick = tickWithoutOffset(row, timezone);
         const shiftedNow = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
         const owedTicks = computeDueTicks(row.frequency, timezone, tick, shiftedNow);
-        fates.push(...decideTickFates(row, owedTicks, state));
+        fates.push(...decideTickResults(row, owedTicks, state));
         next.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
-        // After a long pause, one schedule has thousands of missed ticks, whose computation would block the event loop.
+        // Lets other work run in between: after a long pause, a schedule has thousands of missed ticks, and computing
+        // them all at once would block the event loop.
         if (owedTicks.missed.length > 1) await breathe();
       }
       await rows(manager, WRITE_TICKS, [
@@ -206,7 +209,7 @@ export function createSchedule(options: {
       await rows(manager, ADVANCE_SCHEDULES, [dueRows.map(({ actionId }) => actionId), next]);
       return dueRows.length;
     });
-    for (const { reason, count } of fates) measures.ticks(labelOf(reason), count);
+    for (const { reason, count } of fates) measures.ticks(metricLabelOf(reason), count);
     return claimedSchedules;
   }
 
@@ -216,31 +219,34 @@ export function createSchedule(options: {
   }
 
   return {
-    /** Writes a run for each due tick. Returns the Unix time of the next tick in milliseconds, or null. */
+    /**
+     * Stores a run for each due tick. Returns the time of the next tick as Unix time in milliseconds; null if there is
+     * none.
+     */
     async claimDue(): Promise<number | null> {
       const moment = new Date(now());
-      while ((await claimBatch(moment)) === BATCH);
+      while ((await claimBatch(moment)) === BATCH_SIZE);
       const first = await firstTick();
-      return first && Math.max(first.getTime(), first <= moment ? now() + YIELD_MS : 0);
+      return first && Math.max(first.getTime(), first <= moment ? now() + CLAIM_RETRY_DELAY_MS : 0);
     },
 
-    /** Returns how long the oldest due tick has waited, in milliseconds; 0 if none is due. */
+    /** Returns for how many milliseconds the oldest due tick has waited; 0 if no tick is due. */
     async lagMs(): Promise<number> {
       const first = await firstTick();
       return first ? Math.max(0, now() - first.getTime()) : 0;
     },
 
     /**
-     * Number of ticks that fall due within the next minute or are due already. Skipped ticks of unpublished or paused
-     * apps do not count.
+     * Returns the number of ticks that are due, or become due within the next minute. Does not count ticks of
+     * unpublished or paused apps, which are skipped.
      */
     async ticksDue(): Promise<number> {
-      const [row] = await rows<{ ticks: number }>(db, TICKS_DUE, [new Date(now() + MINUTE_MS)]);
+      const [row] = await rows<{ ticks: number }>(db, COUNT_DUE_TICKS, [new Date(now() + MINUTE_MS)]);
       return row!.ticks;
     },
 
     /**
-     * Returns the next ticks of a frequency, for authors.
+     * Returns the next ticks of a frequency, as a preview for authors.
      * @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID
      */
     preview(frequency: unknown, zone: unknown, count: number): SchedulePreview {

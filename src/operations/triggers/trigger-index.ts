@@ -1,16 +1,19 @@
 /**
- * Maintains the tables `schedule` and `log_trigger`, which list the actions that a tick or a log event starts. The
- * tables contain active live versions only. They change in the transaction that publishes an action.
+ * Maintains the tables `schedule` and `log_trigger`, which list the actions that a schedule or a log event starts. The
+ * tables contain only active live versions. The transaction that publishes an action also changes these tables.
  */
 import type { ActionRow } from "../../data/action.js";
 import type { RunWait } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { jitterDelayMs, nextTick } from "../../rules/ticks.js";
 
-/** PostgreSQL notification channel: a message means that schedules have changed. */
+/** PostgreSQL channel. A message means that schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
 
-/** Inserts or updates a schedule. A tick that is already due is kept, so that the scheduler still writes its run. */
+/**
+ * Inserts or updates a schedule. Keeps the time of a tick that is already due, so that the scheduler still stores the
+ * tick's run.
+ */
 const UPSERT_SCHEDULE = `
   INSERT INTO schedule AS stored (action_id, app_id, frequency, timezone, next_tick, offset_ms) VALUES ($1, $2, $3, $4, $5, $7)
   ON CONFLICT (action_id) DO UPDATE
@@ -41,12 +44,13 @@ type IndexedAction = Pick<
 >;
 
 /**
- * True for active live versions on the server. Only these start without a caller (specification, "Which version runs").
+ * True for active live versions that run on the server. Only these start without a caller (specification, "Which
+ * version runs").
  */
 const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: IndexedAction): boolean =>
   masterId !== null && active && environment !== "client" && actionVersion === "v3";
 
-/** Returns the condition that a run waits for after a log event has started it; null if there is none. */
+/** Returns the condition for which a run waits after a log event has queued it; null if there is none. */
 const runWaitOf = ({ concurrency, debounce }: IndexedAction): RunWait | null => {
   if (debounce) return "debounce";
   return concurrency ? "concurrency" : null;
@@ -82,8 +86,8 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
 
   return {
     /**
-     * Updates the rows of a live version, in the transaction that changes it. Rows of a deleted action are deleted with
-     * it.
+     * Updates the rows of a live version, in the transaction that changes the live version. The rows of a deleted
+     * action are deleted together with the action.
      */
     async apply(executor: Executor, action: IndexedAction): Promise<void> {
       await applySchedule(executor, action);

@@ -1,5 +1,6 @@
 /**
- * Reads two weeks of an app's schedules: the ticks of the next week, and the skipped and failed ticks of the last week.
+ * Reads the ticks (scheduled times) of an app's schedules: those of the next week, and those of the last week that were
+ * skipped or failed.
  */
 import { availableParallelism } from "node:os";
 import { setImmediate as breathe } from "node:timers/promises";
@@ -9,40 +10,40 @@ import { SCHEDULED_RUNS_PER_CORE } from "../../limits.js";
 import { computeNextTicks } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
 
-/** Next ticks of one action; times are ISO 8601. */
+/** The next ticks of one action. Times are ISO 8601 text. */
 export interface ScheduledAction {
-  /** ID of the live version. */
+  /** ID of the live version of the action. */
   actionId: number;
   masterId: number;
   name: string;
   frequency: string;
   timezone: string;
-  /** The schedule's frequency as a sentence. */
+  /** Frequency of the schedule as a sentence. */
   description: string;
-  /** The first ticks within the week. */
+  /** Times of the first ticks in the next week. */
   ticks: string[];
-  /** True if the week has more than `ticks`. */
+  /** True if the next week has more ticks than `ticks` contains. */
   hasMore: boolean;
 }
 
-/** Ticks of one action on one day that were skipped for one reason, or failed. */
+/** Ticks of one action on one day that were all skipped for the same reason, or whose runs all failed. */
 export interface MissedTicks {
   actionId: number;
   name: string | null;
   state: "skipped" | "failed";
-  /** Reason for which the ticks were skipped; null for failed runs. */
+  /** Reason why the ticks were skipped; null for failed runs. */
   reason: string | null;
-  /** Times of the first and the last tick. */
+  /** Time of the first tick in the group. `to` is the time of the last tick. */
   from: string;
   to: string;
   count: number;
-  /** ID of the last of these runs. */
+  /** ID of the last run in the group. */
   runId: number;
 }
 
-/** Time at which so many scheduled runs of all apps start that some of them will be late. */
+/** Time at which so many scheduled runs of all apps start that some of them will start late. */
 export interface CrowdedTick {
-  /** ISO 8601. */
+  /** Scheduled time, as ISO 8601 text. */
   tick: string;
   /** Number of scheduled actions of all apps that start at this time. */
   count: number;
@@ -51,52 +52,55 @@ export interface CrowdedTick {
 export interface Week {
   from: string;
   to: string;
-  /** Crowded ticks of the app's actions, earliest first. */
+  /** Times at which both the app's actions and many others start, the earliest first. */
   crowded: CrowdedTick[];
-  /** Scheduled actions, ordered by their next tick. */
+  /** Scheduled actions of the app, sorted by their next tick. */
   scheduled: ScheduledAction[];
-  /** True if the app has more scheduled actions. */
+  /** True if the app has more scheduled actions than `scheduled` contains. */
   hasMore: boolean;
-  /** Most recent first. */
+  /** Skipped and failed ticks of the last week, the most recent first. */
   missed: MissedTicks[];
 }
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
-const ACTIONS_LISTED = 200;
+const LISTED_ACTIONS_MAX = 200;
 /**
- * TICKS_MAX limits the ticks that are computed in total, because each takes 50 µs. TICKS_EACH limits the ticks of one
- * action: at least one for each day.
+ * TICKS_MAX is the maximum number of ticks that are computed for all actions together, because each takes 50 µs.
+ * TICKS_PER_ACTION limits the ticks of one action: at least one for each day.
  */
 const TICKS_MAX = 4_000;
-const TICKS_EACH = { min: 8, max: 170 };
-const MISSED_LISTED = 200;
-const CROWDED_LISTED = 10;
-/** Only this many of the newest missed runs are read and grouped. */
-const MISSED_READ = 5_000;
+const TICKS_PER_ACTION = { min: 8, max: 170 };
+const LISTED_MISSED_MAX = 200;
+const LISTED_CROWDED_MAX = 10;
+/** Maximum number of skipped and failed runs that are read and grouped; these are the newest ones. */
+const MISSED_RUNS_READ_MAX = 5_000;
 
 const SELECT_SCHEDULED_ACTIONS = `
   SELECT action.id AS "actionId", action.master_id AS "masterId", action.name, schedule.frequency, schedule.timezone
     FROM schedule JOIN action ON action.id = schedule.action_id
-   WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${ACTIONS_LISTED + 1}`;
+   WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${LISTED_ACTIONS_MAX + 1}`;
 
-/** Selects minutes with more ticks than $2. Actions with a jitter do not count, because they start at other times. */
+/**
+ * Selects the minutes with more ticks than $2. Does not count actions with a random delay (jitter), because they start
+ * at other times.
+ */
 const SELECT_CROWDED_MINUTES = `
   SELECT next_tick AS tick, count(*)::int AS count FROM schedule
    WHERE next_tick IN (SELECT DISTINCT next_tick FROM schedule WHERE app_id = $1)
-   GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${CROWDED_LISTED}`;
+   GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${LISTED_CROWDED_MAX}`;
 
-/** Selects missed ticks by day. Days are in the default time zone, $3. */
+/** Selects skipped and failed ticks, grouped by day. The days are those of the default time zone, $3. */
 const SELECT_MISSED_TICKS = `
   WITH missed AS (
     SELECT id, action_id, state, reason, tick, tick_count FROM run
      WHERE app_id = $1 AND state IN ('failed', 'skipped', 'cancelled') AND state <> 'cancelled' AND trigger = 'schedule'
        AND queued_at >= $2
-     ORDER BY id DESC LIMIT ${MISSED_READ})
+     ORDER BY id DESC LIMIT ${MISSED_RUNS_READ_MAX})
   SELECT missed.action_id AS "actionId", action.name, missed.state, missed.reason, min(tick) AS from, max(tick) AS to,
          sum(tick_count) AS count, max(missed.id) AS "runId"
     FROM missed LEFT JOIN action ON action.id = missed.action_id
    GROUP BY missed.action_id, action.name, missed.state, missed.reason, date_trunc('day', tick, $3)
-   ORDER BY max(tick) DESC, max(missed.id) DESC LIMIT ${MISSED_LISTED}`;
+   ORDER BY max(tick) DESC, max(missed.id) DESC LIMIT ${LISTED_MISSED_MAX}`;
 
 type ScheduledRow = Pick<ScheduledAction, "actionId" | "masterId" | "name" | "frequency"> & { timezone: string | null };
 type MissedRow = Omit<MissedTicks, "from" | "to"> & { from: Date; to: Date };
@@ -122,8 +126,8 @@ export function createScheduleWeek(options: { db: DataSource; now: () => number;
     const weekStart = new Date(now());
     const to = new Date(weekStart.getTime() + WEEK_MS);
     const scheduledRows = await rows<ScheduledRow>(db, SELECT_SCHEDULED_ACTIONS, [appId]);
-    const listedRows = scheduledRows.slice(0, ACTIONS_LISTED);
-    const { min, max } = TICKS_EACH;
+    const listedRows = scheduledRows.slice(0, LISTED_ACTIONS_MAX);
+    const { min, max } = TICKS_PER_ACTION;
     const ticksPerAction = Math.max(min, Math.min(max, Math.floor(TICKS_MAX / Math.max(1, listedRows.length))));
     const scheduled: ScheduledAction[] = [];
     for (const row of listedRows) {

@@ -1,7 +1,7 @@
 /**
- * Creates and drops the partitions of the tables of logs, runs and the audit log. A partition contains about one day's
- * rows, and is dropped when all its rows are too old. The last partition has no upper bound, so that there is a
- * partition for every row.
+ * Creates and drops partitions of the tables of logs, runs and the audit log. A partition contains about one day's
+ * rows, and is dropped when all its rows are too old. The last partition has no upper bound, so that every row has a
+ * partition.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
@@ -9,69 +9,69 @@ import { isDeadlock, isLockTimeout, rows } from "../../data/database.js";
 import { type Partition, partitionsOf } from "../../data/partitions.js";
 
 /**
- * Minimum number of row IDs in a partition. Too many partitions would be slow, because a statement without an ID
- * searches all of them.
+ * Minimum number of row IDs in a partition. Too many partitions would be slow, because a statement that names no ID
+ * searches all partitions.
  */
-const ROWS_MIN = 100_000;
+const PARTITION_IDS_MIN = 100_000;
 /** Maximum number of row IDs in a partition. */
-const ROWS_MAX = 50_000_000;
-/** Number of empty partitions that follow the partition to which rows are added. */
+const PARTITION_IDS_MAX = 50_000_000;
+/** Number of empty partitions after the partition to which rows are added now. */
 const PARTITIONS_AHEAD = 2;
 const DAY_MS = 86_400_000;
 /**
- * Maximum wait for a lock. Other statements queue behind a waiting lock, so each wait is short, and the whole attempt
- * is repeated later. All waits of one attempt together must stay below one second: after one second, PostgreSQL checks
- * for deadlocks, and could cancel a request.
+ * Maximum time in milliseconds for which a statement waits for a lock. Other statements wait behind it, so each wait is
+ * short, and the whole attempt is repeated later. All waits of one attempt must be below one second together: after one
+ * second PostgreSQL looks for deadlocks, and could cancel a request.
  */
-const LOCK_LIMIT_MS = 30;
-/** Maximum number of attempts to acquire all locks. */
-const ATTEMPTS = 60;
-/** Maximum pause between two attempts. The pause is random. */
-const ATTEMPT_AGAIN_MS = 300;
+const LOCK_TIMEOUT_MS = 30;
+/** Maximum number of attempts to get all locks. */
+const LOCK_ATTEMPTS_MAX = 60;
+/** Maximum pause in milliseconds between two attempts. The pause is random. */
+const ATTEMPT_PAUSE_MAX_MS = 300;
 /**
- * Maximum number of partitions that are detached in one transaction. After each such transaction, every connection
- * plans its statements again. Thirty partitions at once take 140 ms; detaching them in smaller groups costs the other
+ * Maximum number of partitions that one transaction detaches. After each such transaction, every connection plans its
+ * statements again. Detaching thirty partitions takes 140 ms; detaching them in smaller groups costs the other
  * connections far more.
  */
-const DETACHED_AT_ONCE = 30;
-/** Pause between two such transactions. */
+const DETACHED_PER_TRANSACTION_MAX = 30;
+/** Pause in milliseconds between two transactions that detach partitions. */
 const DETACH_PAUSE_MS = 100;
 /**
- * Pause after each dropped table. Dropping takes about as long, so that other statements run undisturbed for half of
- * the time.
+ * Pause in milliseconds after each table that was dropped. Dropping a table takes about as long, so other statements
+ * run undisturbed for half of the time.
  */
 const DROP_PAUSE_MS = 25;
 /**
- * Prefix of the names of detached partitions until they are dropped. No other table has this prefix. Backups leave
- * these tables out.
+ * Prefix of the names of partitions that were detached but not yet dropped. No other table has this prefix. Backups do
+ * not contain these tables.
  */
 const DETACHED_PREFIX = "DROPPED_";
 /**
- * Key of the database lock that prevents two processes from changing partitions at the same time. The number is
- * arbitrary.
+ * Key of the PostgreSQL advisory lock that prevents two processes from changing partitions at the same time. The number
+ * has no meaning.
  */
-const PARTITION_LOCK = 7_203_114_285_024;
+const PARTITION_LOCK_KEY = 7_203_114_285_024;
 
 /**
- * Tables with the same partition bounds. The rows of the other tables belong to rows of the first table, and have the
- * same IDs.
+ * Tables whose partitions have the same bounds. The rows of the other tables belong to rows of the first table, and
+ * have the same IDs.
  */
 interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
-  /** Column with the time at which a row was written. */
+  /** Name of the column that contains the time at which a row was written. */
   at: string;
   /**
-   * Number of days for which these rows are stored longer than the rows that refer to them. For example, a log entry
-   * refers to the payload in its run.
+   * Number of days for which rows of these tables are stored longer than other rows, because other rows refer to them.
+   * For example, a log entry refers to the payload in the row of its run.
    */
   extraDays: number;
-  /** SQL condition for rows that must not be deleted at any age. */
+  /** SQL condition for rows that are still in use, and so must not be deleted at any age. */
   busyCondition?: string;
 }
 
 /**
- * All partitioned tables, in the order in which partitions are dropped: each table comes after the tables that refer to
- * it. Partitions of the audit log are not dropped, because its entries do not expire.
+ * All partitioned tables, in the order in which their partitions are dropped: each table comes after the tables whose
+ * rows refer to it. Partitions of the audit log are not dropped, because its entries do not expire.
  */
 const PARTITION_FAMILIES: readonly (PartitionFamily & { dropped: boolean })[] = [
   { tables: ["execution_log"], at: "created_at", extraDays: 0, dropped: true },
@@ -91,7 +91,7 @@ const SELECT_DETACHED = `
   SELECT relname AS name FROM pg_class
    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition AND starts_with(relname, $1) ORDER BY oid`;
 
-/** Returns false for the error that a lock could not be acquired. Rethrows all other errors. */
+/** Returns false if `error` means that a lock was not available in time. Throws all other errors again. */
 function falseIfLockTimeout(error: unknown): false {
   if (isLockTimeout(error) || isDeadlock(error)) return false;
   throw error;
@@ -101,13 +101,14 @@ export type Partitions = ReturnType<typeof createPartitions>;
 
 export function createPartitions({ db, days }: { db: DataSource; days: number }) {
   /**
-   * Runs `work` in a transaction with a short lock timeout, and repeats it if a lock could not be acquired. Only one
-   * process at a time does this. @returns false if all attempts failed
+   * Runs `work` in a transaction with a short limit for waiting for locks, and tries again if a lock was not available.
+   * Only one process at a time does this.
+   * @returns false if all attempts failed
    */
   async function runExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
-    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    for (let attempt = 1; attempt <= LOCK_ATTEMPTS_MAX; attempt += 1) {
       if (await attemptExclusively(work)) return true;
-      await delay(ATTEMPT_AGAIN_MS * Math.random(), undefined, { ref: false });
+      await delay(ATTEMPT_PAUSE_MAX_MS * Math.random(), undefined, { ref: false });
     }
     return false;
   }
@@ -116,10 +117,10 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     try {
       return await db.transaction(async (manager) => {
         const [lock] = await rows<{ mine: boolean }>(manager, "SELECT pg_try_advisory_xact_lock($1) AS mine", [
-          PARTITION_LOCK,
+          PARTITION_LOCK_KEY,
         ]);
         if (!lock!.mine) return false;
-        await manager.query(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}`);
+        await manager.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
         await work(manager);
         return true;
       });
@@ -129,8 +130,9 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   /**
-   * Returns the number of row IDs that a partition should contain: as many as are used in a day, estimated from the
-   * rows since `lowerBound`. @param last last used ID
+   * Returns how many row IDs the next partition should contain: as many as are used in a day, estimated from the rows
+   * since `lowerBound`.
+   * @param last last ID that was used
    */
   async function partitionSize(
     { tables: [head], at }: PartitionFamily,
@@ -140,12 +142,16 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     const sql = `SELECT id, extract(epoch FROM now() - ${at}) * 1000 AS ms FROM ${head} WHERE id >= $1 ORDER BY id LIMIT 1`;
     const [oldest] = await rows<{ id: number; ms: number }>(db, sql, [lowerBound ?? 0]);
     const aDay = oldest ? ((last - oldest.id) * DAY_MS) / Math.max(Number(oldest.ms), 60_000) : 0;
-    return Math.min(ROWS_MAX, Math.max(ROWS_MIN, Math.ceil(aDay / ROWS_MIN) * ROWS_MIN));
+    return Math.min(
+      PARTITION_IDS_MAX,
+      Math.max(PARTITION_IDS_MIN, Math.ceil(aDay / PARTITION_IDS_MIN) * PARTITION_IDS_MIN),
+    );
   }
 
   /**
    * Gives the last partition of each table the upper bound `until`, and adds a new last partition. The last partition
-   * is usually empty. @returns false if the locks could not be acquired
+   * is usually empty.
+   * @returns false if the locks were not available
    */
   async function extendFamily({ tables }: PartitionFamily, until: number): Promise<boolean> {
     return runExclusively(async (manager) => {
@@ -175,7 +181,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     }
   }
 
-  /** True if all rows of a partition are older than `olderDays`, and no row is in use. */
+  /** True if all rows of a partition are older than `olderDays` days and none of them is in use. */
   async function isOlder({ at, busyCondition }: PartitionFamily, name: string, olderDays: number): Promise<boolean> {
     const newestTime = `(SELECT ${at} FROM ${name} ORDER BY id DESC LIMIT 1)`;
     const isFreeCondition = busyCondition ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busyCondition})` : "true";
@@ -184,8 +190,9 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   /**
-   * Detaches the partitions with IDs below `below` from their tables, so that no statement reads them. Other statements
-   * wait only for this step, and not while the tables are dropped. @returns false if the locks could not be acquired
+   * Detaches the partitions with IDs below `below` from their tables, so that no statement reads them any more. Other
+   * statements wait only for this step, not while the partitions are dropped.
+   * @returns false if the locks were not available
    */
   async function detachBelow({ tables }: PartitionFamily, below: number): Promise<boolean> {
     return runExclusively(async (manager) => {
@@ -199,7 +206,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
       const lockedTables = [...tables.map((table) => `ONLY ${table}`), ...leavingPartitions.map(({ name }) => name)];
       await manager.query(
         [
-          // Acquires all locks first. If one is not available, no work is lost.
+          // Takes all locks before any other work, so that no work is lost if a lock is not available.
           `LOCK TABLE ${lockedTables.join(", ")} IN ACCESS EXCLUSIVE MODE`,
           ...leavingPartitions.map(({ table, name }) => `ALTER TABLE ${table} DETACH PARTITION ${name}`),
           ...leavingPartitions.map(({ name }) => `ALTER TABLE ${name} RENAME TO "${DETACHED_PREFIX}${name}"`),
@@ -209,23 +216,23 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   /**
-   * Drops detached partitions, including those that a stopped process has left. A partition that a backup is reading is
-   * skipped, and dropped by a later call.
+   * Drops detached partitions, including those that a crashed process has left. Skips a partition that a backup is
+   * reading; a later call drops it.
    */
   async function dropDetached(): Promise<void> {
     for (const { name } of await rows<{ name: string }>(db, SELECT_DETACHED, [DETACHED_PREFIX])) {
-      // Both statements are sent as one message, so that they are one transaction. Two transactions would slow
-      // concurrent runs twice as much.
+      // Sends both statements as one message, so that they form one transaction. Two transactions would slow concurrent
+      // runs twice as much.
       await db
-        .query(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}; DROP TABLE IF EXISTS "${name}"`)
+        .query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; DROP TABLE IF EXISTS "${name}"`)
         .catch(falseIfLockTimeout);
       await delay(DROP_PAUSE_MS);
     }
   }
 
   /**
-   * Returns the oldest partitions whose rows are all older than `olderDays`. Stops at the first partition to which rows
-   * may still be added, or with a newer row.
+   * Returns the oldest partitions whose rows are all older than `olderDays` days. Stops at the first partition that
+   * contains a newer row, or to which rows may still be added.
    */
   async function oldPartitions(family: PartitionFamily, olderDays: number): Promise<(Partition & { high: number })[]> {
     const [head] = family.tables;
@@ -239,7 +246,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   return {
-    /** Creates partitions before they are needed. Call it every minute. */
+    /** Creates partitions before rows for them exist. Call this method every minute. */
     async makeAhead(): Promise<void> {
       for (const family of PARTITION_FAMILIES) await createPartitionsAhead(family);
     },
@@ -251,8 +258,8 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
       for (const family of PARTITION_FAMILIES) {
         if (!family.dropped) continue;
         const old = await oldPartitions(family, days + family.extraDays);
-        for (let from = 0; from < old.length; from += DETACHED_AT_ONCE) {
-          const someTables = old.slice(from, from + DETACHED_AT_ONCE);
+        for (let from = 0; from < old.length; from += DETACHED_PER_TRANSACTION_MAX) {
+          const someTables = old.slice(from, from + DETACHED_PER_TRANSACTION_MAX);
           if (!(await detachBelow(family, someTables.at(-1)!.high))) break;
           droppedCount += someTables.length;
           await dropDetached();
@@ -263,12 +270,12 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     },
 
     /**
-     * Returns the ID below which all rows are in partitions that will be dropped within about a day. So these rows need
+     * Returns the ID below which all rows are in partitions that will be dropped within about a day. These rows need
      * not be deleted one by one.
      */
     async endOfExpiringPartitions(table: string): Promise<number> {
       const family = PARTITION_FAMILIES.find(({ tables }) => tables[0] === table)!;
-      // Selects partitions whose newest row expires within 1.1 days.
+      // Selects partitions whose newest row will be too old within 1.1 days.
       const old = await oldPartitions(family, days + family.extraDays - 1.1);
       return old.at(-1)?.high ?? Number.MIN_SAFE_INTEGER;
     },

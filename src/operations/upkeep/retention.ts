@@ -23,12 +23,12 @@ import {
 import { ENTRIES_CHANGED_TYPE } from "../../rules/entries/entry-events.js";
 import { createPartitions } from "./partitions.js";
 
-/** Maximum number of rows that one statement deletes. */
-const BATCH = 1_000;
-/** Interval at which old rows are deleted. */
-const CLEAN_EVERY_MS = 3_600_000;
-/** Interval at which partitions for new rows are created. */
-const AHEAD_EVERY_MS = 60_000;
+/** Maximum number of rows that one SQL statement deletes. */
+const BATCH_SIZE = 1_000;
+/** Interval in milliseconds at which old rows are deleted. */
+const CLEAN_INTERVAL_MS = 3_600_000;
+/** Interval in milliseconds at which partitions for new rows are created. */
+const CREATE_PARTITIONS_INTERVAL_MS = 60_000;
 
 /*
  * Statements for partitioned tables, whose rows are in partitions that are not old enough to be dropped. $1 is the
@@ -42,7 +42,7 @@ const PARTITIONED_DELETES = [
     "execution_log",
     `DELETE FROM execution_log WHERE id IN (
        SELECT id FROM execution_log WHERE id >= $2 AND created_at < now() - $1 * interval '1 day'
-        ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+        ORDER BY created_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
   ],
   [
     "run",
@@ -50,7 +50,7 @@ const PARTITIONED_DELETES = [
        DELETE FROM run WHERE id IN (
          SELECT id FROM run WHERE id >= $2 AND finished_at < now() - $1 * interval '1 day'
             AND NOT EXISTS (SELECT FROM execution_log WHERE run_id = run.id)
-          ORDER BY finished_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id),
+          ORDER BY finished_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id),
      lines AS (DELETE FROM console_line USING gone WHERE run_id = gone.id),
      words AS (DELETE FROM run_search USING gone WHERE run_id = gone.id)
      SELECT id FROM gone`,
@@ -60,7 +60,7 @@ const PARTITIONED_DELETES = [
     `DELETE FROM log_event WHERE id IN (
        SELECT id FROM (SELECT id, created_at FROM log_event AS event
                         WHERE id >= $2 AND NOT EXISTS (SELECT FROM run WHERE event_id = event.id)
-                        ORDER BY id LIMIT ${BATCH}) AS oldest
+                        ORDER BY id LIMIT ${BATCH_SIZE}) AS oldest
         WHERE created_at < now() - $1 * interval '1 day') RETURNING id`,
   ],
 ] as const;
@@ -69,51 +69,52 @@ const PARTITIONED_DELETES = [
 const BATCH_DELETES = [
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE kind = 'task' AND expires_at < now() - $1 * interval '1 day'
-      ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+      ORDER BY expires_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE revoked_at < now() - $1 * interval '1 day'
-      ORDER BY revoked_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+      ORDER BY revoked_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential JOIN person_session ON credential_id = id WHERE expires_at < now() - $1 * interval '1 day'
-      ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE OF credential SKIP LOCKED) RETURNING id`,
+      ORDER BY expires_at LIMIT ${BATCH_SIZE} FOR UPDATE OF credential SKIP LOCKED) RETURNING id`,
   `DELETE FROM one_time_link WHERE id IN (
      SELECT id FROM one_time_link WHERE expires_at < now() - $1 * interval '1 day'
-      ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
-  // Deletes expired access tokens of OAuth clients, then expired secrets of their grants, then grants without secrets.
+      ORDER BY expires_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
+  // Deletes expired access tokens of OAuth programs, then expired codes and refresh tokens of grants, then grants that
+  // have no code or token left.
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE grant_id IS NOT NULL AND expires_at < now() - $1 * interval '1 day'
-      ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+      ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
   `DELETE FROM oauth_secret WHERE hash IN (
      SELECT hash FROM oauth_secret WHERE expires_at < now() - $1 * interval '1 day'
-      ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING hash`,
+      ORDER BY expires_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING hash`,
   `DELETE FROM oauth_grant WHERE id IN (
      SELECT id FROM oauth_grant WHERE created_at < now() - $1 * interval '1 day'
         AND NOT EXISTS (SELECT FROM oauth_secret WHERE oauth_secret.grant_id = oauth_grant.id)
-      ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
-  // Records of which notifications a visitor has read are stored as long as visits.
+      ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
+  // The rows that tell which notifications a visitor has read are stored as long as visits.
   `DELETE FROM notification_read WHERE ctid IN (
      SELECT ctid FROM notification_read WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
-      LIMIT ${BATCH}) RETURNING reader`,
+      LIMIT ${BATCH_SIZE}) RETURNING reader`,
   `DELETE FROM notification_read_all WHERE ctid IN (
      SELECT ctid FROM notification_read_all WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
-      LIMIT ${BATCH}) RETURNING reader`,
+      LIMIT ${BATCH_SIZE}) RETURNING reader`,
   `DELETE FROM message WHERE id IN (
      SELECT id FROM message WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
-      ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+      ORDER BY created_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
   `DELETE FROM alert_delivery WHERE ctid IN (
      SELECT ctid FROM alert_delivery WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
-      LIMIT ${BATCH}) RETURNING id`,
+      LIMIT ${BATCH_SIZE}) RETURNING id`,
 ];
 
 /**
- * Returns SQL that deletes the oldest rows of each owner, so that $1 rows of each owner are kept. @param owner SQL of
- * the owner's ID; the default is the app
+ * Returns SQL that deletes the oldest rows, so that the newest $1 rows of each owner remain.
+ * @param owner SQL of the owner's ID; by default, the owner is the app
  */
 const deleteBeyondSql = (table: string, condition = "true", owner = "app_id") => `
   DELETE FROM ${table} WHERE id IN (
     SELECT old.id FROM (SELECT ${owner} AS id FROM ${table} WHERE ${condition} GROUP BY 1 HAVING count(*) > $1) AS full_owner
       CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE ${owner} = full_owner.id AND ${condition}
-                           ORDER BY id DESC OFFSET $1) AS old LIMIT ${BATCH}) RETURNING id`;
+                           ORDER BY id DESC OFFSET $1) AS old LIMIT ${BATCH_SIZE}) RETURNING id`;
 
 const IS_NOT_FAILURE = "type <> 'person.signInFailed'";
 
@@ -122,23 +123,23 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
   [
     `DELETE FROM run_key WHERE (action_id, credential_id, key) IN (
        SELECT action_id, credential_id, key FROM run_key WHERE created_at < now() - $1 * interval '1 hour'
-        LIMIT ${BATCH}) RETURNING key`,
+        LIMIT ${BATCH_SIZE}) RETURNING key`,
     IDEMPOTENCY_HOURS,
   ],
   [
     `DELETE FROM http_event WHERE ctid IN (
-       SELECT ctid FROM http_event WHERE created_at < now() - $1 * interval '1 hour' LIMIT ${BATCH}) RETURNING run_id`,
+       SELECT ctid FROM http_event WHERE created_at < now() - $1 * interval '1 hour' LIMIT ${BATCH_SIZE}) RETURNING run_id`,
     IDEMPOTENCY_HOURS,
   ],
   [
     `DELETE FROM http_event WHERE ctid IN (
        SELECT old.row_at FROM (SELECT action_id FROM http_event GROUP BY action_id HAVING count(*) > $1) AS full_action
         CROSS JOIN LATERAL (SELECT ctid AS row_at FROM http_event AS event WHERE event.action_id = full_action.action_id
-                             ORDER BY created_at DESC OFFSET $1) AS old LIMIT ${BATCH}) RETURNING run_id`,
+                             ORDER BY created_at DESC OFFSET $1) AS old LIMIT ${BATCH_SIZE}) RETURNING run_id`,
     HTTP_EVENTS_KEPT,
   ],
-  // Changes of entries have their own maximum, so that a program that writes many entries does not displace other
-  // records.
+  // Changes of data source entries have their own maximum, so that a program that writes many entries does not displace
+  // other records of the audit log.
   [deleteBeyondSql("audit_entry", `type <> '${ENTRIES_CHANGED_TYPE}'`), AUDIT_ENTRIES_KEPT],
   [deleteBeyondSql("audit_entry", `type = '${ENTRIES_CHANGED_TYPE}'`), AUDIT_ENTRIES_KEPT],
   // Each organization and each account has its own maximum, so that many changes of one do not displace the records of
@@ -151,10 +152,10 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
     deleteBeyondSql("access_event", `organization_id IS NULL AND ${IS_NOT_FAILURE}`, "coalesce(subject_id, 0)"),
     ACCOUNT_EVENTS_KEPT,
   ],
-  // Failed sign-ins have their own maximum, so that guessing passwords does not displace the records of changes.
+  // Failed sign-ins have their own maximum, so that attempts to guess passwords do not displace the records of changes.
   [
     `DELETE FROM access_event WHERE id IN (
-       SELECT id FROM access_event WHERE type = 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT ${BATCH}) RETURNING id`,
+       SELECT id FROM access_event WHERE type = 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT ${BATCH_SIZE}) RETURNING id`,
     AUDIT_ENTRIES_KEPT,
   ],
   [deleteBeyondSql("credential", "page_session"), PAGE_SESSIONS_KEPT],
@@ -164,7 +165,7 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
     `DELETE FROM action_version WHERE id IN (
        SELECT id FROM (SELECT version.id, sum(pg_column_size(version.data)) OVER (PARTITION BY app_id ORDER BY version.id DESC) AS total
                          FROM action_version AS version JOIN action ON action.id = action_id) AS summed
-        WHERE total > $1 LIMIT ${BATCH}) RETURNING id`,
+        WHERE total > $1 LIMIT ${BATCH_SIZE}) RETURNING id`,
     VERSION_BYTES_KEPT,
   ],
   [
@@ -172,14 +173,14 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
        SELECT row_at FROM (SELECT ctid AS row_at,
                                   sum(pg_column_size(answer)) OVER (PARTITION BY app_id ORDER BY created_at DESC) AS total
                              FROM idempotency) AS summed
-        WHERE total > $1 LIMIT ${BATCH}) RETURNING key`,
+        WHERE total > $1 LIMIT ${BATCH_SIZE}) RETURNING key`,
     IDEMPOTENCY_BYTES_KEPT,
   ],
   [
     `DELETE FROM message WHERE id IN (
        SELECT id FROM (SELECT id, sum(bytes) OVER (PARTITION BY app_id ORDER BY id DESC) AS total
                          FROM message WHERE status <> 'queued') AS summed
-        WHERE total > $1 LIMIT ${BATCH}) RETURNING id`,
+        WHERE total > $1 LIMIT ${BATCH_SIZE}) RETURNING id`,
     MESSAGE_BYTES_KEPT,
   ],
 ];
@@ -193,15 +194,15 @@ const DELETE_REPLACED_SETTINGS = `
   WITH stale AS (
     SELECT id FROM app
      WHERE id IN (SELECT app_id FROM replaced_setting WHERE replaced_at < now() - $1 * interval '1 hour')
-     LIMIT ${BATCH} FOR NO KEY UPDATE SKIP LOCKED),
+     LIMIT ${BATCH_SIZE} FOR NO KEY UPDATE SKIP LOCKED),
   dropped AS (
     DELETE FROM replaced_setting USING stale
      WHERE app_id = stale.id AND replaced_at < now() - $1 * interval '1 hour' RETURNING app_id, version)
   UPDATE app SET secrets_forgotten = greatest(secrets_forgotten, last)
     FROM (SELECT app_id, max(version) AS last FROM dropped GROUP BY app_id) AS forgotten
    WHERE app.id = forgotten.app_id RETURNING app.id`;
-/** Hours for which replaced values of settings are stored. */
-const REPLACED_HOURS = 1;
+/** Hours for which replaced values of settings stay stored. */
+const REPLACED_SETTINGS_HOURS = 1;
 
 /* Deletes trace contexts of runs that were never executed. */
 const DELETE_OLD_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1 day'";
@@ -210,11 +211,11 @@ const DELETE_OLD_TRACES = "DELETE FROM run_trace WHERE created_at < now() - inte
 const DELETE_DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
 
 export interface DataRetention {
-  /** Creates partitions before they are needed. Returns the time of the next call, in Unix milliseconds. */
+  /** Creates partitions before rows for them exist. Returns the time of the next call as Unix time in milliseconds. */
   makeAhead(): Promise<number>;
-  /** Deletes old data. Returns the time of the next call, in Unix milliseconds. */
+  /** Deletes data that is too old. Returns the time of the next call as Unix time in milliseconds. */
   clean(): Promise<number>;
-  /** Stops a running cleanup after its current batch. */
+  /** Stops a running deletion after the batch that it is deleting now. */
   stop(): void;
 }
 
@@ -222,16 +223,16 @@ export function createRetention({ db, days }: { db: DataSource; days: number }):
   let isStopped = false;
   const partitions = createPartitions({ db, days });
 
-  /** Runs a statement that deletes one batch until it finds no more rows. */
+  /** Repeats a statement that deletes one batch of rows, until it finds no more rows. */
   async function deleteAll(batch: string, ...bounds: number[]): Promise<void> {
-    let droppedRows = BATCH;
-    while (droppedRows === BATCH && !isStopped) droppedRows = (await rows(db, batch, bounds)).length;
+    let droppedRows = BATCH_SIZE;
+    while (droppedRows === BATCH_SIZE && !isStopped) droppedRows = (await rows(db, batch, bounds)).length;
   }
 
   return {
     async makeAhead() {
       await partitions.makeAhead();
-      return Date.now() + AHEAD_EVERY_MS;
+      return Date.now() + CREATE_PARTITIONS_INTERVAL_MS;
     },
     async clean() {
       await partitions.dropOld();
@@ -239,10 +240,10 @@ export function createRetention({ db, days }: { db: DataSource; days: number }):
         await deleteAll(batch, days, await partitions.endOfExpiringPartitions(table));
       for (const batch of BATCH_DELETES) await deleteAll(batch, days);
       for (const [batch, bound] of BOUNDED_DELETES) await deleteAll(batch, bound);
-      await deleteAll(DELETE_REPLACED_SETTINGS, REPLACED_HOURS);
+      await deleteAll(DELETE_REPLACED_SETTINGS, REPLACED_SETTINGS_HOURS);
       if (!isStopped) await db.query(DELETE_DEAD_INSTANCES);
       if (!isStopped) await db.query(DELETE_OLD_TRACES);
-      return Date.now() + CLEAN_EVERY_MS;
+      return Date.now() + CLEAN_INTERVAL_MS;
     },
     stop() {
       isStopped = true;

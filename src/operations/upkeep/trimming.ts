@@ -1,43 +1,46 @@
 /**
- * Limits the disk space of each app's runs and log events by deleting the oldest rows. Rows that visitors have caused
- * have a limit of their own, half as large, so that visits do not displace other records of the app. Sizes are
- * compressed bytes on the disk.
+ * Limits the disk space of each app's runs and log events by deleting the oldest rows. Rows that visitors of pages have
+ * caused have a limit half as large, so that visits do not displace other records. Sizes are compressed bytes on the
+ * disk.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { INTAKE_ROW_BYTES } from "../../limits.js";
 
-/** Interval between checks. */
-const TRIM_EVERY_MS = 60_000;
-/** Maximum number of rows that one statement deletes. */
-const BATCH = 1_000;
+/** Interval in milliseconds between two checks of the limits. */
+const TRIM_INTERVAL_MS = 60_000;
+/** Maximum number of rows that one SQL statement deletes. */
+const BATCH_SIZE = 1_000;
 /**
- * The rows of an app are measured again when it has written this share of its limit. So the cost of measuring is
- * proportional to the amount of written data.
+ * An app's rows are measured again when the app has written this share of its limit since the last measurement. So the
+ * cost of measuring is proportional to the amount of written data.
  */
-const WRITTEN_SHARE = 1 / 8;
+const REMEASURE_SHARE = 1 / 8;
 /**
- * Interval at which the rows of all apps are measured. This also happens at the start, because old rows may exceed a
- * limit that was lowered.
+ * Interval in milliseconds at which the rows of all apps are measured. They are also measured when the process starts,
+ * because the limit may have been lowered.
  */
-const MEASURE_ALL_MS = 3_600_000;
+const MEASURE_ALL_INTERVAL_MS = 3_600_000;
 
-/** A kind of rows whose size is limited, described by SQL expressions. In them, `record` is the alias of the table. */
+/**
+ * A kind of rows whose size is limited, described by SQL expressions. In these expressions, `record` is the alias of
+ * the table.
+ */
 interface RowKind {
   table: "run" | "log_event";
-  /** SQL of the size of a row. */
+  /** SQL expression for the bytes of a row. */
   bytes: string;
   /** SQL condition for rows that can be deleted. */
   isDeletable: string;
-  /** SQL condition for rows that visitors have caused. */
+  /** SQL condition for rows that visitors of pages have caused. */
   isOfVisitor: string;
-  /** SQL condition for rows that were written after $1, an earlier result of `newest`. */
+  /** SQL condition for rows that were written after the position $1, which `newest` has returned before. */
   isNewer: string;
-  /** SQL of the position of the newest row. */
+  /** SQL expression for the position of the newest row. */
   newest: string;
 }
 
-const KINDS: readonly RowKind[] = [
+const ROW_KINDS: readonly RowKind[] = [
   {
     table: "run",
     bytes: `${2 * INTAKE_ROW_BYTES} + coalesce(pg_column_size(payload), 0)
@@ -64,53 +67,59 @@ const writtenBytes = ({ table, bytes, isNewer }: RowKind) => `
   SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${isNewer} GROUP BY app_id`;
 
 /**
- * Returns SQL that selects the highest ID to delete: the sizes are added from the newest row backwards until the sum
- * exceeds the limit. $1 is the app, $2 the limit in bytes.
+ * Returns SQL that selects the highest ID to delete. It adds the sizes of rows, from the newest row backwards, until
+ * their sum exceeds the limit. $1 is the app's ID, $2 the limit in bytes.
  */
 const trimStatement = ({ table, bytes }: RowKind, partition: string) => `
   SELECT max(id) AS id FROM (
     SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS record WHERE app_id = $1 AND ${partition}) AS summed
    WHERE total > $2`;
 
-/** Tables whose rows refer to a run by the column `run_id`. */
+/** Tables whose rows name a run in the column `run_id`. */
 const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
 /**
- * Returns SQL that deletes a batch of rows up to an ID, and the rows that refer to them. $1 is the app, $2 the highest
- * ID to delete.
+ * Returns SQL that deletes a batch of rows up to an ID, and the rows of other tables that name them. $1 is the app's
+ * ID, $2 the highest ID to delete.
  */
 const deleteStatement = ({ table, isDeletable }: RowKind, partition: string) => `
   WITH batch AS (
     SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND ${partition} AND ${isDeletable}
-     ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+     ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED)
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
-/** Returns SQL of the size of a table with its indexes and all partitions. The rows of one app cannot be larger. */
+/**
+ * Returns SQL that selects the bytes of a table with its indexes and all partitions. The rows of one app cannot use
+ * more.
+ */
 const tableSizeSql = (table: string) => `
   SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8 AS bytes FROM pg_partition_tree('${table}')`;
-/** Tables that contain the rows of a kind. */
+/** Tables that contain the rows of each kind. */
 const TABLES_OF_KIND: Record<RowKind["table"], readonly string[]> = {
   run: ["run", "execution_log", "console_line", "run_search"],
   log_event: ["log_event"],
 };
 
 export interface LogTrimming {
-  /** Deletes rows beyond the limit. Returns the time of the next call, in Unix milliseconds. */
+  /**
+   * Deletes the oldest rows of apps that exceed their limit. Returns the time of the next call as Unix time in
+   * milliseconds.
+   */
   trim(): Promise<number>;
-  /** Stops a running trim after its current batch. */
+  /** Stops a running deletion after the batch that it is deleting now. */
   stop(): void;
 }
 
 /**
- * Creates the job that limits the size of runs and log events. @param maxBytes limit for the runs of one app; the same
- * limit also applies to its log events. 0 means unlimited
+ * Creates the job that limits the disk space of runs and log events.
+ * @param maxBytes maximum bytes of one app's runs, and also maximum bytes of its log events; 0 means unlimited
  */
 export function createTrimming(options: { db: DataSource; maxBytes: number; now?: () => number }): LogTrimming {
   const { db, maxBytes, now = Date.now } = options;
   let isStopped = false;
   let measuredAt = Number.NEGATIVE_INFINITY;
-  const watchedKinds = KINDS.map((kind) => ({
+  const watchedKinds = ROW_KINDS.map((kind) => ({
     kind,
     countedUntil: null as string | null,
     writtenBy: new Map<number, number>(),
@@ -119,12 +128,12 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
   async function trimPart(kind: RowKind, appId: number, partition: string, bytes: number): Promise<void> {
     const [cutRow] = await rows<{ id: number | null }>(db, trimStatement(kind, partition), [appId, bytes]);
     if (cutRow!.id === null) return;
-    let droppedRows = BATCH;
-    while (droppedRows === BATCH && !isStopped)
+    let droppedRows = BATCH_SIZE;
+    while (droppedRows === BATCH_SIZE && !isStopped)
       droppedRows = (await rows(db, deleteStatement(kind, partition), [appId, cutRow!.id])).length;
   }
 
-  /** Returns the IDs of all apps. Returns none if the tables are so small that no app can exceed its limit. */
+  /** Returns the IDs of all apps. Returns none if the whole tables are so small that no app can exceed its limit. */
   async function allApps({ table }: RowKind): Promise<number[]> {
     let bytes = 0;
     for (const tableName of TABLES_OF_KIND[table])
@@ -133,22 +142,24 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
     return (await rows<{ id: number }>(db, "SELECT id FROM app ORDER BY id")).map(({ id }) => id);
   }
 
-  /** Returns the IDs of apps that have written enough since their last measurement to be measured again. */
+  /**
+   * Returns the IDs of apps that have written so much since their last measurement that they must be measured again.
+   */
   async function appsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
     const { kind, countedUntil, writtenBy } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
-    // The first call only sets the position from which rows are counted, so that the whole table is not read at the
-    // start.
+    // The first call only stores the position from which later calls count rows, so that the start does not read the
+    // whole table.
     const writtenRows =
       countedUntil === null ? [] : await rows<{ appId: number; bytes: number }>(db, writtenBytes(kind), [countedUntil]);
     for (const { appId, bytes } of writtenRows) writtenBy.set(appId, (writtenBy.get(appId) ?? 0) + bytes);
     watchedKind.countedUntil = newest!.at;
-    return [...writtenBy].filter(([, bytes]) => bytes >= maxBytes * WRITTEN_SHARE).map(([appId]) => appId);
+    return [...writtenBy].filter(([, bytes]) => bytes >= maxBytes * REMEASURE_SHARE).map(([appId]) => appId);
   }
 
   return {
     async trim() {
-      const measuresAll = now() - measuredAt >= MEASURE_ALL_MS;
+      const measuresAll = now() - measuredAt >= MEASURE_ALL_INTERVAL_MS;
       for (const watchedKind of maxBytes > 0 ? watchedKinds : []) {
         const appsOverLimit = isStopped ? [] : await appsToMeasure(watchedKind);
         const all = measuresAll && !isStopped ? await allApps(watchedKind.kind) : [];
@@ -160,7 +171,7 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
         }
       }
       if (measuresAll && !isStopped) measuredAt = now();
-      return Date.now() + TRIM_EVERY_MS;
+      return Date.now() + TRIM_INTERVAL_MS;
     },
     stop() {
       isStopped = true;

@@ -1,6 +1,6 @@
 /**
- * Reads figures about the whole service for monitoring, such as the number of running runs. Only the figures about
- * queued runs are also given for each app.
+ * Reads figures about the whole service for monitoring, such as the number of running runs. Figures about queued runs
+ * are also read for each app.
  */
 import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
@@ -10,19 +10,22 @@ import type { QueueLimits } from "../records/queue-limits.js";
 import type { Schedule } from "../triggers/schedule.js";
 
 export interface VitalSigns {
-  /** Milliseconds for which the oldest due tick (time of a schedule) has waited to be claimed; 0 if no tick waits. */
+  /** Milliseconds for which the oldest due tick (scheduled time) has waited to be claimed; 0 if no tick waits. */
   scheduleLagMs: number;
-  /** Number of schedules. */
+  /** Number of schedules of all apps. */
   schedules: number;
-  /** Number of ticks that become due within the next minute. */
+  /** Number of ticks (scheduled times) that become due within the next minute. */
   ticksDue: number;
   queued: number;
   running: number;
   /** Milliseconds for which the oldest queued run has waited. */
   oldestQueuedMs: number;
-  /** For each app with queued runs: the number of these runs, and the milliseconds for which the oldest has waited. */
+  /**
+   * For each app with queued runs: the number of these runs, and the milliseconds for which the oldest of them has
+   * waited.
+   */
   queues: readonly { appId: number; queued: number; oldestMs: number }[];
-  /** Number of running processes by role. */
+  /** Number of live processes by role. */
   instances: Record<string, number>;
 }
 
@@ -57,7 +60,7 @@ export function createVitals(options: {
 
   return {
     read: readVitalSigns,
-    /** True if a process with this role is running. */
+    /** True if a live process has this role. */
     async isRoleRunning(role: Role): Promise<boolean> {
       const sql = "SELECT FROM instance WHERE $1 = ANY (roles) AND lease_until >= now() LIMIT 1";
       return (await rows(db, sql, [role])).length > 0;

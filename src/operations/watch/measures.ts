@@ -1,26 +1,32 @@
 /**
- * Counts events of this process for its metrics: runs, ticks, lost browsers, rejected requests. The number of labels is
- * limited, so that many apps cannot make the metrics grow without end.
+ * Counts events of this process for its metrics: runs, ticks (scheduled times), crashed browsers and rejected requests.
+ * The number of label values is limited, so that many apps cannot make the metrics grow without limit.
  */
 import { Counter, Histogram, Registry } from "prom-client";
 import { STATUS } from "../../errors.js";
 
-/** Maximum number of apps with their own label, in the order of their first run. All other apps share one label. */
-const APPS_MAX = 100;
-const OTHER_APPS = "other";
 /**
- * Upper bounds of the duration histogram in seconds. A warm run takes some milliseconds, the longest run two minutes.
+ * Maximum number of apps that have their own label value, in the order of their first run. All other apps share the
+ * value `other`.
+ */
+const LABELLED_APPS_MAX = 100;
+const OTHER_APPS_LABEL = "other";
+/**
+ * Upper bounds of the buckets of the duration histogram, in seconds. A run in a warm sandbox takes some milliseconds,
+ * the longest run two minutes.
  */
 const DURATION_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
 /**
- * Where a run was evaluated: in an isolate or a document of the server's browser, in a user's browser, or not at all.
+ * Sandbox in which a run was evaluated: an isolate or a document in the server's browser, a user's browser (`client`),
+ * or none.
  */
 export type RunMode = "isolate" | "network-isolate" | "document" | "client" | "none";
 const RUN_OUTCOMES = ["completed", "failed", "timeout", "cancelled"] as const;
 export type RunOutcomeLabel = (typeof RUN_OUTCOMES)[number];
 /**
- * Outcome of a tick: a queued run, or the reason why there is none; `late` and `concurrency` can follow a queued run.
+ * Possible results of a tick (scheduled time): a queued run, or the reason why none was queued. `late` and
+ * `concurrency` can also be counted after the run was queued.
  */
 export const TICK_FATES = ["queued", "running", "down", "late", "unpublished", "paused", "concurrency"] as const;
 export type TickFateLabel = (typeof TICK_FATES)[number];
@@ -33,25 +39,27 @@ export interface EndedRunFacts {
   durationMs: number;
 }
 
-/** A request of a run to another service. */
+/** A request that a run sent to another service. */
 export interface RequestFacts {
   status: number | null;
   code: string | null;
   durationMs: number;
 }
 
-/** Creates a function that returns the label of an app: the ID for the first `max` apps, `other` for all others. */
-export function createAppLabels(max = APPS_MAX): (appId: number) => string {
+/**
+ * Creates a function that returns the label value of an app: its ID for the first `max` apps, `other` for all others.
+ */
+export function createAppLabels(max = LABELLED_APPS_MAX): (appId: number) => string {
   const knownApps = new Set<number>();
   return (appId) => {
     if (knownApps.has(appId)) return String(appId);
-    if (knownApps.size >= max) return OTHER_APPS;
+    if (knownApps.size >= max) return OTHER_APPS_LABEL;
     knownApps.add(appId);
     return String(appId);
   };
 }
 
-/** Counts requests of runs to other services. */
+/** Creates the counter of requests that runs send to other services. */
 function createRequestCounter(register: Registry): (request: RequestFacts) => void {
   const registers = [register];
   const requests = new Counter({
@@ -122,15 +130,15 @@ export function createMeasures() {
     registers,
   });
 
-  // Each known label value starts at 0, because Prometheus does not count the first value of a new series as an
-  // increase. The series of an app start with its first run.
+  // Starts each known label value at 0, because Prometheus does not count the first value of a new series as an
+  // increase. The series of an app start with the app's first run.
   for (const fate of TICK_FATES) tickCounter.inc({ fate }, 0);
   for (const status of Object.keys(STATUS)) refusalCounter.inc({ status }, 0);
   lossCounter.inc({ kind: "browser" }, 0);
 
   return {
     register,
-    /** Returns the label of an app in this process. */
+    /** Returns the label value of an app in the metrics of this process. */
     labelOf,
     runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
       const app = labelOf(appId);

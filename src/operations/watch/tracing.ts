@@ -1,6 +1,6 @@
 /**
- * Creates trace spans of this process for an OpenTelemetry collector. Without a collector it does nothing. Values of
- * spans are numbers and fixed words; callers must not pass untrusted text.
+ * Creates trace spans of this process and sends them to an OpenTelemetry collector. Does nothing if no collector is
+ * configured. Values of spans are numbers and fixed words; callers must not pass untrusted text.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Context, Span as OtelSpan, Tracer } from "@opentelemetry/api";
@@ -10,28 +10,28 @@ export type SpanKind = "server" | "client" | "internal";
 export type SpanValues = Record<string, string | number | boolean>;
 
 export interface TraceSpan {
-  /** W3C trace context for requests that are made within this span; null if tracing is off. */
+  /** W3C trace context for requests that are sent within this span; null if tracing is off. */
   readonly traceparent: string | null;
   set(values: SpanValues): void;
-  /** Ends the span once. @param failed true if the work has failed */
+  /** Ends the span. A second call has no effect. @param failed true if the work in the span has failed */
   endSpan(failed?: boolean): void;
 }
 
 export interface RequestTracing {
   readonly isOn: boolean;
-  /** @param parent a traceparent; null or an invalid one starts a new trace */
+  /** Starts a span. @param parent W3C trace context of the parent span; null or an invalid value starts a new trace */
   beginSpan(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): TraceSpan;
-  /** Runs the work with `span` as the current span, including everything that it awaits. */
+  /** Runs `work` with `span` as the current span, also in everything for which `work` waits. */
   within<T>(span: TraceSpan, work: () => T): T;
-  /** Returns the traceparent of the current span; null if there is no span. */
+  /** Returns the W3C trace context of the current span; null if there is no span. */
   current(): string | null;
-  /** Sends the remaining spans, and gives up after a few seconds. */
+  /** Sends the spans that were not sent yet, and stops waiting after a few seconds. */
   stop(): Promise<void>;
 }
 
 const NO_SPAN: TraceSpan = { traceparent: null, set: () => undefined, endSpan: () => undefined };
 
-/** Replaces tracing if no collector is configured. A span then costs one function call. */
+/** Used if no collector is configured. Starting a span then costs only one function call. */
 export const NO_TRACING: RequestTracing = {
   isOn: false,
   beginSpan: () => NO_SPAN,
@@ -40,29 +40,29 @@ export const NO_TRACING: RequestTracing = {
   stop: async () => undefined,
 };
 
-/** Maximum wait for a collector that does not answer when the process stops. */
-const LAST_SPANS_MS = 3_000;
-/** Version, trace, span, flags (W3C Trace Context, level 1); ids of only zeros are invalid. */
-const TRACEPARENT_SHAPE = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
+/** Maximum time in milliseconds to wait for a collector that does not respond while the process stops. */
+const STOP_TIMEOUT_MS = 3_000;
+/** Version, trace ID, span ID and flags (W3C Trace Context, level 1). IDs of only zeros are invalid. */
+const TRACEPARENT_PATTERN = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 function traceparentOf(span: OtelSpan): string {
   const { traceId, spanId, traceFlags } = span.spanContext();
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }
 
-/** Minimum time between two log lines about spans that the collector did not accept. */
-const LINE_EVERY_MS = 60_000;
+/** Minimum time in milliseconds between two log messages about spans that the collector did not accept. */
+const LOG_INTERVAL_MS = 60_000;
 
-/** Result that an exporter reports for one batch of spans; code 0 means success. */
+/** Result that an exporter reports for a batch of spans. Code 0 means success. */
 interface ExportResult {
   code: number;
   error?: Error;
 }
 
 /**
- * Logs batches that the collector did not accept: the first one, then one line a minute with the number of lost spans,
- * and the next success.
- * @param now a monotonic clock in milliseconds
+ * Logs batches of spans that the collector did not accept: the first batch at once, then one message a minute with the
+ * number of lost spans, and the next success.
+ * @param now returns the time of a monotonic clock in milliseconds
  */
 export function createExportLog(
   collector: string,
@@ -79,7 +79,7 @@ export function createExportLog(
       return;
     }
     lostSpans += spans;
-    if (lastLine !== null && now() - lastLine < LINE_EVERY_MS) return;
+    if (lastLine !== null && now() - lastLine < LOG_INTERVAL_MS) return;
     lastLine = now();
     log.warn(
       { collector, reason: error?.message ?? "unknown", lostSpans: lostSpans },
@@ -89,8 +89,9 @@ export function createExportLog(
 }
 
 /**
- * @param endpoint the collector's URL without `/v1/traces`; null turns tracing off, and OpenTelemetry is not loaded
- * @param instance id of this process
+ * Creates the tracing of this process.
+ * @param endpoint URL of the collector without `/v1/traces`; null turns tracing off, and OpenTelemetry is not loaded
+ * @param instance ID of this process
  */
 export async function createTracing(endpoint: string | null, instance: string, log: Logger): Promise<RequestTracing> {
   if (endpoint === null) return NO_TRACING;
@@ -118,7 +119,7 @@ export async function createTracing(endpoint: string | null, instance: string, l
   const spans = new AsyncLocalStorage<TraceSpan>();
 
   function contextOf(parent: string | null): Context {
-    const [, traceId, spanId, flags] = TRACEPARENT_SHAPE.exec(parent ?? "") ?? [];
+    const [, traceId, spanId, flags] = TRACEPARENT_PATTERN.exec(parent ?? "") ?? [];
     if (!traceId || !spanId) return api.ROOT_CONTEXT;
     const traceFlags = Number.parseInt(flags!, 16) & api.TraceFlags.SAMPLED;
     return api.trace.setSpanContext(api.ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
@@ -143,8 +144,8 @@ export async function createTracing(endpoint: string | null, instance: string, l
     within: (span, work) => spans.run(span, work),
     current: () => spans.getStore()?.traceparent ?? null,
     async stop() {
-      const lateLimit = new Promise<void>((resolve) => setTimeout(resolve, LAST_SPANS_MS).unref());
-      // The last spans are lost if the collector does not answer.
+      const lateLimit = new Promise<void>((resolve) => setTimeout(resolve, STOP_TIMEOUT_MS).unref());
+      // Waits at most STOP_TIMEOUT_MS. The last spans are lost if the collector does not respond.
       await Promise.race([provider.shutdown().catch(() => undefined), lateLimit]);
     },
   };
