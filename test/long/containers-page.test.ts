@@ -62,7 +62,7 @@ const interpolated = (text: string, variables: Variables): string =>
 
 describe("the page on containers", function () {
   this.timeout(600_000);
-  const [compose] = blocksIn("docs/operate/containers.md", "sh", 5);
+  const [compose] = blocksIn("docs/operate/containers.md", "sh", 6);
   const [exportLine, up, bootstrapLine, credentialsLine] = compose!.trim().split("\n");
   let database: FreshDatabase;
   let operator: DocsReader;
