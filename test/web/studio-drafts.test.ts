@@ -10,7 +10,7 @@ import {
 } from "../../src/web/studio/actions/plain-keys.js";
 import { isRuleList, rowsToTests, testsToRows } from "../../src/web/studio/data/access-templates.js";
 import { findDuplicate, isHookValue } from "../../src/web/studio/data/draft-rows.js";
-import { deliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
+import { createDeliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
 import { sendForRuns } from "../../src/web/studio/runs/bulk-send.js";
 import { groupByDay } from "../../src/web/studio/schedules/week-days.js";
 import { describeAuditType, listAuditDetails } from "../../src/web/studio/shared/audit-text.js";
@@ -173,7 +173,7 @@ describe("values of Studio's forms", () => {
   it("checks and saves only fields of the chosen provider", () => {
     const draft = { url: "hook", port: "x", sid: " AC1 ", token: " t ", from: "+15550100" };
     expect(validateDelivery("sms", "twilio", draft)).to.deep.equal({});
-    expect(deliverySetting("sms", "twilio", draft)).to.deep.equal({
+    expect(createDeliverySetting("sms", "twilio", draft)).to.deep.equal({
       provider: "twilio",
       sid: "AC1",
       token: " t ",
@@ -186,9 +186,12 @@ describe("values of Studio's forms", () => {
     const draft = { host: " mail.example.com ", port: "2525", secure: "false", password: " p ", secret: " s " };
     expect(validateDelivery("email", "smtp", draft)).to.deep.equal({});
     const saved = { host: "mail.example.com", port: 2525, secure: false, password: " p ", secret: " s " };
-    expect(deliverySetting("email", "smtp", draft)).to.deep.equal(saved);
-    expect(deliverySetting("email", "smtp", { host: "a", secure: "true" })).to.deep.equal({ host: "a", secure: true });
-    expect(deliverySetting("email", "smtp", { host: "a", secure: "" })).to.deep.equal({ host: "a" });
+    expect(createDeliverySetting("email", "smtp", draft)).to.deep.equal(saved);
+    expect(createDeliverySetting("email", "smtp", { host: "a", secure: "true" })).to.deep.equal({
+      host: "a",
+      secure: true,
+    });
+    expect(createDeliverySetting("email", "smtp", { host: "a", secure: "" })).to.deep.equal({ host: "a" });
     for (const port of ["0", "65536", "1.5", "x"])
       expect(validateDelivery("email", "smtp", { host: "a", port }), port).to.have.all.keys("port");
   });
@@ -227,15 +230,15 @@ describe("values of Studio's forms", () => {
       const asked: number[] = [];
       const waits: number[] = [];
       const summary = await sendForRuns([1, 2, 3], {
-        done: "cancelled",
-        async send(id) {
+        pastParticiple: "cancelled",
+        async sendRequest(id) {
           asked.push(id);
           const refusal = refusals[id]?.shift();
           if (refusal) throw refusal;
         },
         errorOf: (error) => error as Refusal,
         wait: async (seconds) => waits.push(seconds),
-        report: () => {},
+        reportProgress: () => {},
       });
       return { summary, asked, waits };
     }

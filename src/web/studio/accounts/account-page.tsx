@@ -49,7 +49,7 @@ function NameSection({ account: { user }, change, busy }: AccountSectionProps) {
   const { draft: names, setDraft: setNames } = field;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if ((await change(() => requestAuth("PUT", "account", names))) !== null) field.accept(names);
+    if ((await change(() => requestAuth("PUT", "account", names))) !== null) field.markSaved(names);
   };
   return (
     <form className="row labelled" onSubmit={(event) => void submit(event)}>
@@ -69,8 +69,8 @@ function NameSection({ account: { user }, change, busy }: AccountSectionProps) {
 }
 
 function PassphraseSection({ change, busy }: AccountSectionProps) {
-  const { values: currentPassphrase, setValues: setCurrent, clear: clearCurrent } = useNewValues("");
-  const { values: passphrase, setValues: setPassphrase, clear: clearPassphrase } = useNewValues("");
+  const { values: currentPassphrase, setValues: setCurrent, clearSaved: clearCurrent } = useNewValues("");
+  const { values: passphrase, setValues: setPassphrase, clearSaved: clearPassphrase } = useNewValues("");
   const [isChanged, setChanged] = useState(false);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -119,14 +119,14 @@ function PasskeysSection({
   busy,
   confirm,
 }: AccountSectionProps & Pick<PageProps, "confirm">) {
-  const { values: name, setValues: setName, clear } = useNewValues("");
+  const { values: name, setValues: setName, clearSaved } = useNewValues("");
   const add = async (event: FormEvent) => {
     event.preventDefault();
-    if (await change(() => registerPasskey(name.trim() || "Passkey"))) clear(name);
+    if (await change(() => registerPasskey(name.trim() || "Passkey"))) clearSaved(name);
   };
   const remove = async (passkey: Passkey) => {
     const text = "It signs in no more. Delete it on your device too.";
-    if (!(await confirm({ title: `Remove ${passkey.name}?`, text, yes: "Remove", danger: true }))) return;
+    if (!(await confirm({ title: `Remove ${passkey.name}?`, text, confirmLabel: "Remove", isDangerous: true }))) return;
     await change(() => requestAuth("DELETE", `passkeys/${passkey.id}`));
   };
   return (

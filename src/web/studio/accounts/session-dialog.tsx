@@ -5,18 +5,18 @@
 import { useEffect, useState } from "react";
 import { ApiError } from "../shared/api.js";
 import { ModalDialog } from "../shared/modal.js";
-import { presentEmail } from "../shell/session.js";
+import { readSignedInEmail } from "../shell/session.js";
 import { onSessionExpiry, resumeRequests } from "./renewal.js";
 import { SignInForms } from "./sign-in-forms.js";
 
 async function resumeIfSignedIn(email: string): Promise<void> {
   // A failed request counts as "not signed in": the dialog stays open while the service does not respond.
-  if ((await presentEmail().catch(() => null)) === email) resumeRequests();
+  if ((await readSignedInEmail().catch(() => null)) === email) resumeRequests();
 }
 
 /** Resumes the waiting requests if the person who signed in has this e-mail address. @throws ApiError if another person has signed in */
 async function resumeForPerson(email: string): Promise<void> {
-  const presentPerson = await presentEmail();
+  const presentPerson = await readSignedInEmail();
   if (presentPerson === email) return resumeRequests();
   const signedInPerson = presentPerson === null ? "No one" : presentPerson || "A token";
   const expectedPerson = email || "a token";

@@ -2,7 +2,7 @@
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { TRIGGER_WORDS } from "../runs/run-words.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
-import type { ActionSummary, PublishedCopy } from "../shared/model.js";
+import type { ActionSummary, LiveVersion } from "../shared/model.js";
 import type { Navigation } from "../shell/place.js";
 import { ForEditors } from "../shell/role.js";
 import type { Actions } from "./use-actions.js";
@@ -22,7 +22,7 @@ interface PublicationState {
   title: string;
 }
 
-function describePublication(action: ActionSummary, copy: PublishedCopy | undefined): PublicationState {
+function describePublication(action: ActionSummary, copy: LiveVersion | undefined): PublicationState {
   if (!copy) return { className: "", text: "draft", title: "not published" };
   if (Date.parse(action.updatedAt) <= Date.parse(copy.updatedAt)) {
     return { className: "live", text: "live", title: "published as it is" };
@@ -30,14 +30,14 @@ function describePublication(action: ActionSummary, copy: PublishedCopy | undefi
   return { className: "behind", text: "changed", title: "live, and changed since it was published" };
 }
 
-function findLastRun(action: ActionSummary, copy: PublishedCopy | undefined): string | null {
+function findLastRun(action: ActionSummary, copy: LiveVersion | undefined): string | null {
   const times = [action.lastRunAt, copy?.lastRunAt ?? null].filter((time) => time !== null);
   return times.sort().at(-1) ?? null;
 }
 
 interface ActionRowProps {
   action: ActionSummary;
-  copy: PublishedCopy | undefined;
+  copy: LiveVersion | undefined;
   hasFailed: boolean;
   isCurrent: boolean;
   open: () => void;

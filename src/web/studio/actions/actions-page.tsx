@@ -1,7 +1,7 @@
 /** Page of the app's actions: the list, and the workspace of the open action. */
 import { type ReactNode, useCallback, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf, idOf, type Navigation, type Place } from "../shell/place.js";
+import { hrefOf, type Navigation, type Place, parseId } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { ActionList } from "./action-list.js";
@@ -67,7 +67,7 @@ interface ChosenActionProps extends Pick<PageProps, "app" | "place" | "actions" 
 function ChosenAction({ app, place, actions, go, children }: ChosenActionProps) {
   return (
     <div className={children ? "actions-view" : "actions-view choosing"}>
-      <ActionList key={app.id} actions={actions} selected={children ? idOf(place.item) : null} go={go} />
+      <ActionList key={app.id} actions={actions} selected={children ? parseId(place.item) : null} go={go} />
       {children ?? (
         <div className="welcome">
           <h2>{actions.list?.actions.length === 0 ? "No actions yet" : "Choose an action"}</h2>
@@ -79,7 +79,7 @@ function ChosenAction({ app, place, actions, go, children }: ChosenActionProps) 
 
 function ActionsForOperators(props: PageProps) {
   const { place, actions } = props;
-  const action = actions.list?.actions.find(({ id }) => id === idOf(place.item));
+  const action = actions.list?.actions.find(({ id }) => id === parseId(place.item));
   return (
     <ChosenAction {...props}>
       {action && <ActionForOperators key={action.id} {...props} action={action} />}
@@ -89,7 +89,7 @@ function ActionsForOperators(props: PageProps) {
 
 export function ActionsPage(props: PageProps) {
   const { app, place, go, actions, role } = props;
-  const actionId = place.item === "new" ? "new" : idOf(place.item);
+  const actionId = place.item === "new" ? "new" : parseId(place.item);
   const { key, onCreated } = useWorkspaceKey(place, go);
   const isEmpty = actions.list?.actions.length === 0;
   if (role === "operator") return <ActionsForOperators {...props} />;

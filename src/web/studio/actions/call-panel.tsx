@@ -8,7 +8,7 @@ import { type Api, asApiError } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
 import { CopyButton } from "../shared/copy-button.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
-import type { Action, Calls, LogEntry } from "../shared/model.js";
+import type { Action, ActionCalls, LogEntry } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
 import { type CallExample, createEndpointExample, createRunExamples } from "./call-texts.js";
@@ -83,7 +83,7 @@ function EndpointUrl({ label, url }: { label: string; url: string }) {
 }
 
 interface EndpointsProps extends Pick<CallPanelProps, "api" | "appId" | "confirm" | "savedAction" | "payload"> {
-  endpoints: NonNullable<Calls["action"]>["endpoints"];
+  endpoints: NonNullable<ActionCalls["action"]>["endpoints"];
   reload: () => Promise<void>;
 }
 
@@ -93,7 +93,7 @@ function EndpointList({ api, appId, confirm, savedAction, payload, endpoints, re
   const hasSecret = triggers.some(({ where }) => where?.auth?.type === "secret");
   const rotateSecret = async () => {
     const text = "The addresses of the draft and the live version change at once. Callers need the new one.";
-    if (!(await confirm({ title: "Replace the secret?", text, yes: "Replace", danger: true }))) return;
+    if (!(await confirm({ title: "Replace the secret?", text, confirmLabel: "Replace", isDangerous: true }))) return;
     try {
       await api.request(RotateTriggerSecret, { appId, id: savedAction.id });
       setFault(null);
@@ -128,7 +128,7 @@ function EndpointList({ api, appId, confirm, savedAction, payload, endpoints, re
   );
 }
 
-function RejectedRequests({ refused }: { refused: Calls["refused"] }) {
+function RejectedRequests({ refused }: { refused: ActionCalls["refused"] }) {
   if (refused.length === 0) return null;
   return (
     <ul className="rows" aria-label="Refused requests">
@@ -191,7 +191,7 @@ function RecentRequests({
 
 export function CallPanel(props: CallPanelProps) {
   const { api, appId, savedAction, actions, versionIds, payload } = props;
-  const { entries } = useLog({ api, appId, tail: actions.logSubscription, ids: versionIds, failuresOnly: false });
+  const { entries } = useLog({ api, appId, tail: actions.logSubscription, versionIds, failuresOnly: false });
   const { value: calls, fault, reload } = useActionCalls(appId, savedAction, entries?.[0]?.id);
   const isOnDemand = savedAction.triggers.some(({ trigger }) => trigger === "manual");
   const hasAddress = savedAction.triggers.some(isHttpTrigger);

@@ -247,7 +247,7 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, plainCo
     monaco.editor.setModelMarkers(model, PROBLEM_MARKER_OWNER, [...serviceMarkers, ...otherErrors]);
   }, [problems, faults]);
 
-  useEffect(() => setActionTypes(types.library, types), [types]);
+  useEffect(() => setActionTypes(types.libraryDeclarations, types), [types]);
 
   useEffect(() => {
     if (!at || at === shownAt.current) return;

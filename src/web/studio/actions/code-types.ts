@@ -103,13 +103,13 @@ function createContextType({ settings, environment, payloads }: TypeSources): st
   const readableKeys = environment === "server" ? settings.filter((key) => key.startsWith("_")) : [];
   const keys = readableKeys.map((key) => {
     const tier = key.startsWith("__")
-      ? "Protected: server actions alone read it."
+      ? "Protected: only server actions can read it."
       : "Private: editors and server actions read it.";
     return `${toDocComment(tier)} ${JSON.stringify(key)}: any;`;
   });
   return [
     `interface ${CONTEXT_TYPE} {`,
-    `  ${toDocComment(payloads.length > 0 ? "What the run was given; as past runs had it." : "What the run was given.")}`,
+    `  ${toDocComment(payloads.length > 0 ? "Payload of the run. The type is that of the payloads of past runs." : "Payload of the run.")}`,
     `  payload: ${createPayloadType(payloads)};`,
     `  ${toDocComment(environment === "server" ? "The app's private and protected settings." : "Empty, unless the environment is server.")}`,
     `  settings: { ${keys.join(" ")} ${ANY_KEY_SIGNATURE} };`,

@@ -29,8 +29,10 @@ function dependencyStateText({
   if (unreached)
     return "not kept yet, as its host did not answer: each run loads what its address serves then; the next save or publish tries again";
   const parts = [version, licence, bytes ? formatBytes(bytes) : null, global ? `in code: ${global}` : null];
-  const changeNote = changed ? "its address serves something else by now; remove and add it to take that" : null;
-  const evalNote = usesEval ? "uses eval: what needs it works on the server alone" : null;
+  const changeNote = changed
+    ? "its URL returns another file now; remove the dependency and add it again to use that file"
+    : null;
+  const evalNote = usesEval ? "uses eval: the parts that need eval work only on the server" : null;
   return [...parts, evalNote, changeNote].filter(Boolean).join(" · ");
 }
 

@@ -1,11 +1,11 @@
 /** Shows the difference between two states of an action: changed fields before and after, then the code line by line. */
 import { formatJson } from "../shared/format.js";
-import type { Diff } from "../shared/model.js";
+import type { ActionDiff } from "../shared/model.js";
 
 const LINE_CLASSES: Record<string, string> = { "+": "added", "-": "removed", "@": "hunk", "\\": "note" };
 
 /** Removes the null values that GraphQL returns for the unused fields of a trigger. */
-function removeNulls(value: Diff["before"][keyof Diff["before"]]): unknown {
+function removeNulls(value: ActionDiff["before"][keyof ActionDiff["before"]]): unknown {
   if (!Array.isArray(value)) return value;
   return value.map((item) => {
     if (typeof item === "string" || !item.where) return typeof item === "string" ? item : { trigger: item.trigger };
@@ -34,7 +34,7 @@ export function PatchLines({ patch }: { patch: string }) {
   );
 }
 
-type ScriptChange = Diff["scripts"][number];
+type ScriptChange = ActionDiff["scripts"][number];
 
 /**
  * Describes how the script of a dependency changed. The script can change without a new version, if its registry or the way of building it
@@ -63,7 +63,7 @@ function ScriptChanges({ scripts }: { scripts: readonly ScriptChange[] }) {
   );
 }
 
-export function DiffView({ diff: { fields, before, after, code, scripts } }: { diff: Diff }) {
+export function DiffView({ diff: { fields, before, after, code, scripts } }: { diff: ActionDiff }) {
   if (fields.length === 0 && code === null) return <p className="hint">There is no difference.</p>;
   const tableFields = fields.filter((field) => field !== "code" && field !== "assets");
   return (

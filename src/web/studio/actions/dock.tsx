@@ -97,7 +97,7 @@ export function Dock(props: DockProps) {
     [onFailure, isOld, error, savedAction?.name],
   );
 
-  const { start } = runner;
+  const { startRun } = runner;
   const saveAndRun = useCallback(async () => {
     if (running || !tabs.includes("Run")) return;
     setTab("Run");
@@ -107,19 +107,19 @@ export function Dock(props: DockProps) {
     const action = await save();
     if (!action) return;
     setRan(`${action.code}\n${payload}`);
-    await start(action.id, parsed.payload);
-  }, [payload, running, save, start, tabs]);
+    await startRun(action.id, parsed.payload);
+  }, [payload, running, save, startRun, tabs]);
   const tester = usePayloadTests(api, appId);
   const saveAndTest = async (presets: readonly Preset[]) => {
     const action = await save();
-    if (action) await tester.start(action, presets);
+    if (action) await tester.startTests(action, presets);
   };
   const runNow = useCallback(() => void saveAndRun(), [saveAndRun]);
   useRunShortcut(runNow);
   const isStored = savedAction !== null;
   const commands = useMemo<Command[]>(
     () => [
-      { name: "Run this action", keys: "Ctrl Enter", run: runNow },
+      { name: "Run this action", shortcut: "Ctrl Enter", run: runNow },
       ...(isStored ? tabs.map((name) => ({ name: `Show the panel ${name}`, run: () => setTab(name) })) : []),
     ],
     [runNow, isStored, tabs],
@@ -169,7 +169,7 @@ export function Dock(props: DockProps) {
         <LogPanel
           {...sharedProps}
           actions={actions}
-          ids={liveVersion ? [savedAction.id, liveVersion.id] : [savedAction.id]}
+          versionIds={liveVersion ? [savedAction.id, liveVersion.id] : [savedAction.id]}
         />
       ),
     Publish: () =>
@@ -184,7 +184,7 @@ export function Dock(props: DockProps) {
       savedAction && (
         <VersionPanel
           {...sharedProps}
-          {...{ saved: savedAction, dirty }}
+          {...{ savedAction, dirty }}
           onRestored={async () => {
             await Promise.all([reload(draft), actions.reload()]);
           }}
@@ -195,11 +195,11 @@ export function Dock(props: DockProps) {
     <section id={DOCK_ELEMENT_ID} className="dock" aria-label="Run and publish">
       <TabPanel
         label="Panels"
-        names={tabs}
+        tabNames={tabs}
         selected={tab}
         select={setTab}
         disabled={isStored ? [] : tabs.filter((name) => name !== "Run")}
-        panel="panel"
+        panelClass="panel"
       >
         {panels[tab]()}
       </TabPanel>

@@ -18,7 +18,7 @@ interface ActionForOperatorsProps extends PageProps {
 export function ActionForOperators({ api, appId, confirm, actions, go, action }: ActionForOperatorsProps) {
   const { id, name, description, environment, triggers } = action;
   const copy = actions.findLiveVersion(id);
-  const { run, start, cancel } = useRun(api, appId);
+  const { run, startRun: start, cancelRun } = useRun(api, appId);
   const [payload, setPayload] = useState("{}");
   const [fault, setFault] = useState<string | null>(null);
   const isActive = copy ? copy.active : action.active;
@@ -66,7 +66,7 @@ export function ActionForOperators({ api, appId, confirm, actions, go, action }:
             </p>
             <div className="row">
               {run?.state === "running" ? (
-                <button type="button" disabled={run.runId === null} onClick={() => void cancel()}>
+                <button type="button" disabled={run.runId === null} onClick={() => void cancelRun()}>
                   Cancel the run
                 </button>
               ) : (
@@ -83,7 +83,7 @@ export function ActionForOperators({ api, appId, confirm, actions, go, action }:
             <p className="hint empty">The result and what the action prints appear here.</p>
           )}
         </div>
-        <LogPanel {...{ api, appId, confirm, actions }} ids={copy ? [id, copy.id] : [id]} />
+        <LogPanel {...{ api, appId, confirm, actions }} versionIds={copy ? [id, copy.id] : [id]} />
       </div>
     </section>
   );

@@ -22,7 +22,7 @@ function OriginsFields({ api, appId, storedOrigins, busy, change }: OriginsField
     event.preventDefault();
     const typedOrigins = text.split("\n").map((line) => line.trim());
     const origins = typedOrigins.filter((line) => line !== "");
-    if ((await change(() => api.request(SetOrigins, { appId, origins }))) !== null) field.accept(text);
+    if ((await change(() => api.request(SetOrigins, { appId, origins }))) !== null) field.markSaved(text);
   };
   return (
     <form className="origins" onSubmit={(event) => void save(event)}>

@@ -11,7 +11,7 @@ import type { ActionEditor } from "./use-editor.js";
 import type { ConflictingChange } from "./use-others.js";
 
 /** Shows the form fields that differ between the other person's draft and the draft in this page. The code is compared elsewhere. */
-function FieldComparison({ theirs, mine }: { theirs: Draft; mine: Draft }) {
+function DraftFieldComparison({ theirs, mine }: { theirs: Draft; mine: Draft }) {
   const [before, after] = [draftToInput(theirs), draftToInput(mine)] as Record<string, unknown>[];
   const fields = Object.keys(after!).filter((field) => formatJson(before![field]) !== formatJson(after![field]));
   const changedFields = fields.filter((field) => field !== "code");
@@ -65,7 +65,7 @@ function VersionComparison({
         which is not saved.
       </p>
       <CodeCompare before={otherDraft.code} after={ownDraft.code} />
-      <FieldComparison theirs={otherDraft} mine={ownDraft} />
+      <DraftFieldComparison theirs={otherDraft} mine={ownDraft} />
       <div className="row end">
         <button type="button" onClick={close}>
           Decide later

@@ -4,7 +4,7 @@ import { CompareDraftWithLive, PublishAction, PublishApp, UnpublishAction } from
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
-import type { Action, App, Diff, PublishedCopy } from "../shared/model.js";
+import type { Action, ActionDiff, App, LiveVersion } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { APP_ACCESS_SENTENCE, describePublishedAccess } from "./access-text.js";
 import { DiffView } from "./diff-view.js";
@@ -17,7 +17,7 @@ interface PublishPanelProps {
   confirm: Confirm;
   savedAction: Action;
   dirty: boolean;
-  liveVersion: PublishedCopy | undefined;
+  liveVersion: LiveVersion | undefined;
   actions: Actions;
   onAppPublished: () => Promise<void>;
 }
@@ -25,7 +25,11 @@ interface PublishPanelProps {
 /**
  * Reads the changes that publishing would make. Returns null while they are not loaded, and if there is no live version to compare with.
  */
-function usePublicationDiff({ appId, savedAction: { id, updatedAt }, liveVersion }: PublishPanelProps): Diff | null {
+function usePublicationDiff({
+  appId,
+  savedAction: { id, updatedAt },
+  liveVersion,
+}: PublishPanelProps): ActionDiff | null {
   // Saving and publishing change the difference, so a new time of change causes a new request.
   const query = queryOf(CompareDraftWithLive, { appId, id }, `${updatedAt} ${liveVersion?.updatedAt}`);
   return useResource({ ...query, enabled: liveVersion !== undefined }).value?.diff ?? null;
@@ -36,7 +40,7 @@ function PublicationStatus({
   savedAction,
   liveVersion,
   diff,
-}: Pick<PublishPanelProps, "app" | "savedAction" | "liveVersion"> & { diff: Diff | null }) {
+}: Pick<PublishPanelProps, "app" | "savedAction" | "liveVersion"> & { diff: ActionDiff | null }) {
   const isEqual = diff?.code === null && diff.fields.length === 0;
   return (
     <div className="standing">
@@ -90,8 +94,8 @@ export function PublishPanel(props: PublishPanelProps) {
     const isConfirmed = await confirm({
       title: `Unpublish ${savedAction.name}?`,
       text,
-      yes: "Unpublish",
-      danger: true,
+      confirmLabel: "Unpublish",
+      isDangerous: true,
     });
     if (isConfirmed) await runAndReload(api.request(UnpublishAction, ids), actions.reload);
   };

@@ -56,12 +56,12 @@ interface RunOutcomeProps extends RunLocation {
 }
 
 export function RunOutcome({ run, isOutdated, children, ...location }: RunOutcomeProps) {
-  const { state, runId, took, error, result } = run;
+  const { state, runId, durationMs, error, result } = run;
   return (
     <div className="outcome" data-state={state}>
       <p className="row" role="status">
         <span className={`state ${state}`}>{RUN_STATE_LABELS[state]}</span>
-        {took !== undefined && <span className="hint">after {formatDuration(took)}</span>}
+        {durationMs !== undefined && <span className="hint">after {formatDuration(durationMs)}</span>}
         {runId !== null && (
           <a href={hrefOf({ appId: location.appId, view: "runs", item: String(runId) })}>run {runId}</a>
         )}
@@ -111,7 +111,7 @@ export function RunPanel(props: RunPanelProps) {
     isOld,
   } = props;
   const { allowOrigin } = props;
-  const { run, cancel } = runner;
+  const { run, cancelRun } = runner;
   const blockedOrigin = run?.error ? findRefusedOrigin(run.error.message) : null;
   const obstacleText = findRunObstacle(draft);
   return (
@@ -134,7 +134,7 @@ export function RunPanel(props: RunPanelProps) {
         {obstacleText && <p className="hint">{obstacleText}</p>}
         <div className="row">
           {run?.state === "running" ? (
-            <button type="button" onClick={() => void cancel()} disabled={run.runId === null}>
+            <button type="button" onClick={() => void cancelRun()} disabled={run.runId === null}>
               Cancel the run
             </button>
           ) : (

@@ -6,7 +6,7 @@ import type { Action, App, Preset } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 import type { Draft } from "./draft.js";
 import { findRunObstacle } from "./run-panel.js";
-import { type PayloadTest, type PayloadTests, testInput } from "./use-payload-tests.js";
+import { createTestInput, type PayloadTest, type PayloadTests } from "./use-payload-tests.js";
 import { usePresets } from "./use-presets.js";
 
 const EXCERPT_MAX_CHARACTERS = 300;
@@ -31,11 +31,11 @@ interface TestPanelProps {
 
 function TestOutcome({ test, isOld, appId }: { test: PayloadTest | undefined; isOld: boolean; appId: number }) {
   if (!test) return <span className="hint">not run yet</span>;
-  const { state, runId, took, isChanged } = test;
+  const { state, runId, durationMs, isChanged } = test;
   return (
     <span className="row">
       <span className={`state ${state}`}>{state}</span>
-      {took !== null && <span className="hint">after {formatDuration(took)}</span>}
+      {durationMs !== null && <span className="hint">after {formatDuration(durationMs)}</span>}
       {runId !== null && <a href={hrefOf({ appId, view: "runs", item: String(runId) })}>run {runId}</a>}
       {isChanged && <span className="chip behind">another outcome than before</span>}
       {isOld && <span className="chip behind">before your last change</span>}
@@ -54,7 +54,7 @@ function PresetTests({ app, draft, runner, presets, startTests, isReady }: Prese
       {presets.map((preset) => {
         const { name, payload } = preset;
         const test = runner.tests.get(name);
-        const isOld = test !== undefined && test.input !== testInput(draft.code, preset);
+        const isOld = test !== undefined && test.testedInput !== createTestInput(draft.code, preset);
         return (
           <li key={name}>
             <b>{name}</b>
@@ -69,10 +69,10 @@ function PresetTests({ app, draft, runner, presets, startTests, isReady }: Prese
               Run
             </button>
             <code className="payload-excerpt">{JSON.stringify(payload).slice(0, EXCERPT_MAX_CHARACTERS)}</code>
-            {test && test.text !== "" && (
+            {test && test.outcomeText !== "" && (
               <pre className={test.state === "failed" ? "result failed" : "result"}>
-                {test.text.slice(0, EXCERPT_MAX_CHARACTERS)}
-                {test.text.length > EXCERPT_MAX_CHARACTERS && " …"}
+                {test.outcomeText.slice(0, EXCERPT_MAX_CHARACTERS)}
+                {test.outcomeText.length > EXCERPT_MAX_CHARACTERS && " …"}
               </pre>
             )}
           </li>
@@ -141,7 +141,7 @@ export function TestPanel(props: TestPanelProps) {
         ) : (
           <div className="row">
             {runner.isBusy ? (
-              <button type="button" onClick={runner.stop}>
+              <button type="button" onClick={runner.stopTests}>
                 Stop
               </button>
             ) : (

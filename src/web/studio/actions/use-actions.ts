@@ -14,7 +14,7 @@ import {
 } from "../documents.js";
 import { isFailed } from "../runs/log-entry.js";
 import type { Api } from "../shared/api.js";
-import type { ActionChange, ActionList, ActionSummary, LogEntry, PublishedCopy } from "../shared/model.js";
+import type { ActionChange, ActionList, ActionSummary, LiveVersion, LogEntry } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 
 /** Subscription to the app's execution log. All parts of the page share it. */
@@ -30,7 +30,7 @@ export interface ActionChanges {
   onChange(listener: (change: ActionChange) => void): () => void;
 }
 
-/** Action to which a run belongs. `id` is the ID of its draft; `live` is true if the live version ran. */
+/** Action to which a run belongs. `id` is the ID of its draft; `isLive` is true if the live version ran. */
 export interface LoggedAction {
   id: number;
   name: string;
@@ -47,7 +47,7 @@ export interface Actions {
    * @throws ApiError
    */
   searchActions(search: string): Promise<ActionSummary[]> | null;
-  findLiveVersion(masterId: number): PublishedCopy | undefined;
+  findLiveVersion(masterId: number): LiveVersion | undefined;
   /** True if the last run of the action's live version failed. */
   hasFailed(masterId: number): boolean;
   /** Returns the action to which a log entry belongs. @param taskId ID of a draft or of a live version, as the log entry contains it */
@@ -135,7 +135,7 @@ function useLiveFailures(appId: number | null, list: ActionList | null) {
     // The service returns the newest run first. The reversed order sets the newest run of each action last, so it overwrites older runs.
     const runs = value?.failures.runs.toReversed() ?? [];
     const failures = new Map(runs.map(({ actionId, finishedAt }) => [actionId, finishedAt ?? ""]));
-    const isFailing = ({ id, lastRunAt }: PublishedCopy) =>
+    const isFailing = ({ id, lastRunAt }: LiveVersion) =>
       lastRunAt !== null && (failures.get(id) ?? "") !== "" && Date.parse(failures.get(id)!) >= Date.parse(lastRunAt);
     return new Set(copies.filter(isFailing).map(({ masterId }) => masterId));
   }, [value, list]);

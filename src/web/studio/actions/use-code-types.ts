@@ -11,12 +11,12 @@ import { type ActionTypes, createActionTypes, type InstalledDependency, replaceU
 import type { Draft } from "./draft.js";
 import { whenEditorReady } from "./editor-ready.js";
 
-const PAYLOADS_READ = 10;
+const MAX_PAYLOADS_READ = 10;
 
 let libraryTypes: Promise<string> | undefined;
 
 /** Reads the type declarations of the client library once, after the editor has loaded. Returns "" if they cannot be read. */
-function readTypes(): Promise<string> {
+function readLibraryTypes(): Promise<string> {
   libraryTypes ??= whenEditorReady
     .then(() => fetch(serviceAddress("/client/svc.d.ts")))
     .then(async (answer) => (answer.ok ? replaceUnknownByAny(await answer.text()) : ""))
@@ -67,41 +67,41 @@ function useDeclarations(api: Api, appId: number, installed: readonly InstalledD
   return declarations;
 }
 
-interface LearnedFacts {
+interface TypeFacts {
   types: string;
   settings: string[];
   payloads: unknown[];
 }
 
-const NOTHING_LEARNED: LearnedFacts = { types: "", settings: [], payloads: [] };
+const NO_TYPE_FACTS: TypeFacts = { types: "", settings: [], payloads: [] };
 
-/** Type declarations for the editor: `library` contains those of the client library, the other fields those of the action. */
+/** Type declarations for the editor: `libraryDeclarations` contains those of the client library, the other fields those of the action. */
 export interface CodeTypes extends ActionTypes {
-  library: string;
+  libraryDeclarations: string;
 }
 
 /**
  * Hook that returns the types with which the editor checks an action's code.
- * @param ids IDs of the draft and of the live version, whose past payloads are read; empty for a new action
+ * @param versionIds IDs of the draft and of the live version, whose past payloads are read; empty for a new action
  * @param installedDependencies dependencies with the versions that the service resolved at the last save
  */
 export function useCodeTypes(
   api: Api,
   appId: number,
-  ids: readonly number[],
+  versionIds: readonly number[],
   draft: Draft | null,
   installedDependencies: readonly InstalledDependency[],
 ): CodeTypes {
-  const [learned, setLearned] = useState(NOTHING_LEARNED);
-  const versionIds = JSON.stringify(ids);
+  const [learned, setLearned] = useState(NO_TYPE_FACTS);
+  const versionIdsJson = JSON.stringify(versionIds);
   useEffect(() => {
     let isOver = false;
-    const readFacts = async (): Promise<LearnedFacts> => {
-      const reading = (JSON.parse(versionIds) as number[]).map((id) =>
-        api.request(ReadLoggedPayloads, { appId, options: { id, limit: PAYLOADS_READ } }),
+    const readFacts = async (): Promise<TypeFacts> => {
+      const reading = (JSON.parse(versionIdsJson) as number[]).map((id) =>
+        api.request(ReadLoggedPayloads, { appId, options: { id, limit: MAX_PAYLOADS_READ } }),
       );
       const [text, { keys }, ...pages] = await Promise.all([
-        readTypes(),
+        readLibraryTypes(),
         api.request(ListSettingKeys, { appId }),
         ...reading,
       ]);
@@ -119,15 +119,15 @@ export function useCodeTypes(
     return () => {
       isOver = true;
     };
-  }, [api, appId, versionIds]);
+  }, [api, appId, versionIdsJson]);
   const declarations = useDeclarations(api, appId, installedDependencies);
   const environment = draft?.environment ?? "server";
   const listedDependencies = JSON.stringify(draft?.dependencies ?? []);
   return useMemo(() => {
-    const { types: library, ...known } = learned;
+    const { types: libraryDeclarations, ...known } = learned;
     const dependencies = JSON.parse(listedDependencies) as string[];
     return {
-      library,
+      libraryDeclarations,
       ...createActionTypes({ ...known, packages, environment, dependencies, installedDependencies, declarations }),
     };
   }, [learned, environment, listedDependencies, installedDependencies, declarations]);

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { CreateAction, GetAction, UpdateAction } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
-import { idOf } from "../shell/place.js";
+import { parseId } from "../shell/place.js";
 import { actionToDraft, type Draft, draftToInput, isSameInput } from "./draft.js";
 import { type FieldError, toFieldError } from "./field-fault.js";
 import { createDraftFromTemplate } from "./templates.js";
@@ -54,7 +54,7 @@ const createCopyName = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 
 
 export function useEditor({ api, appId, id, draftSource, changes, onSaved }: EditorOptions): ActionEditor {
   const { template } = draftSource;
-  const copyOf = idOf(draftSource.copyOf);
+  const copyOf = parseId(draftSource.copyOf);
   const [saved, setSaved] = useState<Action | null>(null);
   const [draft, setDrawn] = useState<Draft | null>(() =>
     id === "new" && copyOf === null ? createDraftFromTemplate(template) : null,
@@ -105,7 +105,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   const savedDraft = useMemo(() => (saved ? actionToDraft(saved) : begun), [saved, begun]);
   const dirty = useMemo(() => isEdited(draft, savedDraft), [draft, savedDraft]);
 
-  // State for `useOthers`. `isDirty` compares the last typed text, because the rendered state can be older.
+  // State for `useOtherPeopleChanges`. `isDirty` compares the last typed text, because the rendered state can be older.
   const knownState = useRef({ saved, isDirty: (): boolean => false });
   knownState.current = { saved, isDirty: () => isEdited(latestDraft.current, savedDraft) };
   const pendingSave = useRef<Promise<unknown>>(Promise.resolve());
@@ -141,7 +141,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
     if (saved && savedDraft && isSameInput(current, savedDraft)) return saved;
     setBusy(true);
     const sending = sendSave(current);
-    // `useOthers` only waits for the end of the save; the `try` block below handles its error.
+    // `useOtherPeopleChanges` only waits for the end of the save; the `try` block below handles its error.
     pendingSave.current = sending.catch(() => undefined);
     try {
       const action = await sending;

@@ -47,7 +47,7 @@ const getPersonName = ({ user }: Pick<ActionChange, "user">) =>
 
 function describeChange(change: ActionChange): string {
   const changeText = change.fields.length > 0 ? `changed ${change.fields.join(", ")}` : "changed this action";
-  return `${getPersonName(change)} ${changeText} just now; you see it as it is.`;
+  return `${getPersonName(change)} ${changeText} just now. You see the changed action.`;
 }
 
 export function useOtherPeopleChanges({
@@ -70,7 +70,7 @@ export function useOtherPeopleChanges({
       if (change?.removed) return setTheirs({ action: null, personName: getPersonName(change) });
       if (change?.updatedAt === saved.updatedAt) return;
       const { action } = await api.request(GetAction, { appId, id: saved.id });
-      // Reads `known` again, because the person may have typed or saved while the request was sent.
+      // Reads `knownState` again, because the person may have typed or saved while the request was sent.
       const current = knownState.current;
       if (current.saved?.id !== action.id || current.saved.updatedAt >= action.updatedAt) return;
       const describedChange = change?.reset ? null : change;

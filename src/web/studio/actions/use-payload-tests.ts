@@ -12,13 +12,13 @@ export interface PayloadTest {
   /** ID of the run; null until the service has accepted the request. */
   runId: number | null;
   /** First characters of the result or of the error message; "" until the run has ended. */
-  text: string;
+  outcomeText: string;
   /** Duration of the run in milliseconds; null until the run has ended. */
-  took: number | null;
+  durationMs: number | null;
   /** True if the result or error differs from the previous test with the same preset. */
   isChanged: boolean;
   /** Code and payload of the run. The panel compares them with the current ones and marks an outdated result. */
-  input: string;
+  testedInput: string;
 }
 
 export interface PayloadTests {
@@ -27,26 +27,31 @@ export interface PayloadTests {
   isBusy: boolean;
   /** Error message of a request that failed; null if none failed. After a failed request, the remaining presets are not run. */
   fault: string | null;
-  start(action: Action, presets: readonly Preset[]): Promise<void>;
+  startTests(action: Action, presets: readonly Preset[]): Promise<void>;
   /** Cancels the current run and does not run the remaining presets. */
-  stop(): void;
+  stopTests(): void;
 }
 
 /** Maximum number of characters of a result that the page stores and compares. */
 const TEXT_MAX_CHARACTERS = 20_000;
 
-export const testInput = (code: string, { payload }: Preset): string => `${code}\n${JSON.stringify(payload)}`;
+export const createTestInput = (code: string, { payload }: Preset): string => `${code}\n${JSON.stringify(payload)}`;
 
-type TestOutcome = Pick<PayloadTest, "state" | "text" | "took">;
+type TestOutcome = Pick<PayloadTest, "state" | "outcomeText" | "durationMs">;
 
 async function waitForOutcome(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<TestOutcome> {
-  const { state = "cancelled", result, error, took = null } = (await waitForRunEnd(api, appId, runId, signal)) ?? {};
+  const {
+    state = "cancelled",
+    result,
+    error,
+    durationMs = null,
+  } = (await waitForRunEnd(api, appId, runId, signal)) ?? {};
   const message = error && ("name" in error ? `${error.name}: ${error.message}` : error.message);
   const text = message ?? (state === "completed" ? formatJson(result) : "");
-  return { state, text: text.slice(0, TEXT_MAX_CHARACTERS), took };
+  return { state, outcomeText: text.slice(0, TEXT_MAX_CHARACTERS), durationMs };
 }
 
-const RUNNING_TEST = { state: "running", runId: null, text: "", took: null, isChanged: false } as const;
+const RUNNING_TEST = { state: "running", runId: null, outcomeText: "", durationMs: null, isChanged: false } as const;
 
 /** Resolves after this number of seconds, or immediately when `signal` is aborted. */
 const waitSeconds = (seconds: number, signal: AbortSignal) =>
@@ -55,7 +60,7 @@ const waitSeconds = (seconds: number, signal: AbortSignal) =>
     signal.addEventListener("abort", () => resolve());
   });
 
-const isOver = ({ state }: TestOutcome): boolean => state === "completed" || state === "failed";
+const hasEnded = ({ state }: TestOutcome): boolean => state === "completed" || state === "failed";
 
 export function usePayloadTests(api: Api, appId: number): PayloadTests {
   const [tests, setTests] = useState<ReadonlyMap<string, PayloadTest>>(new Map());
@@ -74,7 +79,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
     async ({ id, code }: Action, preset: Preset, signal: AbortSignal) => {
       const { name, payload } = preset;
       const before = stored.current.get(name);
-      let test: PayloadTest = { ...RUNNING_TEST, input: testInput(code, preset) };
+      let test: PayloadTest = { ...RUNNING_TEST, testedInput: createTestInput(code, preset) };
       storeTest(name, test);
       // The person may have stopped this test and started another one with the same preset. The result of the stopped test is then ignored.
       const write = (next: PayloadTest) => {
@@ -83,7 +88,8 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
         storeTest(name, test);
       };
       const endTest = (outcome: TestOutcome) => {
-        const isChanged = before !== undefined && isOver(before) && isOver(outcome) && before.text !== outcome.text;
+        const isChanged =
+          before !== undefined && hasEnded(before) && hasEnded(outcome) && before.outcomeText !== outcome.outcomeText;
         write({ ...test, ...outcome, isChanged });
       };
       try {
@@ -91,7 +97,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
           signal.aborted ? null : api.request(RunAction, { appId, id, payload, copy: "master" });
         const wait = (seconds: number) => waitSeconds(seconds, signal);
         const acceptedRun = await retryAfterRateLimit(send, { errorOf: asApiError, wait });
-        if (acceptedRun === null) return endTest({ state: "cancelled", text: "", took: null });
+        if (acceptedRun === null) return endTest({ state: "cancelled", outcomeText: "", durationMs: null });
         const { runId } = acceptedRun.run;
         write({ ...test, runId });
         const cancel = () => void api.request(CancelRun, { appId, runId }).catch(() => undefined);
@@ -101,14 +107,14 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
         signal.removeEventListener("abort", cancel);
       } catch (error) {
         // A request failed, not the action. So the test has no result, and the caller shows the error.
-        endTest({ state: "cancelled", text: "", took: null });
+        endTest({ state: "cancelled", outcomeText: "", durationMs: null });
         if (!signal.aborted) throw error;
       }
     },
     [api, appId, storeTest],
   );
 
-  const start = useCallback(
+  const startTests = useCallback(
     async (action: Action, presets: readonly Preset[]) => {
       current.current.abort();
       current.current = new AbortController();
@@ -127,9 +133,9 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
     },
     [runPreset],
   );
-  const stop = useCallback(() => {
+  const stopTests = useCallback(() => {
     current.current.abort();
     setBusy(false);
   }, []);
-  return { tests, isBusy, fault, start, stop };
+  return { tests, isBusy, fault, startTests, stopTests };
 }

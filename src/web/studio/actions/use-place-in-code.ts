@@ -16,7 +16,7 @@ export function useCodePosition({ query }: Place, go: Navigation["go"]): CodePos
   useEffect(() => {
     if (line === undefined) return;
     setAt({ line: Math.max(1, Number(line) || 1), column: Math.max(1, Number(column) || 1) });
-    go({ query: {} }, { replace: true });
+    go({ query: {} }, { replacesHistoryEntry: true });
   }, [line, column, go]);
   return at;
 }

@@ -14,14 +14,14 @@ export interface Run {
   /** Either an error of the service with its status, or an error of the action's code with its name and stack. */
   error?: { status: string; message: string } | ScriptError;
   /** Duration of the run in milliseconds; missing until the run has ended. */
-  took?: number;
+  durationMs?: number;
 }
 
 export interface ActionRunner {
   run: Run | null;
   /** Runs an action. @param copy version to run: "master" is the draft, which is the default; "production" is the live version */
-  start(id: number, payload: unknown, copy?: "master" | "production"): Promise<void>;
-  cancel(): Promise<void>;
+  startRun(id: number, payload: unknown, copy?: "master" | "production"): Promise<void>;
+  cancelRun(): Promise<void>;
 }
 
 /** Interval between the requests that ask whether a run has ended. */
@@ -52,9 +52,9 @@ export async function waitForRunEnd(
     const { state, log = null } = answer?.run ?? {};
     if (log) {
       const duration = log.duration;
-      if (state === "cancelled") return { state, took: duration };
-      if (log.error) return { state: "failed", error: log.error, took: duration };
-      return { state: "completed", result: (log.result as { data?: unknown } | null)?.data, took: duration };
+      if (state === "cancelled") return { state, durationMs: duration };
+      if (log.error) return { state: "failed", error: log.error, durationMs: duration };
+      return { state: "completed", result: (log.result as { data?: unknown } | null)?.data, durationMs: duration };
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
@@ -65,14 +65,14 @@ export function useRun(api: Api, appId: number): ActionRunner {
   const current = useRef(new AbortController());
   useEffect(() => () => current.current.abort(), []);
 
-  const start = useCallback(
+  const startRun = useCallback(
     async (id: number, payload: unknown, copy: "master" | "production" | null = null) => {
       current.current.abort();
       current.current = new AbortController();
       const { signal } = current.current;
       const change = (part: Partial<Run>) => signal.aborted || setRun((old) => old && { ...old, ...part });
       setRun({ state: "running", runId: null, lines: [] });
-      const add = (lines: ConsoleLine[]) =>
+      const addLines = (lines: ConsoleLine[]) =>
         signal.aborted || setRun((old) => old && { ...old, lines: old.lines.concat(lines) });
       try {
         const { runId } = (await api.request(RunAction, { appId, id, payload, copy })).run;
@@ -81,7 +81,7 @@ export function useRun(api: Api, appId: number): ActionRunner {
         // Waits for the end of the console, which is also the end of the run.
         await new Promise<void>((resolve) => {
           const endRun = () => resolve();
-          const stopFollowing = followConsole(api, { appId, runId }, { add, endConsole: endRun });
+          const stopFollowing = followConsole(api, { appId, runId }, { addLines, endConsole: endRun });
           signal.addEventListener("abort", () => {
             stopFollowing();
             endRun();
@@ -98,10 +98,10 @@ export function useRun(api: Api, appId: number): ActionRunner {
   );
 
   const runId = run?.runId ?? null;
-  const cancel = useCallback(async () => {
+  const cancelRun = useCallback(async () => {
     // The service rejects this if the run has ended meanwhile. The page then shows the result, so the error is ignored.
     if (runId !== null) await api.request(CancelRun, { appId, runId }).catch(() => undefined);
   }, [api, appId, runId]);
 
-  return { run, start, cancel };
+  return { run, startRun, cancelRun };
 }

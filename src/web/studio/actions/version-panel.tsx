@@ -20,13 +20,13 @@ interface VersionPanelProps {
   api: Api;
   appId: number;
   confirm: Confirm;
-  saved: Action;
+  savedAction: Action;
   dirty: boolean;
   onRestored: () => Promise<void>;
 }
 
 /** Hook that reads the version history. Each save adds a version, so a new `updatedAt` causes a new read. */
-function useHistory({ api, appId, saved: { id, updatedAt } }: VersionPanelProps) {
+function useHistory({ api, appId, savedAction: { id, updatedAt } }: VersionPanelProps) {
   return useInfiniteQuery({
     queryKey: [ListVersions, appId, id, updatedAt],
     queryFn: async ({ pageParam: offset }) => (await api.request(ListVersions, { appId, id, offset })).history,
@@ -39,7 +39,7 @@ function useHistory({ api, appId, saved: { id, updatedAt } }: VersionPanelProps)
 }
 
 export function VersionPanel(props: VersionPanelProps) {
-  const { api, appId, confirm, saved, dirty, onRestored } = props;
+  const { api, appId, confirm, savedAction, dirty, onRestored } = props;
   const [selected, setSelected] = useState<number | null>(null);
   const [refusal, setRefusal] = useState<ApiError | null>(null);
   const history = useHistory(props);
@@ -47,7 +47,7 @@ export function VersionPanel(props: VersionPanelProps) {
   const fault = refusal ?? (history.error && asApiError(history.error));
   // The difference between the chosen version and the draft. Each save changes the draft, so it is read again after each save.
   const diff = useResource({
-    ...queryOf(CompareVersion, { appId, id: saved.id, versionId: selected ?? 0 }, saved.updatedAt),
+    ...queryOf(CompareVersion, { appId, id: savedAction.id, versionId: selected ?? 0 }, savedAction.updatedAt),
     enabled: selected !== null,
   }).value?.diff;
   const version = versions?.find(({ id }) => id === selected);
@@ -56,9 +56,14 @@ export function VersionPanel(props: VersionPanelProps) {
     const text = `The draft becomes what it was on ${formatExactTime(createdAt)}. Its present state is kept as a version first${
       dirty ? "; what you have not saved is lost" : ""
     }. The live copy stays as it is.`;
-    if (!(await confirm({ title: "Restore this version?", text, yes: "Restore" }))) return;
+    if (!(await confirm({ title: "Restore this version?", text, confirmLabel: "Restore" }))) return;
     try {
-      await api.request(RestoreVersion, { appId, id: saved.id, versionId: id, ifUpdatedAt: saved.updatedAt });
+      await api.request(RestoreVersion, {
+        appId,
+        id: savedAction.id,
+        versionId: id,
+        ifUpdatedAt: savedAction.updatedAt,
+      });
       setRefusal(null);
       setSelected(null);
       await onRestored();

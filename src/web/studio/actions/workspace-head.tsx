@@ -2,7 +2,7 @@
 import CloudUpload from "lucide-react/icons/cloud-upload";
 import PanelRight from "lucide-react/icons/panel-right";
 import Play from "lucide-react/icons/play";
-import type { PublishedCopy } from "../shared/model.js";
+import type { LiveVersion } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
 import { openDockPanel } from "./dock.js";
@@ -10,25 +10,28 @@ import type { ActionEditor } from "./use-editor.js";
 
 const ICON_PIXELS = 15;
 
-interface HeadProps {
+interface WorkspaceHeadProps {
   editor: ActionEditor;
-  copy: PublishedCopy | undefined;
+  liveVersion: LiveVersion | undefined;
   back: () => void;
   showsFields: boolean;
   toggleFields: () => void;
 }
 
-function savedStateText({ busy, otherPeopleChanges, dirty, savedAction }: ActionEditor, isEditor: boolean): string {
+function describeSavedState({ busy, otherPeopleChanges, dirty, savedAction }: ActionEditor, isEditor: boolean): string {
   if (!isEditor) return "read only";
   if (busy) return "saving…";
   if (otherPeopleChanges.conflict) return "changed elsewhere";
   return dirty || !savedAction ? "not saved" : "saved";
 }
 
-function LiveVersionState({ editor: { savedAction }, copy }: Pick<HeadProps, "editor" | "copy">) {
+function LiveVersionState({
+  editor: { savedAction },
+  liveVersion,
+}: Pick<WorkspaceHeadProps, "editor" | "liveVersion">) {
   if (!savedAction) return null;
-  if (!copy) return <span className="chip">not published</span>;
-  const isDraftNewer = Date.parse(savedAction.updatedAt) > Date.parse(copy.updatedAt);
+  if (!liveVersion) return <span className="chip">not published</span>;
+  const isDraftNewer = Date.parse(savedAction.updatedAt) > Date.parse(liveVersion.updatedAt);
   return isDraftNewer ? (
     <span className="chip behind" title="The draft was saved after the last publication.">
       draft newer than live
@@ -38,7 +41,7 @@ function LiveVersionState({ editor: { savedAction }, copy }: Pick<HeadProps, "ed
   );
 }
 
-export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }: HeadProps) {
+export function WorkspaceHead({ editor, liveVersion, back, showsFields, toggleFields }: WorkspaceHeadProps) {
   const { draft, savedAction, dirty, busy, fault, save } = editor;
   const isEditor = mayEdit(useRole());
   const isBlocked = busy || editor.otherPeopleChanges.conflict !== null;
@@ -49,9 +52,9 @@ export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }:
       </button>
       <h2>{draft?.name || (savedAction ? savedAction.name : "New action")}</h2>
       <span className="hint" role="status">
-        {savedStateText(editor, isEditor)}
+        {describeSavedState(editor, isEditor)}
       </span>
-      <LiveVersionState {...{ editor, copy }} />
+      <LiveVersionState {...{ editor, liveVersion }} />
       {fault && fault.field === null && (
         <span className="fault" role="alert">
           {fault.message} <code>{fault.status}</code>

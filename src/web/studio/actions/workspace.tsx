@@ -34,7 +34,7 @@ function useSaveShortcut(save: () => void): void {
 }
 
 /** Shown if the action does not exist or was deleted. On phones it has a link back to the list of actions. */
-function ActionMissing({ text, back }: { text: string; back: () => void }) {
+function MissingActionNotice({ text, back }: { text: string; back: () => void }) {
   return (
     <>
       <h2>This action cannot be shown</h2>
@@ -94,7 +94,7 @@ export function Workspace(props: WorkspaceProps) {
   const duplicate = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
   const commands = useMemo<Command[]>(
     () => [
-      { name: "Save this action", keys: "Ctrl S", run: saveNow },
+      { name: "Save this action", shortcut: "Ctrl S", run: saveNow },
       ...(savedId === undefined ? [] : [{ name: "Duplicate this action", run: duplicate }]),
     ],
     [saveNow, savedId, duplicate],
@@ -105,7 +105,8 @@ export function Workspace(props: WorkspaceProps) {
   const remove = async () => {
     if (!savedAction) return;
     const text = "Its live copy and its version history go with it. The execution log stays.";
-    if (!(await confirm({ title: `Delete ${savedAction.name}?`, text, yes: "Delete", danger: true }))) return;
+    if (!(await confirm({ title: `Delete ${savedAction.name}?`, text, confirmLabel: "Delete", isDangerous: true })))
+      return;
     try {
       await api.request(RemoveAction, { appId, id: savedAction.id, ifUpdatedAt: savedAction.updatedAt });
       go({ item: null }, { force: true, from: place });
@@ -117,7 +118,9 @@ export function Workspace(props: WorkspaceProps) {
 
   if (!draft) {
     return (
-      <div className="welcome">{fault ? <ActionMissing text={fault.message} back={back} /> : <p>Loading…</p>}</div>
+      <div className="welcome">
+        {fault ? <MissingActionNotice text={fault.message} back={back} /> : <p>Loading…</p>}
+      </div>
     );
   }
   const codeFault = fault?.field === "code" ? fault : null;
@@ -125,7 +128,7 @@ export function Workspace(props: WorkspaceProps) {
     <div className={showsFields ? "workspace" : "workspace whole-width"}>
       <div className="workspace-top">
         <WorkspaceHead
-          {...{ editor, copy: copy ?? undefined, back, showsFields }}
+          {...{ editor, liveVersion: copy ?? undefined, back, showsFields }}
           toggleFields={() => setShowsFields(!showsFields)}
         />
         <OthersBanner editor={editor} />

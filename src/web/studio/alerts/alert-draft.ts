@@ -57,7 +57,7 @@ export function alertDraftToInput(draft: AlertDraft): AlertInput {
 }
 
 /** Describes the condition of the alert in one sentence. */
-export function alertSummary({ condition, failures, of, minutes }: Alert): string {
+export function describeCondition({ condition, failures, of, minutes }: Alert): string {
   switch (condition) {
     case "failed":
       return of === 1 ? "a run failed" : `${failures} of the last ${of} runs failed`;

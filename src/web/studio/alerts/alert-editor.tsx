@@ -12,7 +12,7 @@ import { queryOf, useResource } from "../shared/use-resource.js";
 import { ALERT_CHANNELS, ALERT_CONDITIONS, type AlertDraft, alertDraftToInput, alertToDraft } from "./alert-draft.js";
 
 /** HTML attributes that connect an input with its error message for screen readers. */
-interface TiedField {
+interface ErrorAttributes {
   id: string;
   "aria-invalid": boolean;
   "aria-describedby": string;
@@ -22,7 +22,7 @@ interface LabelledProps {
   label: string;
   hint?: string | undefined;
   fault?: string | null;
-  children: (tied: TiedField) => ReactNode;
+  children: (tied: ErrorAttributes) => ReactNode;
 }
 
 function LabelledField({ label, hint, fault = null, children }: LabelledProps) {
@@ -40,17 +40,18 @@ function LabelledField({ label, hint, fault = null, children }: LabelledProps) {
 }
 
 /** Form fields whose name an error message of the service can begin with. */
-const FIELDS = ["name", "failures", "of", "minutes", "to", "setting"] as const;
-type FieldName = (typeof FIELDS)[number];
+const ALERT_FIELDS = ["name", "failures", "of", "minutes", "to", "setting"] as const;
+type FieldName = (typeof ALERT_FIELDS)[number];
 
 /** Returns the name of the form field with which the error message begins, or null if it begins with none. */
 const findFieldName = (message: string | null): FieldName | null =>
-  FIELDS.find((name) => message !== null && (message.startsWith(`${name} `) || message.startsWith(`${name}[`))) ?? null;
+  ALERT_FIELDS.find((name) => message !== null && (message.startsWith(`${name} `) || message.startsWith(`${name}[`))) ??
+  null;
 
-interface PartProps {
+interface AlertFieldsProps {
   draft: AlertDraft;
   change: (part: Partial<AlertDraft>) => void;
-  faultOf: (field: FieldName) => string | null;
+  getFieldFault: (field: FieldName) => string | null;
 }
 
 function ChoiceField<T extends string>(props: {
@@ -91,7 +92,7 @@ function NumberField({ label, value, fault, change }: NumberFieldProps) {
   );
 }
 
-function ConditionFields({ draft, change, faultOf, actions }: PartProps & { actions: ActionSummary[] }) {
+function ConditionFields({ draft, change, getFieldFault, actions }: AlertFieldsProps & { actions: ActionSummary[] }) {
   const { condition, actionId, failures, of, minutes } = draft;
   const named: [string, string][] = [
     ["", "Every action of the app"],
@@ -115,13 +116,13 @@ function ConditionFields({ draft, change, faultOf, actions }: PartProps & { acti
           <NumberField
             label="Failures"
             value={failures}
-            fault={faultOf("failures")}
+            fault={getFieldFault("failures")}
             change={(next) => change({ failures: next })}
           />
           <NumberField
             label="Of the last runs"
             value={of}
-            fault={faultOf("of")}
+            fault={getFieldFault("of")}
             change={(next) => change({ of: next })}
           />
         </div>
@@ -130,7 +131,7 @@ function ConditionFields({ draft, change, faultOf, actions }: PartProps & { acti
         <NumberField
           label="Minutes"
           value={minutes}
-          fault={faultOf("minutes")}
+          fault={getFieldFault("minutes")}
           change={(next) => change({ minutes: next })}
         />
       )}
@@ -138,7 +139,7 @@ function ConditionFields({ draft, change, faultOf, actions }: PartProps & { acti
   );
 }
 
-function Recipients({ draft, change, faultOf }: PartProps) {
+function Recipients({ draft, change, getFieldFault }: AlertFieldsProps) {
   const { channel, to, setting } = draft;
   const isMail = channel === "email";
   const hints = {
@@ -156,7 +157,7 @@ function Recipients({ draft, change, faultOf }: PartProps) {
       <LabelledField
         label={isMail ? "Addresses" : "Setting"}
         hint={channel === "email" ? "Separated by commas." : hints[channel]}
-        fault={faultOf(isMail ? "to" : "setting")}
+        fault={getFieldFault(isMail ? "to" : "setting")}
       >
         {(tied) =>
           isMail ? (
@@ -214,7 +215,7 @@ function AlertStatus({ appId, alert }: { appId: number; alert: Alert }) {
   );
 }
 
-interface EditorProps {
+interface AlertEditorProps {
   appId: number;
   /** Alert as the service has stored it; null for a new alert. */
   alert: Alert | null;
@@ -223,14 +224,14 @@ interface EditorProps {
   actions: ActionSummary[];
   confirm: Confirm;
   save: (input: AlertInput) => Promise<void>;
-  test: () => Promise<void>;
+  sendTestMessage: () => Promise<void>;
   remove: () => Promise<void>;
   back: () => void;
   setDirty: (isDirty: boolean) => void;
 }
 
-export function AlertEditor(props: EditorProps) {
-  const { appId, alert, isDeleted, actions, confirm, save, test, remove, back, setDirty } = props;
+export function AlertEditor(props: AlertEditorProps) {
+  const { appId, alert, isDeleted, actions, confirm, save, sendTestMessage, remove, back, setDirty } = props;
   const field = useFieldDraft(alertToDraft(alert));
   const { draft, setDraft, isDirty } = field;
   // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
@@ -243,7 +244,7 @@ export function AlertEditor(props: EditorProps) {
     setDraft((old) => ({ ...old, ...part }));
   };
   const faulty = findFieldName(fault);
-  const faultOf = (name: FieldName) => (name === faulty ? fault : null);
+  const getFieldFault = (name: FieldName) => (name === faulty ? fault : null);
 
   const attempt = async (work: () => Promise<void>) => {
     setBusy(true);
@@ -255,8 +256,8 @@ export function AlertEditor(props: EditorProps) {
     const question = {
       title: "Delete this alert?",
       text: "Its recipients get no more messages.",
-      yes: "Delete",
-      danger: true,
+      confirmLabel: "Delete",
+      isDangerous: true,
     };
     if (await confirm(question)) await attempt(remove);
   };
@@ -271,13 +272,13 @@ export function AlertEditor(props: EditorProps) {
       <div className="notification-editor">
         {/* Saving a new alert opens another editor. Fields are disabled meanwhile, because typed text would be lost. */}
         <EditorFields disabled={busy && alert === null}>
-          <LabelledField label="Name" fault={faultOf("name")}>
+          <LabelledField label="Name" fault={getFieldFault("name")}>
             {(tied) => (
               <input {...tied} value={draft.name} onChange={(event) => change({ name: event.target.value })} />
             )}
           </LabelledField>
-          <ConditionFields {...{ draft, change, faultOf, actions }} />
-          <Recipients {...{ draft, change, faultOf }} />
+          <ConditionFields {...{ draft, change, getFieldFault, actions }} />
+          <Recipients {...{ draft, change, getFieldFault }} />
           <p className="fault" role="alert">
             {faulty === null && fault}
           </p>
@@ -290,13 +291,13 @@ export function AlertEditor(props: EditorProps) {
               type="button"
               className="primary"
               disabled={busy || isDeleted || field.isChangedElsewhere}
-              onClick={() => void attempt(() => save(alertDraftToInput(draft)).then(() => field.accept(draft)))}
+              onClick={() => void attempt(() => save(alertDraftToInput(draft)).then(() => field.markSaved(draft)))}
             >
               {alert ? "Save" : "Create"}
             </button>
             {alert && (
               <>
-                <button type="button" disabled={busy || isDeleted} onClick={() => void attempt(test)}>
+                <button type="button" disabled={busy || isDeleted} onClick={() => void attempt(sendTestMessage)}>
                   Send a test
                 </button>
                 <button type="button" className="quiet danger-text" onClick={() => void onRemove()}>

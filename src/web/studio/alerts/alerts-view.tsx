@@ -2,19 +2,19 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
-import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
+import { type Api, ApiError, asApiError, describeRejection } from "../shared/api.js";
 import type { Alert, AlertInput } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { idOf } from "../shell/place.js";
-import { alertSummary } from "./alert-draft.js";
+import { parseId } from "../shell/place.js";
+import { describeCondition } from "./alert-draft.js";
 import { AlertEditor } from "./alert-editor.js";
 
-const LOOK_AGAIN_MS = 10_000;
+const REFRESH_INTERVAL_MS = 10_000;
 
 function useAlerts(api: Api, appId: number) {
   const client = useQueryClient();
-  const query = { ...queryOf(ListAlerts, { appId }), refetchInterval: LOOK_AGAIN_MS };
+  const query = { ...queryOf(ListAlerts, { appId }), refetchInterval: REFRESH_INTERVAL_MS };
   const { value, fault, reload } = useResource(query);
 
   /**
@@ -22,7 +22,7 @@ function useAlerts(api: Api, appId: number) {
    * again.
    */
   const refused = async (error: unknown): Promise<never> => {
-    throw new ApiError(asApiError(error).status, await refusalText(error, reload));
+    throw new ApiError(asApiError(error).status, await describeRejection(error, reload));
   };
   const save = async (alert: Alert | null, rule: AlertInput): Promise<number> => {
     const { saved } = alert
@@ -44,13 +44,13 @@ function useAlerts(api: Api, appId: number) {
 
 const STATE_CHIPS = { firing: "chip failed", on: "chip live", off: "chip" };
 
-function Line({ alert, selected, open }: { alert: Alert; selected: boolean; open: () => void }) {
+function AlertLine({ alert, selected, open }: { alert: Alert; selected: boolean; open: () => void }) {
   const state = alert.firing.length > 0 ? "firing" : alert.enabled ? "on" : "off";
   return (
     <li>
       <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
         <b>{alert.name}</b>
-        <span className="gist">{alertSummary(alert)}</span>
+        <span className="gist">{describeCondition(alert)}</span>
         <span className={STATE_CHIPS[state]}>{state}</span>
       </button>
     </li>
@@ -60,7 +60,7 @@ function Line({ alert, selected, open }: { alert: Alert; selected: boolean; open
 export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: { list } }: PageProps) {
   const actions = list?.actions ?? [];
   const { alerts, fault, save, remove, test } = useAlerts(api, appId);
-  const open = place.item === "new" ? "new" : idOf(place.item);
+  const open = place.item === "new" ? "new" : parseId(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /**
    * Opens an alert after a save, or the list after a deletion, without a question about unsaved changes. Does nothing if the person has
@@ -87,7 +87,7 @@ export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: 
         </p>
         <ul>
           {alerts?.map((alert) => (
-            <Line key={alert.id} alert={alert} selected={alert.id === open} open={() => show(alert.id)} />
+            <AlertLine key={alert.id} alert={alert} selected={alert.id === open} open={() => show(alert.id)} />
           ))}
         </ul>
         {alerts?.length === 0 && <p className="hint empty">No alerts yet. Failures send no messages.</p>}
@@ -101,7 +101,7 @@ export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: 
           actions={actions}
           confirm={confirm}
           save={async (input) => openItem(await save(openAlert, input))}
-          test={() => test(openAlert!.id)}
+          sendTestMessage={() => test(openAlert!.id)}
           remove={async () => {
             if (openAlert) await remove(openAlert);
             openItem(null);

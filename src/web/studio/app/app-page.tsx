@@ -5,7 +5,7 @@ import { OriginsForm } from "../actions/origins-form.js";
 import { PublishApp, RenameApp, UnpublishApp } from "../documents.js";
 import { AppPeople } from "../people/people-page.js";
 import { ConnectionsPage } from "../settings/connections-page.js";
-import { refusalText } from "../shared/api.js";
+import { describeRejection } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -28,18 +28,18 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
       await reloadApps();
       return true;
     } catch (error) {
-      setFault(await refusalText(error, reloadApps));
+      setFault(await describeRejection(error, reloadApps));
       return false;
     }
   };
   const ids = { appId, ifUpdatedAt: app.updatedAt };
   const rename = async (event: FormEvent) => {
     event.preventDefault();
-    if (await runAndReload(api.request(RenameApp, { ...ids, data: { name } }))) field.accept(name);
+    if (await runAndReload(api.request(RenameApp, { ...ids, data: { name } }))) field.markSaved(name);
   };
   const unpublish = async () => {
     const text = "Live pages, schedules and log events run nothing of it any more, until it is published again.";
-    if (await confirm({ title: `Unpublish ${app.name}?`, text, yes: "Unpublish", danger: true }))
+    if (await confirm({ title: `Unpublish ${app.name}?`, text, confirmLabel: "Unpublish", isDangerous: true }))
       await runAndReload(api.request(UnpublishApp, ids));
   };
   return (
@@ -89,7 +89,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   );
 }
 
-const PART_PAGES: Record<AppPart, ComponentType<PageProps>> = {
+const APP_PART_PAGES: Record<AppPart, ComponentType<PageProps>> = {
   general: AppFields,
   tokens: TokensPage,
   people: AppPeople,
@@ -104,7 +104,7 @@ const PART_PAGES: Record<AppPart, ComponentType<PageProps>> = {
 export function AppPage(props: PageProps) {
   const { item } = props.place;
   const open = isAppPart(item) ? item : "general";
-  const OpenPart = PART_PAGES[open];
+  const OpenPart = APP_PART_PAGES[open];
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="app-part">

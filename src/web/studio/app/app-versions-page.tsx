@@ -2,15 +2,19 @@
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { Apps, CreateAppVersion, ListAppVersions, ReadAppVersion, RestoreAppVersion } from "../documents.js";
-import { fullName } from "../people/people.js";
+import { getFullName } from "../people/people.js";
 import { formatAge, formatExactTime, formatJson } from "../shared/format.js";
 import type { AppVersion } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
-const OCCASIONS: Record<string, string> = { create: "taken", publish: "published", "pre-restore": "before a restore" };
+const VERSION_OCCASIONS: Record<string, string> = {
+  create: "taken",
+  publish: "published",
+  "pre-restore": "before a restore",
+};
 
-function Contents({ appId, versionId }: { appId: number; versionId: number }) {
+function VersionContents({ appId, versionId }: { appId: number; versionId: number }) {
   const { value, fault } = useResource(queryOf(ReadAppVersion, { appId, versionId }));
   if (!value) return <p className={fault ? "fault" : "hint"}>{fault ?? "Loading…"}</p>;
   return (
@@ -46,11 +50,11 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
   });
 
   const restore = async ({ id, createdAt }: AppVersion) => {
-    const text = `The app's fields and its public and private settings become what they were on ${formatExactTime(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;
+    const text = `The app's fields and its public and private settings become what they were on ${formatExactTime(createdAt)}. Protected settings and actions stay; the current state is stored as a version first.`;
     // The restore needs the app's current `updatedAt`, and this page has not loaded it.
     const { apps } = await api.request(Apps, {});
     const ifUpdatedAt = apps.find((app) => app.id === appId)!.updatedAt;
-    if (!(await confirm({ title: "Restore this version of the app?", text, yes: "Restore" }))) return;
+    if (!(await confirm({ title: "Restore this version of the app?", text, confirmLabel: "Restore" }))) return;
     await change(() => api.request(RestoreAppVersion, { appId, versionId: id, ifUpdatedAt }));
     await reloadApps();
   };
@@ -81,15 +85,15 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
             >
               {formatExactTime(version.createdAt)}
             </button>
-            <span className="chip">{OCCASIONS[version.action] ?? version.action}</span>
+            <span className="chip">{VERSION_OCCASIONS[version.action] ?? version.action}</span>
             {version.name !== null && version.name !== app.name && <span>{version.name}</span>}
             <span className="hint">
-              {[version.user && fullName(version.user), formatAge(version.createdAt)].filter(Boolean).join(", ")}
+              {[version.user && getFullName(version.user), formatAge(version.createdAt)].filter(Boolean).join(", ")}
             </span>
             <button type="button" disabled={busy} onClick={() => void restore(version)}>
               Restore
             </button>
-            {open === version.id && <Contents appId={appId} versionId={version.id} />}
+            {open === version.id && <VersionContents appId={appId} versionId={version.id} />}
           </li>
         ))}
       </ul>

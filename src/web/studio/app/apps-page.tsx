@@ -11,13 +11,13 @@ import { NewApp } from "./new-app.js";
 /** Organizations to which the person belongs, with links to the pages of their members. */
 function OrganizationList(props: PageProps & { isLeaving: boolean }) {
   const { api, appId, organizations, isAdmin, reloadRoles, isLeaving } = props;
-  const { values: name, setValues: setName, clear } = useNewValues("");
+  const { values: name, setValues: setName, clearSaved } = useNewValues("");
   const [fault, setFault] = useState<string | null>(null);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     try {
       await api.request(CreateOrganization, { name });
-      clear(name);
+      clearSaved(name);
       setFault(null);
       await reloadRoles();
     } catch (error) {

@@ -1,14 +1,14 @@
 /** Audit log of the app, newest entry first: who changed what, and when. The log contains no values. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { ReadAudit } from "../documents.js";
-import { useNames } from "../people/people.js";
+import { usePersonNames } from "../people/people.js";
 import { AuditDetails } from "../shared/audit-details.js";
 import { describeAuditType } from "../shared/audit-text.js";
 import { formatCount, formatExactTime, formatTime } from "../shared/format.js";
 import { readFirstPageAgain } from "../shared/query-client.js";
 import type { PageProps } from "../shell/page-props.js";
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 
 /**
  * Hook that loads the audit log page by page. New entries shift the later ones, so two pages may contain the same entry; it is shown once.
@@ -20,7 +20,7 @@ function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
     queryKey,
     // A read at each window focus would read all loaded pages again.
     refetchOnWindowFocus: false,
-    queryFn: async ({ pageParam: offset }) => (await api.request(ReadAudit, { appId, limit: PAGE, offset })).audit,
+    queryFn: async ({ pageParam: offset }) => (await api.request(ReadAudit, { appId, limit: PAGE_SIZE, offset })).audit,
     initialPageParam: 0,
     getNextPageParam({ pagination: { total } }, pages) {
       const offset = pages.reduce((sum, { entries }) => sum + entries.length, 0);
@@ -37,7 +37,7 @@ function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
 
 export function AuditPage({ api, appId, actions }: PageProps) {
   const { entries, total, error, fetchNextPage, hasNextPage, readAgain } = useAuditLog({ api, appId });
-  const nameOf = useNames(appId);
+  const nameOf = usePersonNames(appId);
   return (
     <>
       <p className="page-action">

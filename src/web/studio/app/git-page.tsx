@@ -42,7 +42,7 @@ interface ConnectionFields {
   hasNoToken: boolean;
 }
 
-const toFields = (git: GitConnection | null): ConnectionFields => {
+const connectionToFields = (git: GitConnection | null): ConnectionFields => {
   const { provider, url, branch, folder, tagPattern, prune, username } = git ?? NEW_CONNECTION;
   return { provider, url, branch, folder, tagPattern: tagPattern ?? "", prune, username, token: "", hasNoToken: false };
 };
@@ -67,13 +67,13 @@ interface ConnectionFormProps {
 }
 
 function ConnectionForm({ git, busy, setDirty, connect }: ConnectionFormProps) {
-  const field = useFieldDraft(toFields(git), { version: String(git?.updatedAt) });
+  const field = useFieldDraft(connectionToFields(git), { version: String(git?.updatedAt) });
   const { draft: fields, setDraft, isDirty, isChangedElsewhere } = field;
   useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
   const change = (part: Partial<ConnectionFields>) => setDraft((old) => ({ ...old, ...part }));
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await connect(fields)) field.accept(fields);
+    if (await connect(fields)) field.markSaved(fields);
   };
   return (
     <form className="binding-form" aria-label="Git repository" onSubmit={(event) => void submit(event)}>
@@ -155,10 +155,10 @@ interface WebhookProps {
   /** Secret of the webhook right after the service has created it; null later, because the service shows it only once. */
   secret: string | null;
   busy: boolean;
-  renew: () => void;
+  renewSecret: () => void;
 }
 
-function Webhook({ url, secret, busy, renew }: WebhookProps) {
+function Webhook({ url, secret, busy, renewSecret }: WebhookProps) {
   return (
     <>
       <h3>Webhook</h3>
@@ -172,7 +172,7 @@ function Webhook({ url, secret, busy, renew }: WebhookProps) {
         </p>
       )}
       <p className="row">
-        <button type="button" disabled={busy} onClick={renew}>
+        <button type="button" disabled={busy} onClick={renewSecret}>
           New secret
         </button>
       </p>
@@ -203,7 +203,8 @@ function useGit({ api, appId, confirm, actions, reloadApps }: PageProps) {
   };
   const disconnect = async () => {
     const text = "Definitions and versions stay. The token and the secret of the webhook are deleted.";
-    if (!(await confirm({ title: "Disconnect the repository?", text, yes: "Disconnect", danger: true }))) return;
+    if (!(await confirm({ title: "Disconnect the repository?", text, confirmLabel: "Disconnect", isDangerous: true })))
+      return;
     await change(() => api.request(DisconnectGit, { appId, ifUpdatedAt: git?.updatedAt ?? null }));
     setSecret(null);
     setReviewed(null);
@@ -242,7 +243,7 @@ export function GitPage(props: PageProps) {
         <>
           <Webhook
             {...{ url: git.webhookUrl, secret, busy: busy || isDirty }}
-            renew={() => void connect(toFields(git), true)}
+            renewSecret={() => void connect(connectionToFields(git), true)}
           />
           <h3>Pull</h3>
           {git.lastPull ? <LastPull pull={git.lastPull} /> : <p className="hint">No pull yet.</p>}

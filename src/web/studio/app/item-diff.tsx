@@ -6,7 +6,7 @@ import type { Api } from "../shared/api.js";
 import { useResource } from "../shared/use-resource.js";
 import type { PlanItem } from "./manifest-plan.js";
 
-type Part = Record<string, unknown>;
+type ManifestPart = Record<string, unknown>;
 
 const LIST_LABELS: Record<string, string> = {
   setting: "settings",
@@ -16,20 +16,20 @@ const LIST_LABELS: Record<string, string> = {
   alert: "alerts",
 };
 
-const nameOf = (part: Part, kind: string): unknown =>
+const getPartName = (part: ManifestPart, kind: string): unknown =>
   kind === "setting" ? part["key"] : kind === "secretBinding" ? `${part["key"]} ${part["origin"]}` : part["name"];
 
-function partOf(manifest: Part, { kind, name }: PlanItem): unknown {
-  if (kind === "app") return (manifest["app"] as Part | undefined)?.[name];
-  const parts = (manifest[LIST_LABELS[kind] ?? ""] ?? []) as Part[];
-  return parts.find((part) => nameOf(part, kind) === name);
+function findPart(manifest: ManifestPart, { kind, name }: PlanItem): unknown {
+  if (kind === "app") return (manifest["app"] as ManifestPart | undefined)?.[name];
+  const parts = (manifest[LIST_LABELS[kind] ?? ""] ?? []) as ManifestPart[];
+  return parts.find((part) => getPartName(part, kind) === name);
 }
 
 /** Returns a part of a manifest as text for the diff: its fields as JSON, followed by its source files as plain text. */
-function textOf(part: unknown): string {
+function formatPart(part: unknown): string {
   if (part === undefined) return "";
   if (typeof part !== "object" || part === null) return `${JSON.stringify(part)}\n`;
-  const { code, source, assets: _, ...fields } = part as Part;
+  const { code, source, assets: _, ...fields } = part as ManifestPart;
   const files = (source as { files: Record<string, string> } | null | undefined)?.files;
   const texts = files ? Object.entries(files) : typeof code === "string" ? [["code", code] as const] : [];
   return [JSON.stringify(fields, null, 2), ...texts.map(([name, text]) => `// ${name}\n${text.trimEnd()}`), ""].join(
@@ -49,7 +49,7 @@ export function ItemDiff({ api, item, fromAppId, toAppId }: ItemDiffProps) {
     queryKey: ["item diff", fromAppId, toAppId, item],
     async queryFn() {
       const [from, to] = await Promise.all([fromAppId, toAppId].map((appId) => api.request(ReadManifest, { appId })));
-      return [to!, from!].map(({ read: { manifest } }) => textOf(partOf(manifest as Part, item)));
+      return [to!, from!].map(({ read: { manifest } }) => formatPart(findPart(manifest as ManifestPart, item)));
     },
   });
   if (!value) return <p className={fault ? "fault" : "hint"}>{fault ?? "Loading…"}</p>;

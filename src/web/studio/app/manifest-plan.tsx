@@ -24,12 +24,12 @@ interface PlanListProps {
   plan: ManifestPlan;
   label: string;
   /** Renders additional content at the end of a list item, such as a diff. */
-  more?: (item: PlanItem, verb: PlanVerb) => ReactNode;
+  renderDetails?: (item: PlanItem, verb: PlanVerb) => ReactNode;
 }
 
 export const isEmptyPlan = (plan: ManifestPlan): boolean => PLAN_VERBS.every((verb) => plan[verb].length === 0);
 
-export function PlanList({ plan, label, more }: PlanListProps) {
+export function PlanList({ plan, label, renderDetails }: PlanListProps) {
   return (
     <ul className="records" aria-label={label}>
       {PLAN_VERBS.flatMap((verb) =>
@@ -39,7 +39,7 @@ export function PlanList({ plan, label, more }: PlanListProps) {
             <span className="grow">
               {PART_KIND_NAMES[item.kind] ?? item.kind} <b>{item.name}</b>
             </span>
-            {more?.(item, verb)}
+            {renderDetails?.(item, verb)}
           </li>
         )),
       )}

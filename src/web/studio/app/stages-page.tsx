@@ -1,7 +1,7 @@
 /** Page of the app's stages: lists the apps of its group, promotes another stage to this app after a review, and rolls promotions back. */
 import { type FormEvent, lazy, Suspense, useState } from "react";
 import { CreateStage, ListStages, PlanPromotion, PromoteStage, RemoveStage, RollbackPromotion } from "../documents.js";
-import { useNames } from "../people/people.js";
+import { usePersonNames } from "../people/people.js";
 import { asApiError } from "../shared/api.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ManifestPlan, Promotion, Stage } from "../shared/model.js";
@@ -21,7 +21,7 @@ const STAGE_LIFETIMES: readonly [hours: number, label: string][] = [
   [744, "Preview, deleted after 31 days"],
 ];
 
-const labelOf = ({ name, appName }: Stage): string => name ?? appName;
+const getStageLabel = ({ name, appName }: Stage): string => name ?? appName;
 
 interface NewStageProps {
   busy: boolean;
@@ -29,11 +29,11 @@ interface NewStageProps {
 }
 
 function NewStage({ busy, create }: NewStageProps) {
-  const { values: name, setValues: setName, clear } = useNewValues("");
+  const { values: name, setValues: setName, clearSaved } = useNewValues("");
   const [hours, setHours] = useState(0);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await create(name.trim(), hours === 0 ? null : hours)) clear(name);
+    if (await create(name.trim(), hours === 0 ? null : hours)) clearSaved(name);
   };
   return (
     <form className="row labelled" onSubmit={(event) => void submit(event)}>
@@ -84,13 +84,13 @@ function ReviewPanel({ api, app, appId, review: { from, plan }, busy, promote, c
   return (
     <section aria-labelledby="review">
       <h3 id="review">
-        {labelOf(from)} to {app.name}
+        {getStageLabel(from)} to {app.name}
       </h3>
       {isEmptyPlan(plan) && <p className="hint">This app has everything already.</p>}
       <PlanList
         plan={plan}
         label="Changes of the promotion"
-        more={(item, verb) => {
+        renderDetails={(item, verb) => {
           const key = `${verb} ${item.kind} ${item.name}`;
           const isOpen = open === key;
           return (
@@ -138,7 +138,7 @@ function StageRow({ stage, appId, busy, review, remove }: StageRowProps) {
   return (
     <li>
       <a className="grow" href={hrefOf({ appId: stage.appId, view: "app", item: "stages" })}>
-        {labelOf(stage)}
+        {getStageLabel(stage)}
       </a>
       {isThis && <span className="chip">this app</span>}
       {stage.expiresAt !== null && (
@@ -148,30 +148,30 @@ function StageRow({ stage, appId, busy, review, remove }: StageRowProps) {
       )}
       {!isThis && (
         <button type="button" disabled={busy} onClick={review}>
-          Review changes of {labelOf(stage)}
+          Review changes of {getStageLabel(stage)}
         </button>
       )}
       {!isThis && stage.expiresAt !== null && (
         <button type="button" className="quiet danger-text" disabled={busy} onClick={remove}>
-          Delete {labelOf(stage)}
+          Delete {getStageLabel(stage)}
         </button>
       )}
     </li>
   );
 }
 
-interface HistoryProps {
+interface PromotionHistoryProps {
   promotions: readonly Promotion[];
   stages: readonly Stage[];
   busy: boolean;
-  nameOf: (userId: number | null) => string | null;
+  findPersonName: (userId: number | null) => string | null;
   rollBack: (promotion: Promotion) => void;
 }
 
-function PromotionHistory({ promotions, stages, busy, nameOf, rollBack }: HistoryProps) {
+function PromotionHistory({ promotions, stages, busy, findPersonName, rollBack }: PromotionHistoryProps) {
   const nameOfApp = (id: number | null) => {
     const stage = stages.find(({ appId }) => appId === id);
-    return stage ? labelOf(stage) : `app ${id}`;
+    return stage ? getStageLabel(stage) : `app ${id}`;
   };
   return (
     <ul className="records" aria-label="Promotions to this app">
@@ -186,7 +186,7 @@ function PromotionHistory({ promotions, stages, busy, nameOf, rollBack }: Histor
               </summary>
               <PlanList plan={plan} label={`Changes of promotion ${id}`} />
             </details>
-            <span className="hint">{nameOf(userId) ?? "a token"}</span>
+            <span className="hint">{findPersonName(userId) ?? "a token"}</span>
             <button type="button" disabled={busy} onClick={() => rollBack(promotion)}>
               Roll back {id}
             </button>
@@ -211,7 +211,8 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
   };
   const remove = async (stage: Stage) => {
     const text = "The app, its data and its runs are deleted.";
-    if (!(await confirm({ title: `Delete ${labelOf(stage)}?`, text, yes: "Delete", danger: true }))) return;
+    if (!(await confirm({ title: `Delete ${getStageLabel(stage)}?`, text, confirmLabel: "Delete", isDangerous: true })))
+      return;
     if (await change(() => api.request(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
   };
   /** Reads the changes that a promotion would make, for the review. Returns true if they could be read. */
@@ -246,7 +247,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
       !(await confirm({
         title: `Roll back promotion ${id}?`,
         text: `${text} Values of settings and data stay.`,
-        yes: "Roll back",
+        confirmLabel: "Roll back",
       }))
     )
       return;
@@ -273,7 +274,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
 export function StagesPage(props: PageProps) {
   const { api, app, appId } = props;
   const { value, fault, busy, review, cancel, create, remove, planPromotion, promote, rollBack } = useStages(props);
-  const nameOf = useNames(appId);
+  const findPersonName = usePersonNames(appId);
   return (
     <>
       <p className="hint">
@@ -300,7 +301,7 @@ export function StagesPage(props: PageProps) {
       <h3>Promotions to this app</h3>
       {value?.promotions.length === 0 && <p className="hint">None yet.</p>}
       {value && (
-        <PromotionHistory {...value} {...{ busy, nameOf }} rollBack={(promotion) => void rollBack(promotion)} />
+        <PromotionHistory {...value} {...{ busy, findPersonName }} rollBack={(promotion) => void rollBack(promotion)} />
       )}
     </>
   );

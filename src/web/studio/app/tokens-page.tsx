@@ -1,7 +1,7 @@
 /** Page that lists, creates and revokes the tokens of the app. It shows the secret of a new token only once. */
 import { type FormEvent, useState } from "react";
 import { CreateToken, type CreateTokenInput, ListTokens, RevokeToken } from "../documents.js";
-import { useNames } from "../people/people.js";
+import { usePersonNames } from "../people/people.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { TokenKind, TokenScope } from "../shared/model.js";
 import { SecretOnce } from "../shared/secret-once.js";
@@ -9,7 +9,7 @@ import { useNewValues } from "../shared/use-new-values.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
-const KIND_LABELS: Record<TokenKind, string> = {
+const TOKEN_KIND_LABELS: Record<TokenKind, string> = {
   api: "API: for programs",
   viewer: "Viewer: for pages under test, runs drafts",
   live: "Live: for the app's pages, runs live versions",
@@ -29,9 +29,9 @@ const DAY_MS = 86_400_000;
 const EXPIRY_DAYS = [30, 90, 365, 0];
 
 /** The page marks tokens that expire within this number of days. */
-const WARN_DAYS = 7;
+const EXPIRY_WARNING_DAYS = 7;
 const expiresSoon = (expiresAt: string | null): boolean =>
-  expiresAt !== null && Date.parse(expiresAt) - Date.now() < WARN_DAYS * DAY_MS;
+  expiresAt !== null && Date.parse(expiresAt) - Date.now() < EXPIRY_WARNING_DAYS * DAY_MS;
 
 interface NewTokenProps {
   busy: boolean;
@@ -63,14 +63,14 @@ function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose
 
 function NewToken({ busy, create }: NewTokenProps) {
   const [kind, setKind] = useState<TokenKind>("api");
-  const { values: name, setValues: setName, clear } = useNewValues("");
+  const { values: name, setValues: setName, clearSaved } = useNewValues("");
   const [scopes, setScopes] = useState<TokenScope[]>([]);
   const [days, setDays] = useState(90);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const expiresAt = days === 0 ? null : new Date(Date.now() + days * DAY_MS).toISOString();
     const chosen = kind === "api" && scopes.length > 0 ? scopes : null;
-    if (await create({ kind, name: name.trim() || null, scopes: chosen, expiresAt })) clear(name);
+    if (await create({ kind, name: name.trim() || null, scopes: chosen, expiresAt })) clearSaved(name);
   };
   return (
     <form className="token-form" onSubmit={(event) => void submit(event)}>
@@ -78,9 +78,9 @@ function NewToken({ busy, create }: NewTokenProps) {
         <label>
           <span>Kind</span>
           <select value={kind} onChange={(event) => setKind(event.target.value as TokenKind)}>
-            {(Object.keys(KIND_LABELS) as TokenKind[]).map((tokenKind) => (
+            {(Object.keys(TOKEN_KIND_LABELS) as TokenKind[]).map((tokenKind) => (
               <option key={tokenKind} value={tokenKind}>
-                {KIND_LABELS[tokenKind]}
+                {TOKEN_KIND_LABELS[tokenKind]}
               </option>
             ))}
           </select>
@@ -117,7 +117,7 @@ function NewToken({ busy, create }: NewTokenProps) {
 export function TokensPage({ api, appId, confirm }: PageProps) {
   const { value, fault, busy, change } = useResource(queryOf(ListTokens, { appId }));
   const [secret, setSecret] = useState<{ label: string; secret: string } | null>(null);
-  const nameOf = useNames(appId);
+  const nameOf = usePersonNames(appId);
 
   const create = async (data: CreateTokenInput) => {
     const response = await change(() => api.request(CreateToken, { appId, data }));
@@ -127,7 +127,12 @@ export function TokensPage({ api, appId, confirm }: PageProps) {
   };
   const revoke = async (id: number, name: string | null) => {
     const text = "Requests with this token are rejected from now on. You cannot restore it.";
-    const isConfirmed = await confirm({ title: `Revoke ${name ?? `token ${id}`}?`, text, yes: "Revoke", danger: true });
+    const isConfirmed = await confirm({
+      title: `Revoke ${name ?? `token ${id}`}?`,
+      text,
+      confirmLabel: "Revoke",
+      isDangerous: true,
+    });
     if (isConfirmed) await change(() => api.request(RevokeToken, { appId, id }));
   };
   return (

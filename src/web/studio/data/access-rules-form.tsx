@@ -4,11 +4,11 @@
  */
 import {
   ACCESS_VERBS,
+  describeRule,
   findOwnerColumn,
   RULE_TEMPLATES,
   type RuleDraft,
   rowsToTests,
-  ruleText,
   testsToRows,
   userPlaceholder,
 } from "./access-templates.js";
@@ -16,10 +16,10 @@ import { CheckBoxes, ItemCard, type ListFormProps, TestRows } from "./form-parts
 
 type RulesFormProps = ListFormProps<RuleDraft>;
 
-interface PartProps {
+interface RuleFieldsProps {
   rule: RuleDraft;
   columns: readonly string[];
-  put: (part: Partial<RuleDraft>) => void;
+  changeRule: (part: Partial<RuleDraft>) => void;
 }
 
 /** Returns the rule with the fields of `part` replaced. Removes fields that `part` sets to undefined. */
@@ -28,7 +28,7 @@ const mergeRule = (rule: RuleDraft, part: Partial<RuleDraft>): RuleDraft =>
     Object.entries({ ...rule, ...part }).filter(([, value]) => value !== undefined),
   ) as unknown as RuleDraft;
 
-function AllowField({ rule: { allow }, put: changeRule }: PartProps) {
+function AllowField({ rule: { allow }, changeRule }: RuleFieldsProps) {
   const kind = typeof allow === "object" ? "user" : allow;
   const choose = (next: string) =>
     changeRule({ allow: next === "user" ? { user: { Role: { equals: "editor" } } } : (next as "all" | "loggedIn") });
@@ -47,7 +47,7 @@ function AllowField({ rule: { allow }, put: changeRule }: PartProps) {
           label="The user's entry"
           isObject
           columns={[]}
-          fresh={{ column: "", test: "equals", value: "", kind: "string" }}
+          newRow={{ column: "", test: "equals", value: "", kind: "string" }}
           rows={testsToRows(allow.user)}
           change={(rows) => changeRule({ allow: { user: rowsToTests(rows) } })}
         />
@@ -56,7 +56,7 @@ function AllowField({ rule: { allow }, put: changeRule }: PartProps) {
   );
 }
 
-function ColumnsField({ rule: { include, exclude }, columns, put: changeRule }: PartProps) {
+function ColumnsField({ rule: { include, exclude }, columns, changeRule }: RuleFieldsProps) {
   const kind = include ? "include" : exclude ? "exclude" : "all";
   const choose = (next: string) =>
     changeRule({
@@ -90,7 +90,7 @@ function ColumnsField({ rule: { include, exclude }, columns, put: changeRule }: 
   );
 }
 
-function ConditionsField({ rule: { require = [] }, columns, put: changeRule }: PartProps) {
+function ConditionsField({ rule: { require = [] }, columns, changeRule }: RuleFieldsProps) {
   const namedTests = require.filter((requirement) => typeof requirement === "string");
   const tests = require.flatMap((requirement) => (typeof requirement === "string" ? [] : testsToRows(requirement)));
   const owner = findOwnerColumn(columns);
@@ -103,7 +103,7 @@ function ConditionsField({ rule: { require = [] }, columns, put: changeRule }: P
       <TestRows
         label="Only entries in which"
         columns={columns}
-        fresh={{ column: owner, test: "equals", value: userPlaceholder(owner), kind: "string" }}
+        newRow={{ column: owner, test: "equals", value: userPlaceholder(owner), kind: "string" }}
         rows={tests}
         change={(rows) => setRequirements(namedTests, rows)}
       />
@@ -126,9 +126,16 @@ function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
   const { value, change, columns } = form;
   const rule = value[index]!;
   const changeRule = (part: Partial<RuleDraft>) => change(value.with(index, mergeRule(rule, part)));
-  const part = { rule, columns, put: changeRule };
+  const part = { rule, columns, changeRule };
   return (
-    <ItemCard noun="Rule" summary={ruleText(rule)} isOff={rule.enabled === false} isOrdered {...form} index={index}>
+    <ItemCard
+      itemName="Rule"
+      summary={describeRule(rule)}
+      isDisabled={rule.enabled === false}
+      isOrdered
+      {...form}
+      index={index}
+    >
       <AllowField {...part} />
       <CheckBoxes label="Can" options={ACCESS_VERBS} chosen={rule.type} choose={(type) => changeRule({ type })} />
       <ColumnsField {...part} />
@@ -149,7 +156,7 @@ export function AccessRulesForm(form: RulesFormProps) {
   const { value, change, columns } = form;
   const add = (label: string) => {
     const template = RULE_TEMPLATES.find((template) => template.label === label);
-    if (template) change([...value, ...template.make(findOwnerColumn(columns))]);
+    if (template) change([...value, ...template.createRules(findOwnerColumn(columns))]);
   };
   return (
     <div className="item-cards">

@@ -22,34 +22,34 @@ export interface RuleDraft {
 export interface RuleTemplate {
   label: string;
   /** Returns the rules of the template. @param column name of the column that contains the owner of an entry */
-  make(column: string): RuleDraft[];
+  createRules(column: string): RuleDraft[];
 }
 
 /** Returns a placeholder for a value in a rule. The service replaces it by the signed-in user's value of this column. */
 export const userPlaceholder = (column: string): string =>
   `{{user.${/^[\w-]+$/.test(column) ? column : `[${column}]`}}}`;
 
-const ownEntriesTest = (column: string): ColumnConditions => ({ [column]: { equals: userPlaceholder(column) } });
+const createOwnEntriesTest = (column: string): ColumnConditions => ({ [column]: { equals: userPlaceholder(column) } });
 const ALL_VERBS = ACCESS_VERBS.map(([verb]) => verb);
 
 export const RULE_TEMPLATES: readonly RuleTemplate[] = [
-  { label: "Everyone reads", make: () => [{ type: ["select"], allow: "all" }] },
-  { label: "Signed-in users read", make: () => [{ type: ["select"], allow: "loggedIn" }] },
+  { label: "Everyone reads", createRules: () => [{ type: ["select"], allow: "all" }] },
+  { label: "Signed-in users read", createRules: () => [{ type: ["select"], allow: "loggedIn" }] },
   {
     label: "Signed-in users read and write their own entries",
-    make: (column) => [{ type: [...ALL_VERBS], allow: "loggedIn", require: [ownEntriesTest(column)] }],
+    createRules: (column) => [{ type: [...ALL_VERBS], allow: "loggedIn", require: [createOwnEntriesTest(column)] }],
   },
   {
     label: "Everyone reads, signed-in users write their own entries",
-    make: (column) => [
+    createRules: (column) => [
       { type: ["select"], allow: "all" },
-      { type: ["insert", "update", "delete"], allow: "loggedIn", require: [ownEntriesTest(column)] },
+      { type: ["insert", "update", "delete"], allow: "loggedIn", require: [createOwnEntriesTest(column)] },
     ],
   },
-  { label: "Visitors add entries and read none", make: () => [{ type: ["insert"], allow: "all" }] },
+  { label: "Visitors add entries and read none", createRules: () => [{ type: ["insert"], allow: "all" }] },
   {
     label: "Users with a role do everything",
-    make: () => [{ type: [...ALL_VERBS], allow: { user: { Role: { equals: "editor" } } } }],
+    createRules: () => [{ type: [...ALL_VERBS], allow: { user: { Role: { equals: "editor" } } } }],
   },
 ];
 
@@ -86,50 +86,50 @@ export function rowsToTests(rows: readonly TestRow[]): ColumnConditions {
   return tests;
 }
 
-const testWord = (test: TestRow["test"]): string => COLUMN_TESTS.find(([name]) => name === test)?.[1] ?? test;
-function valueText({ value, kind }: TestRow): string {
+const getTestLabel = (test: TestRow["test"]): string => COLUMN_TESTS.find(([name]) => name === test)?.[1] ?? test;
+function formatValue({ value, kind }: TestRow): string {
   if (kind === "boolean") return value === "true" ? "yes" : "no";
   if (kind === "number") return value;
   const user = /^\{\{\s*user\.([^{}]+)\}\}$/.exec(value);
   return user ? `the user's ${user[1]}` : `“${value}”`;
 }
 
-const rowText = (row: TestRow): string => `${row.column} ${testWord(row.test)} ${valueText(row)}`;
+const describeCondition = (row: TestRow): string => `${row.column} ${getTestLabel(row.test)} ${formatValue(row)}`;
 
-function allowText(allow: RuleDraft["allow"]): string {
+function describeAllow(allow: RuleDraft["allow"]): string {
   if (allow === "loggedIn") return "Signed-in users";
   if (typeof allow === "string") return "Everyone";
-  return `Users whose ${testsToRows(allow.user).map(rowText).join(" and ")}`;
+  return `Users whose ${testsToRows(allow.user).map(describeCondition).join(" and ")}`;
 }
 
-function columnsText({ include, exclude }: RuleDraft): string {
+function describeColumns({ include, exclude }: RuleDraft): string {
   if (include) return `only ${include.join(", ") || "no column"}`;
   return exclude && exclude.length > 0 ? `without ${exclude.join(", ")}` : "";
 }
 
-function requirementsText({ require = [] }: RuleDraft): string {
+function describeRequirements({ require = [] }: RuleDraft): string {
   const tests = require.flatMap((requirement) => (typeof requirement === "string" ? [] : testsToRows(requirement)));
   const named = require.filter((requirement) => typeof requirement === "string");
   const parts = [
-    tests.length > 0 && `where ${tests.map(rowText).join(" and ")}`,
+    tests.length > 0 && `where ${tests.map(describeCondition).join(" and ")}`,
     named.length > 0 && `naming ${named.join(", ")}`,
   ];
   return parts.filter(Boolean).join(", ");
 }
 
 /** Describes the access rule in one sentence. */
-export function ruleText(rule: RuleDraft): string {
+export function describeRule(rule: RuleDraft): string {
   const verbs = ACCESS_VERBS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) => label.toLowerCase());
   const verbsText = verbs.length === ACCESS_VERBS.length ? "do everything" : verbs.join(", ") || "do nothing";
-  const restrictionsText = [columnsText(rule), requirementsText(rule)].filter(Boolean).join(", ");
-  return `${allowText(rule.allow)} can ${verbsText}${restrictionsText && `: ${restrictionsText}`}`;
+  const restrictionsText = [describeColumns(rule), describeRequirements(rule)].filter(Boolean).join(", ");
+  return `${describeAllow(rule.allow)} can ${verbsText}${restrictionsText && `: ${restrictionsText}`}`;
 }
 
-const isTest = (test: unknown): boolean =>
+const isColumnTest = (test: unknown): boolean =>
   typeof test === "object" && test !== null && !Array.isArray(test) && Object.values(test).every(isScalarValue);
 
 const isColumnTests = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && Object.values(value).every(isTest);
+  typeof value === "object" && value !== null && Object.values(value).every(isColumnTest);
 
 const isNameList = (value: unknown): boolean =>
   value === undefined || (Array.isArray(value) && value.every((element) => typeof element === "string"));

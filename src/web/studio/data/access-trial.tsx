@@ -8,8 +8,8 @@ import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "..
 import { type Api, asApiError } from "../shared/api.js";
 import type { DataSource } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { pathOf } from "./use-entries.js";
-import { useTyped } from "./use-typed.js";
+import { getColumnPath } from "./use-entries.js";
+import { useTypedText } from "./use-typed.js";
 
 interface AccessTrialProps {
   api: Api;
@@ -26,7 +26,7 @@ interface User {
 
 const MAX_USERS_SHOWN = 20;
 
-const userTitle = ({ id, data }: User): string =>
+const getUserTitle = ({ id, data }: User): string =>
   `${id}: ${Object.values(data)
     .filter((value) => typeof value === "string" && value !== "")
     .slice(0, 3)
@@ -35,8 +35,8 @@ const userTitle = ({ id, data }: User): string =>
 
 /** Returns the entries of the users' data source that contain the typed words. Returns none if they cannot be read. */
 function useUsers({ appId }: AccessTrialProps, users: DataSource | undefined, text: string): User[] {
-  const words = useTyped(text);
-  const where = { $or: users?.columns.map((column) => ({ [pathOf(column)]: { $iLike: words } })) };
+  const words = useTypedText(text);
+  const where = { $or: users?.columns.map((column) => ({ [getColumnPath(column)]: { $iLike: words } })) };
   const query = { ...(words !== "" && users && users.columns.length > 0 && { where }), limit: MAX_USERS_SHOWN };
   const { value } = useResource({
     ...queryOf(FindEntries, { appId, id: users?.id ?? 0, query }),
@@ -176,7 +176,7 @@ export function AccessTrial(props: AccessTrialProps) {
               <option value="">Choose a user…</option>
               {listedUsers.map((user) => (
                 <option key={user.id} value={user.id}>
-                  {userTitle(user)}
+                  {getUserTitle(user)}
                 </option>
               ))}
             </select>

@@ -2,12 +2,12 @@
 import { useEffect, useState } from "react";
 import { CopyButton } from "../shared/copy-button.js";
 import type { Entry } from "../shared/model.js";
-import { type CellEdit, type CellFault, cellText } from "./use-cell-edit.js";
+import { type CellEdit, type CellFault, formatCell } from "./use-cell-edit.js";
 import type { Entries } from "./use-entries.js";
 
 /** Message that another person has changed the edited cell; null if nobody has. */
 function changedElsewhereText({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
-  const [before, now] = [cellText(entry.data[column]), cellText(data[column])];
+  const [before, now] = [formatCell(entry.data[column]), formatCell(data[column])];
   if (isSaving || updatedAt === entry.updatedAt || now === before) return null;
   return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
 }

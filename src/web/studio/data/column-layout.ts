@@ -1,6 +1,6 @@
 /** Widths of the columns in the grid of entries, from the first entries that are loaded. */
 import { useRef } from "react";
-import { cellText } from "./use-cell-edit.js";
+import { formatCell } from "./use-cell-edit.js";
 import type { Entries } from "./use-entries.js";
 
 const ENTRIES_MEASURED = 40;
@@ -20,7 +20,7 @@ export interface ColumnLayout {
 const DEFAULT_LAYOUT: ColumnLayout = { pixels: DEFAULT_PIXELS, isNumeric: false };
 
 function measureColumn(column: string, values: readonly unknown[]): ColumnLayout {
-  const longest = Math.max(column.length, ...values.map((value) => cellText(value).length));
+  const longest = Math.max(column.length, ...values.map((value) => formatCell(value).length));
   const pixels = Math.round(longest * CHARACTER_PIXELS + EXTRA_PIXELS);
   return {
     pixels: Math.min(MAX_PIXELS, Math.max(MIN_PIXELS, pixels)),

@@ -20,7 +20,7 @@ interface DefinitionProps {
   onDirty: (field: string, isDirty: boolean) => void;
 }
 
-function useChange({ api, appId, source, onChanged }: DefinitionProps) {
+function useDataSourceChange({ api, appId, source, onChanged }: DefinitionProps) {
   return useCallback(
     async (data: Record<string, unknown>): Promise<string | null> => {
       try {
@@ -37,10 +37,10 @@ function useChange({ api, appId, source, onChanged }: DefinitionProps) {
   );
 }
 
-function UsersMark(props: DefinitionProps) {
+function UsersCheckBox(props: DefinitionProps) {
   const { isUsers } = props.source;
   const [fault, setFault] = useState<string | null>(null);
-  const change = useChange(props);
+  const change = useDataSourceChange(props);
   const mark = async (value: boolean) => setFault(await change({ isUsers: value }));
   return (
     <section className="field" data-field="isUsers">
@@ -61,14 +61,14 @@ function UsersMark(props: DefinitionProps) {
 
 export function DataDefinition(props: DefinitionProps) {
   const { source, onDirty } = props;
-  const change = useChange(props);
+  const change = useDataSourceChange(props);
   const below: Partial<Record<PartName, (text: string) => ReactNode>> = {
     accessRules: (rules) => <AccessTrial {...props} rules={rules} />,
     // A suggested index is added to the stored indexes. The unsaved changes of the form stay as they are.
     indexes: () => (
       <RecentQueries
         {...props}
-        onAdd={([...columns]) =>
+        addIndex={([...columns]) =>
           void change({ indexes: [...(source.indexes as unknown[]), columns.length === 1 ? columns[0] : columns] })
         }
       />
@@ -80,19 +80,19 @@ export function DataDefinition(props: DefinitionProps) {
         <DefinitionField
           key={field}
           field={field}
-          stored={source[field]}
+          storedValue={source[field]}
           columns={source.columns}
           save={(value) => change({ [field]: value })}
           onDirty={onDirty}
-          below={below[field]}
+          renderBelow={below[field]}
         />
       ))}
-      <UsersMark {...props} />
+      <UsersCheckBox {...props} />
     </div>
   );
 }
 
-type Versions = ListEntryVersionsQuery["versions"];
+type EntryVersions = ListEntryVersionsQuery["versions"];
 
 export function DataVersions({
   api,
@@ -103,9 +103,9 @@ export function DataVersions({
 }: Omit<DefinitionProps, "onChanged" | "onDirty"> & { confirm: Confirm; onRestored: () => void }) {
   const { id } = source;
   const { value, fault, change } = useResource(queryOf(ListEntryVersions, { appId, id }));
-  const restore = async (version: Versions[number]) => {
+  const restore = async (version: EntryVersions[number]) => {
     const text = `The entries become the ${version.entries} that they were on ${formatExactTime(version.createdAt)}. Those of now are kept as a version first.`;
-    if (!(await confirm({ title: "Restore these entries?", text, yes: "Restore" }))) return;
+    if (!(await confirm({ title: "Restore these entries?", text, confirmLabel: "Restore" }))) return;
     const { updatedAt: ifUpdatedAt } = source;
     if (await change(() => api.request(RestoreEntries, { appId, id, versionId: version.id, ifUpdatedAt })))
       onRestored();

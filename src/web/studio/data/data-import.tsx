@@ -16,13 +16,13 @@ const DELIMITER_NAMES: readonly (readonly [string, string])[] = [
   ["|", "vertical bars"],
 ];
 
-export const delimiterName = (delimiter: string): string =>
+export const getDelimiterName = (delimiter: string): string =>
   DELIMITER_NAMES.find(([character]) => character === delimiter)?.[1] ?? `"${delimiter}"`;
 
 /** File to import, with the options that the person has chosen. */
 export interface ChosenFile {
   file: File;
-  append: boolean;
+  shouldAppend: boolean;
   /** Delimiter of a CSV file; null if the service should detect it. */
   delimiter: string | null;
   /** Types of the columns of a CSV file. */
@@ -39,7 +39,7 @@ export interface ImportedFile {
 export async function importFile(appId: number, id: number, chosen: ChosenFile): Promise<ImportedFile> {
   const form = new FormData();
   form.append("file", chosen.file);
-  const query = new URLSearchParams({ append: String(chosen.append) });
+  const query = new URLSearchParams({ append: String(chosen.shouldAppend) });
   if (chosen.delimiter !== null) query.set("delimiter", chosen.delimiter);
   // Columns without a chosen type are text for the service, so the type "text" is not sent.
   const types = Object.entries(chosen.types).filter(([, type]) => type !== "text");
@@ -58,7 +58,7 @@ interface DelimiterFieldProps {
 }
 
 function DelimiterField({ preview, chosen, choose }: DelimiterFieldProps) {
-  const detected = chosen === null ? `Detected: ${delimiterName(preview.delimiter)}` : "Detect";
+  const detected = chosen === null ? `Detected: ${getDelimiterName(preview.delimiter)}` : "Detect";
   return (
     <label>
       Cells are separated by{" "}
@@ -76,17 +76,17 @@ function DelimiterField({ preview, chosen, choose }: DelimiterFieldProps) {
 
 interface SuggestionProps {
   types: ColumnTypes;
-  suggested: ColumnTypes;
-  apply: (types: ColumnTypes) => void;
+  suggestedTypes: ColumnTypes;
+  applyTypes: (types: ColumnTypes) => void;
 }
 
 /** Suggests a type for each column. The service converts a column only if the person accepts the suggested type. */
-function SuggestedTypes({ types, suggested, apply }: SuggestionProps) {
-  const otherTypes = Object.entries(suggested).filter(([column, type]) => types[column] !== type);
+function SuggestedTypes({ types, suggestedTypes, applyTypes }: SuggestionProps) {
+  const otherTypes = Object.entries(suggestedTypes).filter(([column, type]) => types[column] !== type);
   if (otherTypes.length === 0) return null;
   return (
     <p className="row">
-      <button type="button" onClick={() => apply({ ...types, ...suggested })}>
+      <button type="button" onClick={() => applyTypes({ ...types, ...suggestedTypes })}>
         Use suggested types
       </button>
       <span className="hint">
@@ -98,16 +98,16 @@ function SuggestedTypes({ types, suggested, apply }: SuggestionProps) {
 
 interface DataImportProps {
   /** Label of the button that sends the file. */
-  action: string;
+  buttonLabel: string;
   /** True if the data source exists already, so that the person can choose to keep its entries. */
-  mayAppend: boolean;
+  canAppend: boolean;
   /** Returns the types of the columns that the data source already has. */
   readTypes?: () => Promise<ColumnTypes>;
   /** Sends the file. The promise resolves to the message that the form then shows. */
   importFile: (chosen: ChosenFile) => Promise<string>;
 }
 
-export function DataImport({ action, mayAppend, readTypes, importFile }: DataImportProps) {
+export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: DataImportProps) {
   const [file, setFile] = useState<File | null>(null);
   const [delimiter, setDelimiter] = useState<string | null>(null);
   const [preview, setPreview] = useState<CsvPreview | null>(null);
@@ -120,12 +120,12 @@ export function DataImport({ action, mayAppend, readTypes, importFile }: DataImp
   /** Number of files that the person has chosen so far. The preview of an earlier file is ignored if it arrives late. */
   const latestChoice = useRef(0);
 
-  const willAppend = mayAppend && append;
+  const willAppend = canAppend && append;
   const types: Record<string, CellType> = {};
-  const suggested: Record<string, CellType> = {};
+  const suggestedTypes: Record<string, CellType> = {};
   for (const column of preview?.columns ?? []) {
     types[column] = changed[column] ?? "text";
-    suggested[column] = (willAppend ? existing[column] : undefined) ?? preview!.detected[column]!;
+    suggestedTypes[column] = (willAppend ? existing[column] : undefined) ?? preview!.detectedTypes[column]!;
   }
 
   const chooseFile = async (chosen: File | null, separator: string | null) => {
@@ -150,7 +150,7 @@ export function DataImport({ action, mayAppend, readTypes, importFile }: DataImp
     if (!file) return;
     setBusy(true);
     try {
-      setOutcome({ text: await importFile({ file, append: willAppend, delimiter, types }), failed: false });
+      setOutcome({ text: await importFile({ file, shouldAppend: willAppend, delimiter, types }), failed: false });
       setFile(null);
       setPreview(null);
     } catch (error) {
@@ -178,7 +178,7 @@ export function DataImport({ action, mayAppend, readTypes, importFile }: DataImp
             {...{ preview, types }}
             choose={(column: string, type: CellType) => setChanged({ ...changed, [column]: type })}
           />
-          <SuggestedTypes {...{ types, suggested }} apply={setChanged} />
+          <SuggestedTypes {...{ types, suggestedTypes }} applyTypes={setChanged} />
           <p className="hint">
             Text columns store each cell unchanged. A number column stores 00123 as 123 and 1.10 as 1.1. A date column
             stores text such as 2026-11-26 and takes times without a zone as UTC. In both, and in yes/no columns, a
@@ -186,7 +186,7 @@ export function DataImport({ action, mayAppend, readTypes, importFile }: DataImp
           </p>
         </>
       )}
-      {mayAppend && (
+      {canAppend && (
         <label className="check">
           <input type="checkbox" checked={append} onChange={(event) => setAppend(event.target.checked)} />
           keep existing entries and add these
@@ -199,7 +199,7 @@ export function DataImport({ action, mayAppend, readTypes, importFile }: DataImp
           disabled={!file || busy || isReading}
           onClick={() => void submitFile()}
         >
-          {busy ? "Sending…" : action}
+          {busy ? "Sending…" : buttonLabel}
         </button>
         {outcome && (
           <span className={outcome.failed ? "fault" : "hint"} role={outcome.failed ? "alert" : "status"}>

@@ -8,17 +8,17 @@ import {
   ListDataSources,
   type ListDataSourcesQuery,
 } from "../documents.js";
-import { asApiError, refusalText } from "../shared/api.js";
+import { asApiError, describeRejection } from "../shared/api.js";
 import { formatCount } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { changedQuery, idOf } from "../shell/place.js";
+import { mergeQuery, parseId } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
-import { type ChosenFile, DataImport, delimiterName, importFile } from "./data-import.js";
+import { type ChosenFile, DataImport, getDelimiterName, importFile } from "./data-import.js";
 import { type DataQuery, EntriesPanel, type PanelProps } from "./entries-panel.js";
 import { detectEntryTypes } from "./import-preview.js";
 
@@ -67,7 +67,10 @@ function DataSourceTabs(props: SourceProps) {
     if (next === tab) return;
     if (unsaved.current.size > 0) {
       const text = "What you changed in the rules would be lost.";
-      if (!(await confirm({ title: "Leave without saving?", text, yes: "Discard changes", danger: true }))) return;
+      if (
+        !(await confirm({ title: "Leave without saving?", text, confirmLabel: "Discard changes", isDangerous: true }))
+      )
+        return;
       unsaved.current.clear();
       setDirty(false);
     }
@@ -76,19 +79,19 @@ function DataSourceTabs(props: SourceProps) {
   const [fault, setFault] = useState<string | null>(null);
   const remove = async () => {
     const text = "Its entries and its snapshots go with it; actions and pages that read it find nothing.";
-    if (!(await confirm({ title: `Delete ${source.name}?`, text, yes: "Delete", danger: true }))) return;
+    if (!(await confirm({ title: `Delete ${source.name}?`, text, confirmLabel: "Delete", isDangerous: true }))) return;
     try {
       await api.request(DeleteDataSource, { appId, id: source.id, ifUpdatedAt: source.updatedAt });
       onRemoved();
     } catch (error) {
-      setFault(await refusalText(error, reload));
+      setFault(await describeRejection(error, reload));
     }
   };
   const take = async (chosen: ChosenFile) => {
     const { inserted, columns, delimiter } = await importFile(appId, source.id, chosen);
     await reload();
     const entries = formatCount(inserted, "entry was", "entries were");
-    const layout = delimiter === null ? "" : `, cells separated by ${delimiterName(delimiter)}`;
+    const layout = delimiter === null ? "" : `, cells separated by ${getDelimiterName(delimiter)}`;
     return `${entries} imported: ${formatCount(columns.length, "column", "columns")}${layout}.`;
   };
   const readTypes = async () => {
@@ -97,7 +100,7 @@ function DataSourceTabs(props: SourceProps) {
   };
   const panels = {
     Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
-    Import: () => <DataImport action="Import" mayAppend {...{ readTypes, importFile: take }} />,
+    Import: () => <DataImport buttonLabel="Import" canAppend {...{ readTypes, importFile: take }} />,
     Rules: () => <DataDefinition {...{ api, appId, source, onChanged, onDirty }} />,
     Versions: () => <DataVersions {...{ api, appId, source, confirm }} onRestored={() => void reload()} />,
   };
@@ -118,11 +121,11 @@ function DataSourceTabs(props: SourceProps) {
       </div>
       <TabPanel
         label="Parts of the data source"
-        names={tabs}
+        tabNames={tabs}
         selected={tab}
         select={(next) => void select(next)}
         isManual
-        panel="data-panel"
+        panelClass="data-panel"
       >
         {panels[tab]()}
       </TabPanel>
@@ -182,13 +185,13 @@ function NewDataSource({
           {name.trim() === "" ? "With a name, you can also create it from a file." : "or from a file:"}
         </span>
       </p>
-      {name.trim() !== "" && <DataImport action="Create from this file" mayAppend={false} importFile={take} />}
+      {name.trim() !== "" && <DataImport buttonLabel="Create from this file" canAppend={false} importFile={take} />}
     </section>
   );
 }
 
 export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: PageProps) {
-  const sourceId = idOf(place.item);
+  const sourceId = parseId(place.item);
   const client = useQueryClient();
   const list = queryOf(ListDataSources, { appId });
   const { value, fault, reload } = useResource({ ...list, refetchInterval: REFRESH_MS });
@@ -197,7 +200,7 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
   const query: DataQuery = place.query;
   const changeQuery = useCallback(
     // Replaces the entry in the browser's history. The button Back then leaves the data source, and Studio asks about unsaved rules.
-    (change: DataQuery) => go({ query: changedQuery(query, change) }, { replace: true }),
+    (change: DataQuery) => go({ query: mergeQuery(query, change) }, { replacesHistoryEntry: true }),
     [go, query],
   );
   const replaceSource = async (changed: DataSource) => {

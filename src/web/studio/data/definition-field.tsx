@@ -16,7 +16,7 @@ interface DefinitionPart {
   label: string;
   hint: string;
   /** Renders the form for a value. Returns null if the form would lose parts of the value; the editor then shows it as JSON. */
-  form(
+  renderForm(
     value: unknown,
     formProps: Omit<ListFormProps<never>, "value" | "change"> & { change(value: unknown[]): void },
   ): ReactNode;
@@ -26,17 +26,17 @@ export const DEFINITION_PARTS = {
   accessRules: {
     label: "Access rules",
     hint: "What pages of the app can do. The first rule that matches a request decides; without a rule it is denied.",
-    form: (value, formProps) => (isRuleList(value) ? <AccessRulesForm value={value} {...formProps} /> : null),
+    renderForm: (value, formProps) => (isRuleList(value) ? <AccessRulesForm value={value} {...formProps} /> : null),
   },
   hooks: {
     label: "Hooks",
     hint: "Changes of values before they are stored, and messages that are sent afterwards.",
-    form: (value, formProps) => (isHookList(value) ? <HooksForm value={value} {...formProps} /> : null),
+    renderForm: (value, formProps) => (isHookList(value) ? <HooksForm value={value} {...formProps} /> : null),
   },
   indexes: {
     label: "Indexes",
     hint: "Columns that make a where or an order fast. A unique index keeps two entries from having equal values.",
-    form: (value, formProps) => (isIndexList(value) ? <IndexesForm value={value} {...formProps} /> : null),
+    renderForm: (value, formProps) => (isIndexList(value) ? <IndexesForm value={value} {...formProps} /> : null),
   },
 } satisfies Record<string, DefinitionPart>;
 
@@ -51,7 +51,7 @@ function parseOrUndefined(text: string): unknown {
 }
 
 /** Returns the index of the item that an error message names, such as 2 for "hooks[2]…". Returns null if the message names no item. */
-function itemIndexIn(field: PartName, message: string | null): number | null {
+function findItemIndex(field: PartName, message: string | null): number | null {
   const start = `${field}[`;
   if (!message?.startsWith(start)) return null;
   return Number.parseInt(message.slice(start.length), 10);
@@ -84,14 +84,14 @@ function ViewSwitch({ name, isJson, setJson }: ViewSwitchProps) {
   );
 }
 
-interface JsonProps {
+interface JsonTextProps {
   field: PartName;
   text: string;
   fault: string | null;
   setText: (text: string) => void;
 }
 
-function JsonText({ field, text, fault, setText }: JsonProps) {
+function JsonText({ field, text, fault, setText }: JsonTextProps) {
   return (
     <textarea
       id={field}
@@ -109,19 +109,19 @@ function JsonText({ field, text, fault, setText }: JsonProps) {
 
 interface DefinitionFieldProps {
   field: PartName;
-  stored: unknown;
+  storedValue: unknown;
   columns: readonly string[];
   /** Saves the value. Returns the service's error message, or null if the service has saved the value. */
   save: (value: unknown) => Promise<string | null>;
   onDirty: (field: string, isDirty: boolean) => void;
-  below?: ((text: string) => ReactNode) | undefined;
+  renderBelow?: ((text: string) => ReactNode) | undefined;
 }
 
-export function DefinitionField({ field, stored, columns, save, onDirty, below }: DefinitionFieldProps) {
+export function DefinitionField({ field, storedValue, columns, save, onDirty, renderBelow }: DefinitionFieldProps) {
   const part: DefinitionPart = DEFINITION_PARTS[field];
   // Number of lists that contain an invalid row. Invalid rows are not part of the draft, so the save button is disabled while there are some.
   const [faultyLists, setFaultyLists] = useState(0);
-  const fieldDraft = useFieldDraft(JSON.stringify(stored, null, 2), { hasOtherText: faultyLists > 0 });
+  const fieldDraft = useFieldDraft(JSON.stringify(storedValue, null, 2), { hasOtherText: faultyLists > 0 });
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
   const [isJson, setJson] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
@@ -130,7 +130,7 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
   const discard = () => {
     setFault(null);
     setFormKey((key) => key + 1);
-    fieldDraft.takeTheirs();
+    fieldDraft.takeStoredValue();
   };
   const countFaults = useCallback((change: 1 | -1) => setFaultyLists((count) => count + change), []);
   useEffect(() => onDirty(field, isDirty), [onDirty, field, isDirty]);
@@ -139,19 +139,19 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
     setFault(null);
     fieldDraft.setDraft(next);
   };
-  const item = itemIndexIn(field, fault);
+  const item = findItemIndex(field, fault);
   const formProps = {
     columns,
-    faultAt: (index: number) => (index === item ? fault : null),
+    getItemFault: (index: number) => (index === item ? fault : null),
     change: (value: unknown[]) => setText(JSON.stringify(value, null, 2)),
   };
-  const form = isJson ? null : part.form(parseOrUndefined(text), formProps);
+  const form = isJson ? null : part.renderForm(parseOrUndefined(text), formProps);
   const submit = async () => {
     const value = parseOrUndefined(text);
     if (value === undefined) return setFault("The text is not valid JSON.");
     const refusal = await save(value);
     setFault(refusal);
-    if (refusal === null) fieldDraft.accept(text);
+    if (refusal === null) fieldDraft.markSaved(text);
   };
   return (
     <section className="definition-part" data-field={field} aria-labelledby={`${field}-title`}>
@@ -171,7 +171,7 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
       <p id={`${field}-fault`} className="fault" role="alert">
         {form && item !== null ? null : fault}
       </p>
-      <ChangedElsewhere label={part.label} field={{ ...fieldDraft, takeTheirs: discard }} />
+      <ChangedElsewhere label={part.label} field={{ ...fieldDraft, takeStoredValue: discard }} />
       <p className="row">
         <button
           type="button"
@@ -187,7 +187,7 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
           </button>
         )}
       </p>
-      {below?.(text)}
+      {renderBelow?.(text)}
     </section>
   );
 }

@@ -7,8 +7,8 @@ import type { PageProps } from "../shell/page-props.js";
 import { ForEditors } from "../shell/role.js";
 import { EntryGrid } from "./entry-grid.js";
 import { NewColumn } from "./new-column.js";
-import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
-import { useTyped } from "./use-typed.js";
+import { type EntryOrder, getColumnPath, useEntries } from "./use-entries.js";
+import { useTypedText } from "./use-typed.js";
 
 /** Props of each tab on the page of a data source. */
 export interface PanelProps extends Pick<PageProps, "api" | "appId" | "confirm"> {
@@ -36,7 +36,7 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
   const order = useMemo(() => parseOrder({ sort, order: direction }), [sort, direction]);
   const setOrder = (next: EntryOrder | null) =>
     changeQuery({ sort: next?.column, order: next?.direction === "DESC" ? "desc" : undefined });
-  const searchTerm = useTyped(search).trim();
+  const searchTerm = useTypedText(search).trim();
   useEffect(() => {
     if (searchTerm !== (query.search ?? "")) changeQuery({ search: searchTerm });
   }, [searchTerm, query.search, changeQuery]);
@@ -44,7 +44,10 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
   const [newColumns, setNewColumns] = useState<string[]>([]);
   const columns = useMemo(() => [...new Set([...source.columns, ...newColumns])], [source.columns, newColumns]);
   const where = useMemo(
-    () => (searchTerm === "" ? null : { $or: columns.map((column) => ({ [pathOf(column)]: { $iLike: searchTerm } })) }),
+    () =>
+      searchTerm === ""
+        ? null
+        : { $or: columns.map((column) => ({ [getColumnPath(column)]: { $iLike: searchTerm } })) },
     [searchTerm, columns],
   );
   const entries = useEntries({ api, appId, id: source.id, where, order });
@@ -53,7 +56,8 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
   const confirmAndRemove = useCallback(
     async (entry: Entry) => {
       const text = JSON.stringify(entry.data).slice(0, 300);
-      if (!(await confirm({ title: `Delete entry ${entry.id}?`, text, yes: "Delete", danger: true }))) return;
+      if (!(await confirm({ title: `Delete entry ${entry.id}?`, text, confirmLabel: "Delete", isDangerous: true })))
+        return;
       setFault(await remove(entry));
     },
     [confirm, remove],

@@ -13,9 +13,9 @@ import { EntryRow } from "./entry-row.js";
 import { useCellEdit } from "./use-cell-edit.js";
 import type { Entries, EntryOrder } from "./use-entries.js";
 
-const ROW_PIXELS = 30;
-const ID_PIXELS = 70;
-const REMOVE_PIXELS = 40;
+const ROW_HEIGHT_PIXELS = 30;
+const ID_COLUMN_PIXELS = 70;
+const REMOVE_COLUMN_PIXELS = 40;
 
 interface EntryGridProps {
   columns: string[];
@@ -30,13 +30,13 @@ interface EntryGridProps {
 const ORDER_ARROWS = { ASC: " ↑", DESC: " ↓" };
 const ARIA_SORT_VALUES = { ASC: "ascending", DESC: "descending" } as const;
 
-type HeadProps = Pick<EntryGridProps, "columns" | "order" | "setOrder"> & {
+type GridHeadProps = Pick<EntryGridProps, "columns" | "order" | "setOrder"> & {
   layouts: readonly ColumnLayout[];
   width: number;
   tracks: string;
 };
 
-function GridHead({ columns, order, setOrder, layouts, width, tracks }: HeadProps) {
+function GridHead({ columns, order, setOrder, layouts, width, tracks }: GridHeadProps) {
   const sort = (column: string) => {
     if (order?.column !== column) setOrder({ column, direction: "ASC" });
     else setOrder(order.direction === "ASC" ? { column, direction: "DESC" } : null);
@@ -92,7 +92,7 @@ function useScrollToEnd(
 export function EntryGrid({ columns, entries, order, setOrder, insertedCount, remove }: EntryGridProps) {
   const scrollBox = useRef<HTMLDivElement>(null);
   const { edit, fault, acts } = useCellEdit(entries);
-  const editedEntry = edit ? entries.find(edit.entry.id) : undefined;
+  const editedEntry = edit ? entries.findEntry(edit.entry.id) : undefined;
   const editedIndex = edit && (editedEntry?.index ?? edit.index);
   const rangeExtractor = useCallback(
     (range: Range) => {
@@ -107,25 +107,25 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
     // If other people delete entries, the list still contains enough rows for the edited cell.
     count: Math.max(entries.total ?? 0, editedIndex === null ? 0 : editedIndex + 1),
     getScrollElement: () => scrollBox.current,
-    estimateSize: () => ROW_PIXELS,
+    estimateSize: () => ROW_HEIGHT_PIXELS,
     overscan: 6,
     rangeExtractor,
   });
   useScrollToEnd(insertedCount, entries.total ?? 0, virtualizer);
   const rows = virtualizer.getVirtualItems();
   const { startIndex: from, endIndex: to } = virtualizer.range ?? { startIndex: 0, endIndex: 0 };
-  const { show } = entries;
-  useEffect(() => show(from, to), [show, from, to]);
+  const { setVisibleRange } = entries;
+  useEffect(() => setVisibleRange(from, to), [setVisibleRange, from, to]);
   const layouts = useColumnLayouts(columns, entries);
-  const trackPixels = [ID_PIXELS, ...layouts.map(({ pixels }) => pixels), REMOVE_PIXELS];
-  const width = trackPixels.reduce((sum, pixels) => sum + pixels, 0);
-  const tracks = trackPixels.map((pixels) => `${pixels}px`).join(" ");
-  const renderRow = (index: number, start: number) => {
+  const trackPixels = [ID_COLUMN_PIXELS, ...layouts.map(({ pixels }) => pixels), REMOVE_COLUMN_PIXELS];
+  const widthPixels = trackPixels.reduce((sum, pixels) => sum + pixels, 0);
+  const gridColumns = trackPixels.map((pixels) => `${pixels}px`).join(" ");
+  const renderRow = (index: number, topPixels: number) => {
     const entry = edit && editedIndex === index && !edit.isSaving ? edit.entry : entries.at(index);
     return (
       <EntryRow
         key={index}
-        {...{ entry, index, columns, start, width, tracks, acts, remove }}
+        {...{ entry, index, columns, topPixels, widthPixels, gridColumns, acts, remove }}
         edit={edit && editedIndex === index && edit.entry.id === entry?.id ? edit : null}
         fault={fault && fault.entryId === entry?.id ? fault : null}
       />
@@ -142,9 +142,9 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
         aria-rowcount={entries.total === null ? -1 : entries.total + 1}
       >
         <div role="rowgroup" className="grid-heads">
-          <GridHead {...{ columns, order, setOrder, layouts, width, tracks }} />
+          <GridHead {...{ columns, order, setOrder, layouts, width: widthPixels, tracks: gridColumns }} />
         </div>
-        <div role="rowgroup" className="grid-rows" style={{ height: virtualizer.getTotalSize(), width }}>
+        <div role="rowgroup" className="grid-rows" style={{ height: virtualizer.getTotalSize(), width: widthPixels }}>
           {rows.map(({ index, start }) => renderRow(index, start))}
         </div>
       </div>

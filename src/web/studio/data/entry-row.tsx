@@ -5,7 +5,7 @@ import { type KeyboardEvent, memo } from "react";
 import type { Entry } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
-import { type CellEdit, type CellFault, type CellFunctions, cellText } from "./use-cell-edit.js";
+import { type CellEdit, type CellFault, type CellFunctions, formatCell } from "./use-cell-edit.js";
 
 /** Row number of the first entry for screen readers. The header is row 1. */
 const FIRST_ENTRY_ROW = 2;
@@ -15,26 +15,26 @@ interface CellProps {
   text: string;
   /** Class of the kind of value: numbers are aligned to the right, and null is dimmed. */
   kind: string;
-  isTyped: boolean;
+  isEditing: boolean;
   fault: string | null;
   /** Starts to edit this cell; null for people who may only read. */
   beginEdit: (() => void) | null;
-  acts: CellFunctions;
+  cellFunctions: CellFunctions;
 }
 
-function EntryCell({ column, text, kind, isTyped, fault, beginEdit, acts }: CellProps) {
+function EntryCell({ column, text, kind, isEditing, fault, beginEdit, cellFunctions }: CellProps) {
   const className = ["cell", kind, fault && "fault"].filter(Boolean).join(" ");
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== "Escape") return;
     event.preventDefault();
     const input = event.currentTarget;
     const box = input.parentElement!;
-    if (event.key === "Enter") acts.finish();
-    else acts.leaveCell();
+    if (event.key === "Enter") cellFunctions.saveCell();
+    else cellFunctions.leaveCell();
     // The input is replaced by a button, which receives the focus.
     (box.firstElementChild as HTMLElement).focus();
   };
-  if (isTyped) {
+  if (isEditing) {
     return (
       <input
         // biome-ignore lint/a11y/noAutofocus: the person has opened the cell to type in it
@@ -42,8 +42,8 @@ function EntryCell({ column, text, kind, isTyped, fault, beginEdit, acts }: Cell
         className="cell mono"
         aria-label={column}
         value={text}
-        onChange={(event) => acts.type(event.target.value)}
-        onBlur={acts.finish}
+        onChange={(event) => cellFunctions.changeText(event.target.value)}
+        onBlur={cellFunctions.saveCell}
         onKeyDown={onKeyDown}
       />
     );
@@ -64,15 +64,15 @@ function EntryCell({ column, text, kind, isTyped, fault, beginEdit, acts }: Cell
 
 const kindOf = (value: unknown): string => (value === null ? "null" : typeof value === "number" ? "number" : "");
 
-interface RowProps {
+interface EntryRowProps {
   /** Entry of this row; undefined until it is loaded. */
   entry: Entry | undefined;
   index: number;
   columns: readonly string[];
-  start: number;
-  width: number;
+  topPixels: number;
+  widthPixels: number;
   /** Widths of the columns, as a value of the CSS property `grid-template-columns`. */
-  tracks: string;
+  gridColumns: string;
   /** State of the cell that the person edits; null if no cell of this row is edited. */
   edit: CellEdit | null;
   fault: CellFault | null;
@@ -81,20 +81,31 @@ interface RowProps {
 }
 
 /** Memoized, so that React renders a row only when the row's own props change. */
-export const EntryRow = memo(function EntryRow(props: RowProps) {
-  const { entry, index, columns, start, width, tracks, edit, fault, acts, remove } = props;
+export const EntryRow = memo(function EntryRow(props: EntryRowProps) {
+  const {
+    entry,
+    index,
+    columns,
+    topPixels,
+    widthPixels,
+    gridColumns,
+    edit,
+    fault,
+    acts: cellFunctions,
+    remove,
+  } = props;
   const isEditor = mayEdit(useRole());
   const renderCell = (column: string) => {
     const isEdited = edit?.column === column;
     return (
       <span key={column} role="cell" className="cell-box">
         <EntryCell
-          {...{ column, acts }}
+          {...{ column, cellFunctions }}
           kind={kindOf(entry!.data[column])}
-          text={isEdited ? edit.text : cellText(entry!.data[column])}
-          isTyped={isEdited && !edit.isSaving}
+          text={isEdited ? edit.text : formatCell(entry!.data[column])}
+          isEditing={isEdited && !edit.isSaving}
           fault={fault?.column === column ? fault.message : null}
-          beginEdit={isEditor ? () => acts.beginEdit(entry!, index, column) : null}
+          beginEdit={isEditor ? () => cellFunctions.beginEdit(entry!, index, column) : null}
         />
       </span>
     );
@@ -104,7 +115,7 @@ export const EntryRow = memo(function EntryRow(props: RowProps) {
       role="row"
       aria-rowindex={index + FIRST_ENTRY_ROW}
       className="grid-row"
-      style={{ gridTemplateColumns: tracks, width, transform: `translateY(${start}px)` }}
+      style={{ gridTemplateColumns: gridColumns, width: widthPixels, transform: `translateY(${topPixels}px)` }}
     >
       {entry ? (
         <>

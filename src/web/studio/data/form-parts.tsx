@@ -17,28 +17,36 @@ export interface ListFormProps<Item> {
   change: (value: Item[]) => void;
   columns: readonly string[];
   /** Returns the service's error message for the item at this index, or null if it has none. */
-  faultAt: (index: number) => string | null;
+  getItemFault: (index: number) => string | null;
 }
 
 interface CardProps<Item> extends ListFormProps<Item> {
   index: number;
   /** Name of the kind of item, such as "Rule". */
-  noun: string;
+  itemName: string;
   summary: string;
-  isOff?: boolean;
+  isDisabled?: boolean;
   /** True if the order of the items matters, so that the person can move them. */
   isOrdered?: boolean;
   children: ReactNode;
 }
 
 /** Card of one item in a list, with its summary, its fields and its error. */
-export function ItemCard<Item>({ noun, index, summary, isOff, isOrdered, children, ...list }: CardProps<Item>) {
-  const { value, change, faultAt } = list;
-  const name = `${noun} ${index + 1}`;
-  const fault = faultAt(index);
+export function ItemCard<Item>({
+  itemName,
+  index,
+  summary,
+  isDisabled,
+  isOrdered,
+  children,
+  ...list
+}: CardProps<Item>) {
+  const { value, change, getItemFault } = list;
+  const name = `${itemName} ${index + 1}`;
+  const fault = getItemFault(index);
   const moveItem = (to: number) => change(value.with(index, value[to]!).with(to, value[index]!));
   return (
-    <section className={isOff ? "item-card off" : "item-card"} aria-label={name}>
+    <section className={isDisabled ? "item-card off" : "item-card"} aria-label={name}>
       <div className="item-head">
         <b>{index + 1}</b>
         <span className="grow item-summary">{summary}</span>
@@ -81,7 +89,7 @@ export function ItemCard<Item>({ noun, index, summary, isOff, isOrdered, childre
   );
 }
 
-interface ChecksProps {
+interface CheckBoxesProps {
   label: string;
   options: readonly (readonly [string, string])[];
   chosen: readonly string[];
@@ -89,7 +97,7 @@ interface ChecksProps {
 }
 
 /** Check boxes for a set of words. A chosen word that is not in `options` gets a check box too, so that it is not lost. */
-export function CheckBoxes({ label, options, chosen, choose }: ChecksProps) {
+export function CheckBoxes({ label, options, chosen, choose }: CheckBoxesProps) {
   const knownValues = options.map(([value]) => value);
   const otherOptions = chosen.filter((value) => !knownValues.includes(value)).map((value) => [value, value] as const);
   const toggle = (value: string, isOn: boolean) =>
@@ -149,25 +157,25 @@ export function ColumnInput({ label, value, columns, change }: ColumnInputProps)
 interface TestFieldsProps {
   row: TestRow;
   /** Number of the row in labels, counted from 1. */
-  number: number;
+  rowNumber: number;
   columns: readonly string[];
-  put: (part: Partial<TestRow>) => void;
+  changeRow: (part: Partial<TestRow>) => void;
   remove: () => void;
 }
 
-function TestFields({ row, number, columns, put, remove }: TestFieldsProps) {
+function TestFields({ row, rowNumber, columns, changeRow, remove }: TestFieldsProps) {
   const isText = row.test === "contains";
-  const changeTest = (test: TestRow["test"]) => put({ test, ...(test === "contains" && { kind: "string" }) });
+  const changeTest = (test: TestRow["test"]) => changeRow({ test, ...(test === "contains" && { kind: "string" }) });
   return (
     <div className="row">
       <ColumnInput
-        label={`Column ${number}`}
+        label={`Column ${rowNumber}`}
         value={row.column}
         columns={columns}
-        change={(column) => put({ column })}
+        change={(column) => changeRow({ column })}
       />
       <select
-        aria-label={`Comparison ${number}`}
+        aria-label={`Comparison ${rowNumber}`}
         value={row.test}
         onChange={({ target }) => changeTest(target.value as TestRow["test"])}
       >
@@ -177,8 +185,8 @@ function TestFields({ row, number, columns, put, remove }: TestFieldsProps) {
           </option>
         ))}
       </select>
-      <ValueFields value={row.value} kind={row.kind} {...{ number, isText, put }} />
-      <button type="button" className="quiet icon" aria-label={`Remove condition ${number}`} onClick={remove}>
+      <ValueFields value={row.value} kind={row.kind} {...{ rowNumber, isText, changeValue: changeRow }} />
+      <button type="button" className="quiet icon" aria-label={`Remove condition ${rowNumber}`} onClick={remove}>
         <Trash2 size={ICON_PIXELS} aria-hidden />
       </button>
     </div>
@@ -190,13 +198,13 @@ interface TestRowsProps {
   rows: TestRow[];
   columns: readonly string[];
   /** Row that the button "Add a condition" appends. */
-  fresh: TestRow;
+  newRow: TestRow;
   /** True if the conditions are stored as one object. Two rows with the same column and comparison are then an error. */
   isObject?: boolean;
   change: (rows: TestRow[]) => void;
 }
 
-export function TestRows({ label, rows: stored, columns, fresh, isObject = false, change: write }: TestRowsProps) {
+export function TestRows({ label, rows: stored, columns, newRow, isObject = false, change: writeRows }: TestRowsProps) {
   const {
     rows,
     set: change,
@@ -205,10 +213,10 @@ export function TestRows({ label, rows: stored, columns, fresh, isObject = false
     rows: stored,
     keyOf: isObject ? ({ column, test }) => `${column} ${test}` : null,
     check: findValueFault,
-    read: isObject
+    readBack: isObject
       ? (next) => testsToRows(rowsToTests(next))
       : (next) => next.flatMap((row) => testsToRows(rowsToTests([row]))),
-    write,
+    writeRows,
   });
   return (
     <fieldset className="tests">
@@ -218,13 +226,13 @@ export function TestRows({ label, rows: stored, columns, fresh, isObject = false
           // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other identity while the person types its column
           key={at}
           row={row}
-          number={at + 1}
+          rowNumber={at + 1}
           columns={columns}
-          put={(part) => change(rows.with(at, { ...row, ...part }))}
+          changeRow={(part) => change(rows.with(at, { ...row, ...part }))}
           remove={() => change(rows.filter((_, other) => other !== at))}
         />
       ))}
-      <button type="button" className="quiet" onClick={() => change([...rows, fresh])}>
+      <button type="button" className="quiet" onClick={() => change([...rows, newRow])}>
         <Plus size={ICON_PIXELS} aria-hidden /> Add a condition
       </button>
       <p className="fault" role="alert">

@@ -17,10 +17,10 @@ export interface HookDraft {
 
 type HooksFormProps = ListFormProps<HookDraft>;
 
-interface PartProps {
+interface HookFieldsProps {
   hook: HookDraft;
   columns: readonly string[];
-  put: (part: Partial<HookDraft>) => void;
+  changeHook: (part: Partial<HookDraft>) => void;
 }
 
 const HOOK_OPERATIONS = [
@@ -42,12 +42,12 @@ const HOOK_KIND_LABELS: Readonly<Record<HookDraft["type"], string>> = {
 /** True if the form can show these hooks without losing parts of them. */
 export const isHookList = (value: unknown): value is HookDraft[] => isHookValue(value);
 
-function OperationsFields({ hook, columns, put: changeHook }: PartProps) {
+function OperationsFields({ hook, columns, changeHook }: HookFieldsProps) {
   const { rows, set, fault } = useFormRows<OperationsRow>({
     rows: Object.entries(hook.fields ?? {}),
     keyOf: ([column]) => column,
-    read: (next) => Object.entries(Object.fromEntries(next)),
-    write: (next) => changeHook({ fields: Object.fromEntries(next) }),
+    readBack: (next) => Object.entries(Object.fromEntries(next)),
+    writeRows: (next) => changeHook({ fields: Object.fromEntries(next) }),
   });
   const unused = columns.find((column) => !rows.some(([used]) => used === column)) ?? "";
   return (
@@ -81,14 +81,14 @@ function OperationsFields({ hook, columns, put: changeHook }: PartProps) {
   );
 }
 
-interface TextProps {
+interface HookTextProps {
   label: string;
   value: unknown;
   isLong?: boolean;
   change: (value: string) => void;
 }
 
-function HookText({ label, value, isLong, change }: TextProps) {
+function HookText({ label, value, isLong, change }: HookTextProps) {
   const id = useId();
   const text = typeof value === "string" ? value : "";
   return (
@@ -103,7 +103,7 @@ function HookText({ label, value, isLong, change }: TextProps) {
   );
 }
 
-function EmailFields({ hook, put: changeHook }: PartProps) {
+function EmailFields({ hook, changeHook }: HookFieldsProps) {
   const [to = {}] = (hook.to ?? []) as Record<string, unknown>[];
   const body = hook["html"] === undefined && hook["text"] !== undefined ? "text" : "html";
   return (
@@ -120,7 +120,7 @@ function EmailFields({ hook, put: changeHook }: PartProps) {
   );
 }
 
-function SmsFields({ hook, put: changeHook }: PartProps) {
+function SmsFields({ hook, changeHook }: HookFieldsProps) {
   return (
     <>
       <HookText label="To" value={hook.to} change={(to) => changeHook({ to })} />
@@ -131,7 +131,7 @@ function SmsFields({ hook, put: changeHook }: PartProps) {
 
 const HOOK_FIELDS = { operations: OperationsFields, email: EmailFields, sms: SmsFields };
 
-function hookSummary({ type, fields = {}, runOn }: HookDraft): string {
+function describeHook({ type, fields = {}, runOn }: HookDraft): string {
   const runOnText = RUN_ON_OPTIONS.filter(([verb]) => runOn.includes(verb)).map(([, words]) => words.toLowerCase());
   const columns = type === "operations" && Object.keys(fields).join(", ");
   return `${HOOK_KIND_LABELS[type]}${columns ? ` of ${columns}` : ""} when ${runOnText.join(" or ") || "nothing happens"}`;
@@ -143,9 +143,9 @@ function HookCard({ index, ...form }: HooksFormProps & { index: number }) {
   const changeHook = (part: Partial<HookDraft>) => change(value.with(index, { ...hook, ...part }));
   const KindFields = HOOK_FIELDS[hook.type];
   return (
-    <ItemCard noun="Hook" summary={hookSummary(hook)} {...form} index={index}>
+    <ItemCard itemName="Hook" summary={describeHook(hook)} {...form} index={index}>
       <CheckBoxes label="When" options={RUN_ON_OPTIONS} chosen={hook.runOn} choose={(runOn) => changeHook({ runOn })} />
-      <KindFields {...{ hook, columns, put: changeHook }} />
+      <KindFields {...{ hook, columns, changeHook }} />
       {hook.type !== "operations" && (
         <p className="hint">
           <code>{"{{Column}}"}</code> inserts the value of the entry

@@ -29,7 +29,7 @@ export interface CsvPreview {
   rows: string[][];
   delimiter: string;
   /** Suggested type of each column, detected from the first rows of the file. */
-  detected: ColumnTypes;
+  detectedTypes: ColumnTypes;
 }
 
 /** Reads the first rows of a CSV file. Returns null for a file of another format. @param delimiter null to detect the delimiter */
@@ -49,11 +49,11 @@ export async function readPreview(file: File, delimiter: string | null): Promise
       columns,
       rows: rows.slice(0, PREVIEW_ROWS),
       delimiter: usedDelimiter,
-      detected: Object.fromEntries(detected),
+      detectedTypes: Object.fromEntries(detected),
     };
   } catch {
     // The file contains an invalid row. The preview stays empty, and the service reports the row when the person sends the file.
-    return { columns: [], rows: [], delimiter: usedDelimiter, detected: {} };
+    return { columns: [], rows: [], delimiter: usedDelimiter, detectedTypes: {} };
   }
 }
 

@@ -44,7 +44,7 @@ function IndexCard({ index, ...form }: IndexesFormProps & { index: number }) {
     change(value.with(index, toShortestIndex({ ...fullIndex, ...part })));
   const summary = `${columns.join(", ")}${unique ? " · unique" : ""}`;
   return (
-    <ItemCard noun="Index" summary={summary} {...form} index={index}>
+    <ItemCard itemName="Index" summary={summary} {...form} index={index}>
       <div className="row wrap">
         {columns.map((column, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the position of a column in an index identifies it

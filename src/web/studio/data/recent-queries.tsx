@@ -13,25 +13,25 @@ interface RecentQueriesProps {
   appId: number;
   source: DataSource;
   /** Adds an index of these columns to the stored indexes of the data source. */
-  onAdd: (columns: string[]) => void;
+  addIndex: (columns: string[]) => void;
 }
 
-const nameOf = ({ where, order, aggregate }: RecentQuery): string =>
+const describeQuery = ({ where, order, aggregate }: RecentQuery): string =>
   [where.join(", "), order.length > 0 && `order ${order.join(", ")}`, aggregate && "aggregate"]
     .filter(Boolean)
     .join(" · ");
 
-function Row({ query, onAdd }: { query: RecentQuery } & Pick<RecentQueriesProps, "onAdd">) {
+function RecentQueryRow({ query, addIndex }: { query: RecentQuery } & Pick<RecentQueriesProps, "addIndex">) {
   const { count, p95Ms, lastAt, index, suggestion } = query;
   return (
     <tr>
-      <td className="mono">{nameOf(query)}</td>
+      <td className="mono">{describeQuery(query)}</td>
       <td>{count}</td>
       <td title={`last ${formatAge(lastAt)}, ${formatExactTime(lastAt)}`}>{p95Ms.toFixed(1)} ms</td>
       <td>
         {index && <span className="chip">{index.join(", ")}</span>}
         {suggestion && (
-          <button type="button" onClick={() => onAdd(suggestion)}>
+          <button type="button" onClick={() => addIndex(suggestion)}>
             Add an index on {suggestion.join(", ")}
           </button>
         )}
@@ -41,7 +41,7 @@ function Row({ query, onAdd }: { query: RecentQuery } & Pick<RecentQueriesProps,
   );
 }
 
-export function RecentQueries({ appId, source: { id, updatedAt }, onAdd }: RecentQueriesProps) {
+export function RecentQueries({ appId, source: { id, updatedAt }, addIndex }: RecentQueriesProps) {
   // Read again when the data source changes, because a new index may speed up these queries.
   const { value, fault, reload } = useResource({
     ...queryOf(ListRecentQueries, { appId, id }, updatedAt),
@@ -72,7 +72,7 @@ export function RecentQueries({ appId, source: { id, updatedAt }, onAdd }: Recen
           </thead>
           <tbody>
             {queries.map((query) => (
-              <Row key={nameOf(query)} query={query} onAdd={onAdd} />
+              <RecentQueryRow key={describeQuery(query)} query={query} addIndex={addIndex} />
             ))}
           </tbody>
         </table>

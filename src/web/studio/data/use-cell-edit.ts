@@ -24,7 +24,7 @@ export interface CellFault {
   typed: string;
 }
 
-export const cellText = (value: unknown): string =>
+export const formatCell = (value: unknown): string =>
   value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
 
 /**
@@ -43,13 +43,13 @@ function parseCellText(text: string, before: unknown): unknown {
 /** Functions that the cells of the grid call. The object stays the same while the grid is mounted, so that it causes no renders. */
 export interface CellFunctions {
   beginEdit(entry: Entry, index: number, column: string): void;
-  type(text: string): void;
+  changeText(text: string): void;
   /** Saves the typed text and ends the editing of the cell. */
-  finish(): void;
+  saveCell(): void;
   leaveCell(): void;
 }
 
-export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) {
+export function useCellEdit({ update, findEntry }: Pick<Entries, "update" | "findEntry">) {
   const [edit, setEdit] = useState<CellEdit | null>(null);
   const [fault, setFault] = useState<CellFault | null>(null);
   const current = useRef(edit);
@@ -62,27 +62,27 @@ export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) 
   const save = useCallback(
     async ({ entry, index, column, text }: CellEdit) => {
       const before = entry.data[column];
-      if (text === cellText(before)) return change(null);
+      if (text === formatCell(before)) return change(null);
       const saving = { entry, index, column, text, isSaving: true };
       change(saving);
       // Sends the entry's latest loaded time of change. So the save succeeds even if another cell of this entry was changed meanwhile.
-      const now = find(entry.id)?.entry ?? entry;
-      const base = cellText(now.data[column]) === cellText(before) ? now : entry;
+      const now = findEntry(entry.id)?.entry ?? entry;
+      const base = formatCell(now.data[column]) === formatCell(before) ? now : entry;
       const message = await update(base, { [column]: parseCellText(text, before) });
       setFault(message === null ? null : { entryId: entry.id, column, message, typed: text });
       // The person may have begun to edit another cell while the save was sent.
       if (current.current === saving) change(null);
     },
-    [change, update, find],
+    [change, update, findEntry],
   );
   const acts = useMemo<CellFunctions>(
     () => ({
       beginEdit(entry, index, column) {
         setFault(null);
-        change({ entry, index, column, text: cellText(entry.data[column]), isSaving: false });
+        change({ entry, index, column, text: formatCell(entry.data[column]), isSaving: false });
       },
-      type: (text) => current.current && change({ ...current.current, text }),
-      finish() {
+      changeText: (text) => current.current && change({ ...current.current, text }),
+      saveCell() {
         if (current.current && !current.current.isSaving) void save(current.current);
       },
       leaveCell: () => change(null),

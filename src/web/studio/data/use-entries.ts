@@ -31,11 +31,11 @@ export interface Entries {
   /** Returns the entry at this position in the grid, or undefined if its page is not loaded. */
   at(index: number): Entry | undefined;
   /** Returns the entry with this ID as it was last loaded, or undefined if its page is not loaded. */
-  find(id: number): LoadedEntry | undefined;
+  findEntry(id: number): LoadedEntry | undefined;
   /** Returns true if the service has no entry with this ID. */
   isDeleted(id: number): Promise<boolean>;
   /** Tells the hook which rows are visible, by their first and last index. The hook loads the missing ones. */
-  show(from: number, to: number): void;
+  setVisibleRange(from: number, to: number): void;
   fault: ApiError | null;
   /** Inserts an empty entry. Returns the error message, or null if the service has inserted the entry. */
   insert(): Promise<string | null>;
@@ -43,7 +43,7 @@ export interface Entries {
   remove(entry: Entry): Promise<string | null>;
 }
 
-interface Options {
+interface EntriesOptions {
   api: Api;
   appId: number;
   id: number;
@@ -52,7 +52,7 @@ interface Options {
 }
 
 /** Returns the path of a column in queries. A dot in the column's name is escaped, because dots separate the steps of a path. */
-export const pathOf = (column: string): string => `data.${column.replaceAll(".", "\\.")}`;
+export const getColumnPath = (column: string): string => `data.${column.replaceAll(".", "\\.")}`;
 
 /** Messages by the status of a change that another person's change has prevented. */
 const CONFLICT_TEXTS: Readonly<Record<string, string>> = {
@@ -146,7 +146,7 @@ function createPages(
   };
 }
 
-export function useEntries({ api, appId, id, where, order }: Options): Entries {
+export function useEntries({ api, appId, id, where, order }: EntriesOptions): Entries {
   const [total, setTotal] = useState<number | null>(null);
   const [fault, setFault] = useState<ApiError | null>(null);
   const [, redraw] = useState(0);
@@ -158,7 +158,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
     const read = async (page: number) => {
       const query = {
         ...(filter && { where: filter }),
-        ...(by && { order: [[pathOf(by.column), by.direction]] }),
+        ...(by && { order: [[getColumnPath(by.column), by.direction]] }),
         ...{ limit: PAGE_SIZE, offset: page * PAGE_SIZE, includePagination: true },
       };
       const { found } = await api.request(FindEntries, { appId, id: source, query });
@@ -227,5 +227,5 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
     },
     [api, appId, id],
   );
-  return { total, fault, isDeleted, at: pages.at, find: pages.find, show: pages.show, ...acts };
+  return { total, fault, isDeleted, at: pages.at, findEntry: pages.find, setVisibleRange: pages.show, ...acts };
 }

@@ -22,11 +22,11 @@ interface RowsOptions<Row> {
    * Returns the rows as they are after they were stored and read again. The hook compares them with later values, to detect changes from
    * elsewhere.
    */
-  read: (rows: Row[]) => Row[];
-  write: (rows: Row[]) => void;
+  readBack: (rows: Row[]) => Row[];
+  writeRows: (rows: Row[]) => void;
 }
 
-export function useFormRows<Row>({ rows: stored, keyOf, check, read, write }: RowsOptions<Row>) {
+export function useFormRows<Row>({ rows: stored, keyOf, check, readBack, writeRows }: RowsOptions<Row>) {
   const text = JSON.stringify(stored);
   const [edit, setEdit] = useState<{ rows: Row[]; text: string } | null>(null);
   const rows = edit?.text === text ? edit.rows : stored;
@@ -37,8 +37,8 @@ export function useFormRows<Row>({ rows: stored, keyOf, check, read, write }: Ro
   };
   const setRows = (next: Row[]) => {
     const isWritten = findFault(next) === null;
-    setEdit({ rows: next, text: isWritten ? JSON.stringify(read(next)) : text });
-    if (isWritten) write(next);
+    setEdit({ rows: next, text: isWritten ? JSON.stringify(readBack(next)) : text });
+    if (isWritten) writeRows(next);
   };
   const fault = findFault(rows);
   const isFaulty = fault !== null;

@@ -1,12 +1,12 @@
-/** Hook that returns the text of a field when the person has stopped typing for TYPED_MS. */
+/** Hook that returns the text of a field when the person has stopped typing for TYPING_PAUSE_MS. */
 import { useEffect, useState } from "react";
 
-const TYPED_MS = 250;
+const TYPING_PAUSE_MS = 250;
 
-export function useTyped(text: string): string {
+export function useTypedText(text: string): string {
   const [typed, setTyped] = useState(text);
   useEffect(() => {
-    const timer = setTimeout(() => setTyped(text), TYPED_MS);
+    const timer = setTimeout(() => setTyped(text), TYPING_PAUSE_MS);
     return () => clearTimeout(timer);
   }, [text]);
   return typed;

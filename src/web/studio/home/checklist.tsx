@@ -15,7 +15,7 @@ interface ChecklistStep {
 const AUTOMATIC_TRIGGERS = ["schedule", "http", "log", "analytics"];
 
 /** Returns the steps of the checklist, in the order in which a new user does them. */
-function createSteps(app: App, list: ActionList, { anyRun, watch }: HomeData): ChecklistStep[] {
+function createSteps(app: App, list: ActionList, { anyRun, editorData }: HomeData): ChecklistStep[] {
   const hasAutomaticTrigger = list.actions.some(({ triggers }) =>
     triggers.some(({ trigger }) => AUTOMATIC_TRIGGERS.includes(trigger)),
   );
@@ -47,13 +47,13 @@ function createSteps(app: App, list: ActionList, { anyRun, watch }: HomeData): C
     {
       label: "Get an alert when it fails",
       text: "By e-mail, SMS or webhook.",
-      isDone: (watch?.alerts.length ?? 0) > 0,
+      isDone: (editorData?.alerts.length ?? 0) > 0,
       to: { view: "alerts" },
     },
     {
       label: "Invite a person",
       text: "As an editor, an operator or a reader.",
-      isDone: (watch?.members.length ?? 0) > 1,
+      isDone: (editorData?.members.length ?? 0) > 1,
       to: { view: "app", item: "people" },
     },
   ];

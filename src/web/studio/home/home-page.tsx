@@ -15,19 +15,19 @@ import { useHome } from "./use-home.js";
 const NEXT_RUNS_SHOWN = 5;
 const HOUR_MS = 60 * 60 * 1000;
 
-interface CardProps {
+interface HomeCardProps {
   id: string;
   title: string;
-  more?: { label: string; href: string };
+  moreLink?: { label: string; href: string };
   children: ReactNode;
 }
 
-function HomeCard({ id, title, more, children }: CardProps) {
+function HomeCard({ id, title, moreLink, children }: HomeCardProps) {
   return (
     <section className="card" aria-labelledby={id}>
       <div className="card-head">
         <h2 id={id}>{title}</h2>
-        {more && <a href={more.href}>{more.label}</a>}
+        {moreLink && <a href={moreLink.href}>{moreLink.label}</a>}
       </div>
       {children}
     </section>
@@ -67,9 +67,9 @@ function UsageCard({ statistics: { periods } }: HomeData) {
   );
 }
 
-function NoticeList({ home: { watch }, appId }: { home: HomeData; appId: number }) {
-  const firingAlerts = (watch?.alerts ?? []).filter((alert) => alert.firing.length > 0);
-  const hasUnsentMessages = (watch?.kept.messages.length ?? 0) > 0;
+function NoticeList({ home: { editorData }, appId }: { home: HomeData; appId: number }) {
+  const firingAlerts = (editorData?.alerts ?? []).filter((alert) => alert.firing.length > 0);
+  const hasUnsentMessages = (editorData?.kept.messages.length ?? 0) > 0;
   return (
     <>
       {firingAlerts.map(({ id, name, firing: reasons }) => (
@@ -121,7 +121,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
         id="home-failed"
         title="Failed in the last 24 hours"
         {...(total > 0 && {
-          more: {
+          moreLink: {
             label: `${formatCount(total, "failure", "failures")}${totalIsExact ? "" : " or more"}`,
             href: hrefOf({ appId, ...failures }),
           },
@@ -132,7 +132,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
       <HomeCard
         id="home-running"
         title="Running now"
-        more={{ label: "All runs", href: hrefOf({ appId, view: "runs" }) }}
+        moreLink={{ label: "All runs", href: hrefOf({ appId, view: "runs" }) }}
       >
         {unfinished.runs.length === 0 ? (
           <p className="hint">No run is running or queued.</p>
@@ -143,7 +143,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
       <HomeCard
         id="home-next"
         title="Next runs"
-        more={{ label: "All schedules", href: hrefOf({ appId, view: "schedule" }) }}
+        moreLink={{ label: "All schedules", href: hrefOf({ appId, view: "schedule" }) }}
       >
         {next.length === 0 ? (
           <p className="hint">No published action has a schedule.</p>

@@ -6,17 +6,17 @@ export const DAY_MS = 24 * 60 * 60 * 1000;
 
 export interface HomeData extends ReadHomeQuery {
   /** Data that only editors may read, such as alerts; null for other people. */
-  watch: ReadHomeOfEditorsQuery | null;
+  editorData: ReadHomeOfEditorsQuery | null;
 }
 
 async function requestHome(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
   const from = new Date(Date.now() - DAY_MS).toISOString();
   const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
-  const [home, watch] = await Promise.all([
+  const [home, editorData] = await Promise.all([
     api.request(ReadHome, { appId, from, timezone }),
     isEditor ? api.request(ReadHomeOfEditors, { appId }) : null,
   ]);
-  return { ...home, watch };
+  return { ...home, editorData };
 }
 
 let startedRead: { key: string; data: Promise<HomeData> } | null = null;

@@ -5,16 +5,16 @@ import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 import { readHome } from "./read-home.js";
 
-const READ_AGAIN_MS = 15_000;
+const REFRESH_INTERVAL_MS = 15_000;
 /** Time in which several ended runs cause only one read. */
-const GATHER_MS = 800;
+const RELOAD_DELAY_MS = 800;
 
 export function useHome(api: Api, appId: number, isEditor: boolean, { onEntry }: LogSubscription) {
   const home = useResource({
     queryKey: ["home", appId, isEditor],
     queryFn: () => readHome(api, appId, isEditor),
-    refetchInterval: READ_AGAIN_MS,
+    refetchInterval: REFRESH_INTERVAL_MS,
   });
-  useReloadAfter(onEntry, home.reload, GATHER_MS);
+  useReloadAfter(onEntry, home.reload, RELOAD_DELAY_MS);
   return home;
 }

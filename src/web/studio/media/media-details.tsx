@@ -11,20 +11,20 @@ import type { MediaItem, MediaState } from "./use-media.js";
 
 /** Maximum size of a sound or video file that the dialog loads as a preview. A larger file can only be downloaded. */
 const PREVIEW_MAX_BYTES = 64 * 1024 * 1024;
-const TEXT_MAX_BYTES = 64 * 1024;
+const TEXT_PREVIEW_MAX_BYTES = 64 * 1024;
 
 type PreviewKind = "picture" | "sound" | "film" | "text" | "none";
 
-function previewKindOf({ contentType, size, bytes }: MediaFile): PreviewKind {
+function getPreviewKind({ contentType, size, bytes }: MediaFile): PreviewKind {
   if (size) return "picture";
   if (bytes > PREVIEW_MAX_BYTES) return "none";
   if (contentType.startsWith("audio/")) return "sound";
   if (contentType.startsWith("video/")) return "film";
-  return contentType === "text/plain" && bytes <= TEXT_MAX_BYTES ? "text" : "none";
+  return contentType === "text/plain" && bytes <= TEXT_PREVIEW_MAX_BYTES ? "text" : "none";
 }
 
 /** Returns the URL of the preview, or null if there is none. Pictures are requested with the width of the dialog. */
-const previewUrl = ({ url }: MediaFile, shape: PreviewKind) =>
+const getPreviewUrl = ({ url }: MediaFile, shape: PreviewKind) =>
   shape === "none" ? null : shape === "picture" ? `${url}?width=1024&format=webp` : url;
 
 function TextPreview({ blob }: { blob: Blob }) {
@@ -34,10 +34,10 @@ function TextPreview({ blob }: { blob: Blob }) {
 }
 
 function Preview({ api, file }: { api: Api; file: MediaFile }) {
-  const shape = previewKindOf(file);
-  const { blob, url, failed } = useBytes(api, previewUrl(file, shape));
+  const shape = getPreviewKind(file);
+  const { blob, url, hasFailed } = useBytes(api, getPreviewUrl(file, shape));
   if (shape === "none") return <p className="hint">There is no preview of {file.contentType}.</p>;
-  if (failed) return <p className="fault">The file could not be read.</p>;
+  if (hasFailed) return <p className="fault">The file could not be read.</p>;
   if (!blob || !url) return <p className="hint">Loading…</p>;
   if (shape === "picture") return <img src={url} alt={file.name} />;
   if (shape === "text") return <TextPreview blob={blob} />;
@@ -47,7 +47,7 @@ function Preview({ api, file }: { api: Api; file: MediaFile }) {
 
 /** Downloads the file under its name. The name must be given, because an object URL does not contain it. */
 async function saveFile(api: Api, file: MediaFile): Promise<void> {
-  const href = URL.createObjectURL(await api.bytes(file.url));
+  const href = URL.createObjectURL(await api.readBytes(file.url));
   Object.assign(document.createElement("a"), { href, download: file.name }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000);
 }
@@ -73,20 +73,22 @@ function FileFacts({ file }: { file: MediaFile }) {
 function FileActions({
   api,
   file,
-  link,
-  say,
+  createLink,
+  showMessage,
 }: {
   api: Api;
   file: MediaFile;
-  link: MediaState["link"];
-  say: (text: string) => void;
+  createLink: MediaState["createLink"];
+  showMessage: (text: string) => void;
 }) {
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(await link(file.id));
-      say("Copied. Anyone with the link can read the file for a day.");
+      await navigator.clipboard.writeText(await createLink(file.id));
+      showMessage("Copied. Anyone with the link can read the file for a day.");
     } catch (error) {
-      say(error instanceof DOMException ? "The browser does not let this page copy." : asApiError(error).message);
+      showMessage(
+        error instanceof DOMException ? "The browser does not let this page copy." : asApiError(error).message,
+      );
     }
   };
   return (
@@ -96,7 +98,7 @@ function FileActions({
       </button>
       <button
         type="button"
-        onClick={() => void saveFile(api, file).catch((error: unknown) => say(asApiError(error).message))}
+        onClick={() => void saveFile(api, file).catch((error: unknown) => showMessage(asApiError(error).message))}
       >
         Download
       </button>
@@ -105,10 +107,10 @@ function FileActions({
 }
 
 /** Returns the folders to which the file or folder can be moved: the parent folders, and the folders beside it. */
-function possibleFolders(
+function findPossibleFolders(
   listing: MediaListing,
   item: MediaItem,
-  ownFolderId: number | null,
+  currentFolderId: number | null,
 ): { id: number | null; name: string }[] {
   const parentFolders = [
     { id: null, name: "Media (top)" },
@@ -117,7 +119,7 @@ function possibleFolders(
   ];
   const siblingFolders = listing.folders.map(({ id, name }) => ({ id, name: `↳ ${name}` }));
   return [...parentFolders, ...siblingFolders].filter(
-    ({ id }) => id !== ownFolderId && !(item.kind === "folder" && id === item.id),
+    ({ id }) => id !== currentFolderId && !(item.kind === "folder" && id === item.id),
   );
 }
 
@@ -182,7 +184,7 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
   const rename = async (event: FormEvent) => {
     event.preventDefault();
     const refusal = await media.rename(item, name);
-    if (refusal === null) field.accept(name);
+    if (refusal === null) field.markSaved(name);
     else checkAgain();
     setRenamed(refusal === null);
     setMessage(refusal ?? "Renamed.");
@@ -228,14 +230,16 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
         <option value="" disabled>
           Move to…
         </option>
-        {possibleFolders(listing, item, ownFolderId).map((place) => (
+        {findPossibleFolders(listing, item, ownFolderId).map((place) => (
           <option key={place.id ?? "top"} value={place.id ?? "top"}>
             {place.name}
           </option>
         ))}
       </select>
       <div className="row">
-        <div className="grow">{file && <FileActions api={api} file={file} link={media.link} say={setMessage} />}</div>
+        <div className="grow">
+          {file && <FileActions api={api} file={file} createLink={media.createLink} showMessage={setMessage} />}
+        </div>
         <button type="button" className="quiet danger-text" onClick={() => void remove()}>
           Delete
         </button>

@@ -40,7 +40,7 @@ const handleDeleteKey = (remove: () => void) => (event: KeyboardEvent) => {
 };
 
 /** Returns the kind of a file as a short text, such as "PDF". */
-function fileKind({ name, contentType }: MediaFile): string {
+function getFileKind({ name, contentType }: MediaFile): string {
   const extension = /\.(\w{1,5})$/.exec(name)?.[1];
   return (extension ?? contentType.split("/")[1] ?? "file").toUpperCase().slice(0, 5);
 }
@@ -50,7 +50,7 @@ function Thumbnail({ api, file }: { api: Api; file: MediaFile }): ReactNode {
   const { url } = useBytes(api, isNearView ? file.thumbnail : null);
   return (
     <span ref={ref} className="thumbnail">
-      {url ? <img src={url} alt="" /> : <span className="kind">{fileKind(file)}</span>}
+      {url ? <img src={url} alt="" /> : <span className="kind">{getFileKind(file)}</span>}
     </span>
   );
 }

@@ -2,7 +2,7 @@
 import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { MediaListing } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
-import { changedQuery, idOf, type Navigation } from "../shell/place.js";
+import { mergeQuery, type Navigation, parseId } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
 import { MediaDetails } from "./media-details.js";
@@ -92,11 +92,11 @@ function UploadList({ sending }: { sending: readonly PendingUpload[] }) {
   if (sending.length === 0) return null;
   return (
     <ul className="uploads" aria-label="Uploads">
-      {sending.map(({ key, name, part, fault, cancelUpload }) => (
+      {sending.map(({ key, name, sentFraction, fault, cancelUpload }) => (
         <li key={key}>
           <span className="grow">{name}</span>
           {fault === null ? (
-            <progress value={part} aria-label={`Upload of ${name}`} />
+            <progress value={sentFraction} aria-label={`Upload of ${name}`} />
           ) : (
             <span className="fault" role="alert">
               {fault}
@@ -141,13 +141,13 @@ interface MediaQuery {
 }
 
 function parseOpenItem({ file, folder }: MediaQuery): MediaItem | null {
-  const [fileId, folderId] = [idOf(file), idOf(folder)];
+  const [fileId, folderId] = [parseId(file), parseId(folder)];
   if (fileId !== null) return { kind: "file", id: fileId };
   return folderId === null ? null : { kind: "folder", id: folderId };
 }
 
 /** Hook that uploads the files which a person drags into the window. */
-function useDropZone(send: MediaState["send"]) {
+function useDropZone(send: MediaState["uploadFiles"]) {
   const [over, setOver] = useState(false);
   const hasFiles = (event: DragEvent) => event.dataTransfer.types.includes("Files");
   return {
@@ -175,16 +175,17 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
   const { search = "" } = query;
   const openedItem = parseOpenItem(query);
   const change = useCallback(
-    (part: MediaQuery, replace = false) => void go({ query: changedQuery(query, part) }, { replace }),
+    (part: MediaQuery, replacesHistoryEntry = false) =>
+      void go({ query: mergeQuery(query, part) }, { replacesHistoryEntry }),
     [go, query],
   );
   const setOpened = ({ kind, id }: MediaItem) => change({ [kind]: String(id) });
   const [fault, setFault] = useState<string | null>(null);
   const isEditor = mayEdit(useRole());
   const media = useMedia(api, appId, folderId, search);
-  const { listing, send } = media;
+  const { listing, uploadFiles } = media;
   const fileInput = useRef<HTMLInputElement>(null);
-  const { over, handlers } = useDropZone(send);
+  const { over, handlers } = useDropZone(uploadFiles);
   const close = useCallback(() => change({ file: undefined, folder: undefined }), [change]);
 
   const moveItem = async (item: MediaItem, to: number | null) => setFault(await media.move(item, to));
@@ -193,7 +194,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
       item.kind === "folder"
         ? "All files and folders in it go with it."
         : "Links to it end, and pages that show it show nothing.";
-    if (!(await confirm({ title: `Delete ${name}?`, text, yes: "Delete", danger: true }))) return;
+    if (!(await confirm({ title: `Delete ${name}?`, text, confirmLabel: "Delete", isDangerous: true }))) return;
     setFault(await media.remove(item));
     close();
   };
@@ -226,7 +227,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
           hidden
           aria-label="Files to upload"
           onChange={({ target }) => {
-            send([...(target.files ?? [])]);
+            uploadFiles([...(target.files ?? [])]);
             target.value = "";
           }}
         />
@@ -234,7 +235,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
       <p className="fault" role="alert">
         {fault ?? media.fault}
       </p>
-      <UploadList sending={media.sending} />
+      <UploadList sending={media.uploads} />
       {isEmpty && <EmptyFolder search={search} />}
       <ul className="tiles">
         {listing?.folders.map((folder) => {
@@ -281,6 +282,6 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
 }
 
 export function MediaPage(props: PageProps) {
-  const folderId = idOf(props.place.item);
+  const folderId = parseId(props.place.item);
   return <MediaView key={folderId} {...props} folderId={folderId} query={props.place.query} />;
 }

@@ -13,7 +13,7 @@ import {
   RenameMediaFile,
   RenameMediaFolder,
 } from "../documents.js";
-import { type Api, asApiError, refusalText } from "../shared/api.js";
+import { type Api, asApiError, describeRejection } from "../shared/api.js";
 import type { MediaListing } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 
@@ -27,7 +27,7 @@ export interface PendingUpload {
   key: number;
   name: string;
   /** Fraction of the file that has been sent, from 0 to 1. */
-  part: number;
+  sentFraction: number;
   /** Reason why the service rejected the upload; null while the upload is in progress. */
   fault: string | null;
   /** Cancels an upload in progress, or removes a failed upload from the list. */
@@ -38,8 +38,8 @@ export interface MediaState {
   /** Content of the open folder; null until it is loaded for the first time. */
   listing: MediaListing | null;
   fault: string | null;
-  sending: PendingUpload[];
-  send(files: readonly File[]): void;
+  uploads: PendingUpload[];
+  uploadFiles(files: readonly File[]): void;
   createFolder(name: string): Promise<string | null>;
   /**
    * Renames a file or folder that was listed before. Like `move` and `remove`, returns the service's error message, or null if the change
@@ -51,7 +51,7 @@ export interface MediaState {
   /** Returns true if the service has no file or folder with this ID. @throws ApiError */
   isDeleted(item: MediaItem): Promise<boolean>;
   /** Creates a link with which anyone can read the file for one day. @throws ApiError */
-  link(fileId: number): Promise<string>;
+  createLink(fileId: number): Promise<string>;
 }
 
 let keys = 0;
@@ -86,7 +86,7 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
   });
   const listing = value?.media ?? null;
   const seenTimes = useSeenTimes(listing);
-  const [sending, setSending] = useState<PendingUpload[]>([]);
+  const [uploads, setSending] = useState<PendingUpload[]>([]);
 
   const write = useCallback(
     async (written: Promise<unknown>) => {
@@ -95,7 +95,7 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
         await reload();
         return null;
       } catch (error) {
-        return refusalText(error, reload);
+        return describeRejection(error, reload);
       }
     },
     [reload],
@@ -115,12 +115,12 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
         breaker.abort();
         removeUpload();
       };
-      setSending((all) => [...all, { key, name: file.name, part: 0, fault: null, cancelUpload }]);
+      setSending((all) => [...all, { key, name: file.name, sentFraction: 0, fault: null, cancelUpload }]);
       const form = new FormData();
       form.append("file", file, file.name);
       const path = `/v1/apps/${appId}/media/files${folderId === null ? "" : `?folderId=${folderId}`}`;
       try {
-        await api.upload(path, form, (part) => change({ part }), breaker.signal);
+        await api.upload(path, form, (sentFraction) => change({ sentFraction }), breaker.signal);
         removeUpload();
         await reload();
       } catch (error) {
@@ -146,8 +146,8 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
   return {
     listing,
     fault,
-    sending,
-    send: (files) => void send(files),
+    uploads,
+    uploadFiles: (files) => void send(files),
     createFolder: (name) => write(api.request(CreateMediaFolder, { appId, name, parentId: folderId })),
     rename: (item, name) =>
       write(
@@ -171,6 +171,6 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
       kind === "file"
         ? isMissing(api.request(FindMediaFile, { appId, id }))
         : isMissing(api.request(ListMedia, { appId, folderId: id, name: null })),
-    link: async (id) => (await api.request(CreateMediaFileLink, { appId, id })).link.url,
+    createLink: async (id) => (await api.request(CreateMediaFileLink, { appId, id })).link.url,
   };
 }

@@ -80,7 +80,7 @@ export const DELIVERY_SETTING_KEYS: Readonly<Record<Channel, string>> = { email:
 const TLS_PORT = "465";
 
 /** Returns the typed text without spaces around it. A password keeps its spaces. */
-const fieldText = ({ name, type }: DeliveryField, draft: DeliveryDraft): string =>
+const getFieldText = ({ name, type }: DeliveryField, draft: DeliveryDraft): string =>
   type === "password" ? (draft[name] ?? "") : (draft[name] ?? "").trim();
 
 /**
@@ -91,7 +91,7 @@ export function validateDelivery(channel: Channel, kind: string, draft: Delivery
   const faults: Record<string, string> = {};
   for (const field of DELIVERY_KINDS[channel][kind]?.fields ?? []) {
     const { name, label, type, isRequired } = field;
-    const text = fieldText(field, draft);
+    const text = getFieldText(field, draft);
     const port = Number(text || TLS_PORT);
     if (isRequired && text === "") faults[name] = `${label} is required.`;
     else if (type === "number" && (!Number.isInteger(port) || port < 1 || port > 65_535))
@@ -102,10 +102,10 @@ export function validateDelivery(channel: Channel, kind: string, draft: Delivery
 }
 
 /** Returns the value of the setting that stores the delivery, without empty fields. */
-export function deliverySetting(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, unknown> {
+export function createDeliverySetting(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, unknown> {
   const fields = DELIVERY_KINDS[channel][kind]?.fields ?? [];
   const filledTexts = fields
-    .map((field) => [field.name, fieldText(field, draft)] as const)
+    .map((field) => [field.name, getFieldText(field, draft)] as const)
     .filter(([, text]) => text !== "");
   const value: Record<string, unknown> = Object.fromEntries(filledTexts);
   if (channel === "sms") return { provider: kind, ...value };

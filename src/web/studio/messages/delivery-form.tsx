@@ -9,22 +9,27 @@ import { useNewValues } from "../shared/use-new-values.js";
 import type { PageProps } from "../shell/page-props.js";
 import {
   type Channel,
+  createDeliverySetting,
   DELIVERY_KINDS,
   DELIVERY_SETTING_KEYS,
   type DeliveryDraft,
-  deliverySetting,
   validateDelivery,
 } from "./delivery-draft.js";
 import { TestMessage } from "./test-message.js";
 
-interface FieldProps {
+interface DeliveryInputProps {
   field: (typeof DELIVERY_KINDS)[Channel][string]["fields"][number];
   value: string;
   fault: string | undefined;
   change: (value: string) => void;
 }
 
-function DeliveryInput({ field: { label, hint, type, isRequired, options }, value, fault, change }: FieldProps) {
+function DeliveryInput({
+  field: { label, hint, type, isRequired, options },
+  value,
+  fault,
+  change,
+}: DeliveryInputProps) {
   const id = useId();
   const onChange = (event: ChangeEvent<HTMLInputElement | HTMLSelectElement>) => change(event.target.value);
   return (
@@ -66,7 +71,7 @@ function DeliveryInput({ field: { label, hint, type, isRequired, options }, valu
 function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Channel) {
   const settings = useSettings(api, appId);
   const [kind, setKind] = useState(Object.keys(DELIVERY_KINDS[channel])[0]!);
-  const { values: draft, setValues: setDraft, clear } = useNewValues<DeliveryDraft>({});
+  const { values: draft, setValues: setDraft, clearSaved } = useNewValues<DeliveryDraft>({});
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [refusal, setRefusal] = useState<string | null>(null);
   const isDirty = Object.values(draft).some((text) => text !== "");
@@ -81,9 +86,9 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Chan
     setFaults(foundFaults);
     setRefusal(null);
     if (Object.keys(foundFaults).length > 0) return;
-    const refused = await settings.set(DELIVERY_SETTING_KEYS[channel], deliverySetting(channel, kind, draft));
+    const refused = await settings.set(DELIVERY_SETTING_KEYS[channel], createDeliverySetting(channel, kind, draft));
     setRefusal(refused);
-    if (refused === null) clear(draft);
+    if (refused === null) clearSaved(draft);
   };
   const stored = settings.details[DELIVERY_SETTING_KEYS[channel]];
   return { kind, setKind, draft, put: changeField, faults, refusal, isDirty, save, stored };

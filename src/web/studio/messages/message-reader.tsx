@@ -13,7 +13,7 @@ import { statusLabel } from "./status-label.js";
 
 type BodyView = "HTML" | "Text" | "Headers";
 
-interface ReaderProps {
+interface MessageReaderProps {
   message: Message;
   confirm: Confirm;
   decide: (decision: MessageDecision) => Promise<void>;
@@ -24,12 +24,12 @@ const DECISION_QUESTIONS = {
   again: {
     title: "Send it again?",
     text: "It is unknown whether it has arrived. Its recipients may get it twice.",
-    yes: "Send again",
+    confirmLabel: "Send again",
   },
-  sent: { title: "Mark it as sent?", text: "It will not be sent again.", yes: "Mark as sent" },
+  sent: { title: "Mark it as sent?", text: "It will not be sent again.", confirmLabel: "Mark as sent" },
 };
 
-function DecisionButtons({ confirm, decide }: Pick<ReaderProps, "confirm" | "decide">) {
+function DecisionButtons({ confirm, decide }: Pick<MessageReaderProps, "confirm" | "decide">) {
   const [fault, setFault] = useState<string | null>(null);
   const choose = async (decision: MessageDecision) => {
     if (!(await confirm(DECISION_QUESTIONS[decision]))) return;
@@ -65,12 +65,12 @@ function RecipientList({ message }: { message: Message }) {
   );
 }
 
-function attachmentBytes({ content, encoding }: Message["attachments"][number]): number {
+function countAttachmentBytes({ content, encoding }: Message["attachments"][number]): number {
   return encoding === "base64" ? Math.floor((content.replaceAll("=", "").length * 3) / 4) : new Blob([content]).size;
 }
 
 /** Returns a data URL with the content of an attachment, for a download link. Studio never opens attachments. */
-const attachmentDataUrl = ({ content, encoding }: Message["attachments"][number]) =>
+const createAttachmentUrl = ({ content, encoding }: Message["attachments"][number]) =>
   encoding === "base64"
     ? `data:application/octet-stream;base64,${content}`
     : `data:application/octet-stream,${encodeURIComponent(content)}`;
@@ -81,11 +81,11 @@ function AttachmentList({ all }: { all: Message["attachments"] }) {
     <ul className="attachments" aria-label="Attachments">
       {all.map((attachment) => (
         <li key={attachment.name}>
-          <a href={attachmentDataUrl(attachment)} download={attachment.name}>
+          <a href={createAttachmentUrl(attachment)} download={attachment.name}>
             {attachment.name}
           </a>{" "}
           <span className="hint">
-            {attachment.type}, {attachmentBytes(attachment)} bytes
+            {attachment.type}, {countAttachmentBytes(attachment)} bytes
           </span>
         </li>
       ))}
@@ -102,7 +102,7 @@ function MessageBody({ message }: { message: Message }) {
   ];
   const [view, setView] = useState<BodyView>(views[0]!);
   return (
-    <TabPanel label="Parts" names={views} selected={view} select={setView} panel="mail-part">
+    <TabPanel label="Parts" tabNames={views} selected={view} select={setView} panelClass="mail-part">
       {view === "HTML" && <iframe title="The message" className="mail-frame" sandbox="" srcDoc={html ?? ""} />}
       {view === "Text" && <pre className="mail-text">{text}</pre>}
       {view === "Headers" && <pre className="mail-text">{formatHeaders(message, headers)}</pre>}
@@ -121,7 +121,7 @@ function formatHeaders({ subject, fromName, createdAt }: Message, headers: Messa
     .join("\n");
 }
 
-export function MessageReader({ message, confirm, decide, back }: ReaderProps) {
+export function MessageReader({ message, confirm, decide, back }: MessageReaderProps) {
   const { subject, status, kind, createdAt, attempts, detail, dueAt } = message;
   return (
     <article className="reader" aria-label="Message">

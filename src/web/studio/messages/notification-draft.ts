@@ -9,7 +9,7 @@ export interface NotificationDraft {
   navigate: string;
   /** Recipients as JSON text; "" for all users of the app. */
   scope: string;
-  when: PublicationTime;
+  publicationTime: PublicationTime;
   /** Time of publication in the notation of the browser's input `datetime-local`, in the person's time zone. */
   orderAt: string;
   push: boolean;
@@ -31,20 +31,20 @@ export function notificationToDraft(notification: Notification | null): Notifica
     message: textOrEmpty(data["message"]),
     navigate: textOrEmpty(data["navigate"]),
     scope: notification?.scope ? JSON.stringify(notification.scope, null, 2) : "",
-    when: notification?.status ?? "draft",
+    publicationTime: notification?.status ?? "draft",
     orderAt: toLocalTime(notification?.orderAt ?? null),
     push: notification?.pushNotification != null,
   };
 }
 
 /** Converts the draft to the input of the service. @throws SyntaxError if `scope` is not valid JSON */
-export function notificationInput(draft: NotificationDraft): NotificationInput {
-  const { title, message, navigate, scope, when, orderAt, push } = draft;
+export function draftToNotification(draft: NotificationDraft): NotificationInput {
+  const { title, message, navigate, scope, publicationTime, orderAt, push } = draft;
   return {
-    status: when,
+    status: publicationTime,
     extendData: { title, message, navigate: navigate || null },
     scope: scope.trim() === "" ? null : JSON.parse(scope),
-    orderAt: when === "scheduled" && orderAt !== "" ? new Date(orderAt).toISOString() : null,
+    orderAt: publicationTime === "scheduled" && orderAt !== "" ? new Date(orderAt).toISOString() : null,
     pushNotification: push ? { payload: { title, body: message } } : null,
   };
 }

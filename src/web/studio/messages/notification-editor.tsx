@@ -8,15 +8,15 @@ import { formatExactTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import {
+  draftToNotification,
   type NotificationDraft,
-  notificationInput,
   notificationToDraft,
   type PublicationTime,
 } from "./notification-draft.js";
-import { audienceText } from "./recipients.js";
+import { describeAudience } from "./recipients.js";
 import { RecipientsField } from "./recipients-field.js";
 
-interface EditorProps {
+interface NotificationEditorProps {
   /** Notification as the service has stored it; null for a new one. */
   notification: Notification | null;
   /** True if another person has deleted the notification while it was open. */
@@ -73,8 +73,8 @@ function PublicationFields({
         <select
           aria-label="When"
           className="when"
-          value={draft.when}
-          onChange={(event) => change({ when: event.target.value as PublicationTime })}
+          value={draft.publicationTime}
+          onChange={(event) => change({ publicationTime: event.target.value as PublicationTime })}
         >
           {PUBLICATION_OPTIONS.map(([name, label]) => (
             <option key={name} value={name}>
@@ -82,7 +82,7 @@ function PublicationFields({
             </option>
           ))}
         </select>
-        {draft.when === "scheduled" && (
+        {draft.publicationTime === "scheduled" && (
           <input
             aria-label="Moment"
             className="when"
@@ -107,12 +107,20 @@ function NotificationPreview({ title, message, scope }: NotificationDraft) {
         <b>{title || "Title"}</b>
         <p>{message || "Message"}</p>
       </div>
-      <p className="hint">{audienceText(scope)}</p>
+      <p className="hint">{describeAudience(scope)}</p>
     </aside>
   );
 }
 
-export function NotificationEditor({ notification, isDeleted, confirm, save, remove, back, setDirty }: EditorProps) {
+export function NotificationEditor({
+  notification,
+  isDeleted,
+  confirm,
+  save,
+  remove,
+  back,
+  setDirty,
+}: NotificationEditorProps) {
   const field = useFieldDraft(notificationToDraft(notification));
   const { draft, setDraft, isDirty } = field;
   // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
@@ -134,12 +142,12 @@ export function NotificationEditor({ notification, isDeleted, confirm, save, rem
     const question = {
       title: "Delete this notification?",
       text: "Users who have not seen it will not receive it.",
-      yes: "Delete",
-      danger: true,
+      confirmLabel: "Delete",
+      isDangerous: true,
     };
     if (await confirm(question)) await attempt(remove);
   };
-  const label = draft.when === "published" && notification?.status !== "published" ? "Publish" : "Save";
+  const label = draft.publicationTime === "published" && notification?.status !== "published" ? "Publish" : "Save";
   return (
     <article className="reader" aria-label="Notification">
       <div className="row">
@@ -175,7 +183,9 @@ export function NotificationEditor({ notification, isDeleted, confirm, save, rem
               type="button"
               className="primary"
               disabled={busy || isDeleted || field.isChangedElsewhere || areRecipientsFaulty}
-              onClick={() => void attempt(async () => save(notificationInput(draft)).then(() => field.accept(draft)))}
+              onClick={() =>
+                void attempt(async () => save(draftToNotification(draft)).then(() => field.markSaved(draft)))
+              }
             >
               {label}
             </button>

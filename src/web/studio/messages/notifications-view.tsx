@@ -2,22 +2,22 @@
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "../documents.js";
-import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
+import { type Api, ApiError, asApiError, describeRejection } from "../shared/api.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { idOf } from "../shell/place.js";
+import { parseId } from "../shell/place.js";
 import { NotificationEditor } from "./notification-editor.js";
 
-const PAGE = 50;
-const REFRESH_MS = 3_000;
+const PAGE_SIZE = 50;
+const REFRESH_INTERVAL_MS = 3_000;
 
 function useNotifications(api: Api, appId: number) {
-  const [limit, setLimit] = useState(PAGE);
+  const [limit, setLimit] = useState(PAGE_SIZE);
   const { value, fault, reload } = useResource({
     ...queryOf(ListNotifications, { appId, limit }),
-    refetchInterval: REFRESH_MS,
+    refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
   const entries = value?.list.entries ?? null;
@@ -27,7 +27,7 @@ function useNotifications(api: Api, appId: number) {
    * list again.
    */
   const refused = async (error: unknown): Promise<never> => {
-    throw new ApiError(asApiError(error).status, await refusalText(error, reload));
+    throw new ApiError(asApiError(error).status, await describeRejection(error, reload));
   };
   const save = async (edited: Notification | null, notification: NotificationInput): Promise<Notification> => {
     const { saved } = edited
@@ -42,10 +42,18 @@ function useNotifications(api: Api, appId: number) {
     await api.request(DeleteNotification, { appId, id, ifUpdatedAt }).catch(refused);
     await reload();
   };
-  return { entries, fault, more: entries?.length === limit, loadMore: () => setLimit(limit + PAGE), save, remove };
+  return { entries, fault, more: entries?.length === limit, loadMore: () => setLimit(limit + PAGE_SIZE), save, remove };
 }
 
-function Line({ notification, selected, open }: { notification: Notification; selected: boolean; open: () => void }) {
+function NotificationLine({
+  notification,
+  selected,
+  open,
+}: {
+  notification: Notification;
+  selected: boolean;
+  open: () => void;
+}) {
   const { title, message } = notification.data as { title?: unknown; message?: unknown };
   const at = notification.publishedAt ?? notification.orderAt ?? notification.updatedAt;
   return (
@@ -64,7 +72,7 @@ function Line({ notification, selected, open }: { notification: Notification; se
 
 export function NotificationsView({ api, appId, confirm, place, go, setDirty }: PageProps) {
   const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
-  const open = place.item === "new" ? "new" : idOf(place.item);
+  const open = place.item === "new" ? "new" : parseId(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /**
    * Opens a notification after a save, or the list after a deletion, without a question about unsaved changes. Does nothing if the person
@@ -93,7 +101,7 @@ export function NotificationsView({ api, appId, confirm, place, go, setDirty }: 
         </p>
         <ul>
           {entries?.map((entry) => (
-            <Line
+            <NotificationLine
               key={entry.id}
               notification={entry}
               selected={entry.id === notification?.id}

@@ -10,7 +10,7 @@ import { capitalize, formatExactTime, formatTime } from "../shared/format.js";
 import type { MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf, idOf } from "../shell/place.js";
+import { hrefOf, parseId } from "../shell/place.js";
 import type { Channel } from "./delivery-draft.js";
 import { DeliveryForm } from "./delivery-form.js";
 import { MessageReader } from "./message-reader.js";
@@ -31,13 +31,13 @@ const MESSAGE_STATUSES: MessageStatus[] = [
   "unknown",
 ];
 
-interface LineProps {
+interface MessageLineProps {
   message: MessageSummary;
   selected: boolean;
   open: () => void;
 }
 
-function Line({ message, selected, open }: LineProps) {
+function MessageLine({ message, selected, open }: MessageLineProps) {
   const { kind, status, subject, to, recipients, createdAt } = message;
   const first = to[0]?.name || to[0]?.address;
   return (
@@ -61,9 +61,9 @@ const isChannel = (item: string | null): item is Channel => item === "email" || 
 
 export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: PageProps) {
   const status = MESSAGE_STATUSES.find((status) => status === place.query["status"]) ?? null;
-  const { messages, more, fault, loadMore, decide } = useOutbox(api, appId, status);
+  const { messages, hasMore, fault, loadMore, decide } = useOutbox(api, appId, status);
   const client = useQueryClient();
-  const openId = idOf(place.item);
+  const openId = parseId(place.item);
   const query = queryOf(ReadMessage, { appId, id: openId ?? 0 });
   const { value, fault: readFault, reload } = useResource({ ...query, enabled: openId !== null });
   const open = openId === null ? null : (value?.message ?? null);
@@ -123,7 +123,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
         </p>
         <ul>
           {messages?.map((message) => (
-            <Line
+            <MessageLine
               key={message.id}
               message={message}
               selected={message.id === openId}
@@ -134,7 +134,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
         {messages?.length === 0 && (
           <p className="hint empty">No message yet. What actions send with Svc.Communicate appears here.</p>
         )}
-        {more && (
+        {hasMore && (
           <button type="button" className="link" onClick={loadMore}>
             Load older messages
           </button>

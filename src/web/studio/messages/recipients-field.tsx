@@ -9,11 +9,11 @@ import {
   type Comparison,
   type Condition,
   isUserId,
-  parseBack,
   parseRecipients,
   RECIPIENT_COMPARISONS,
   type Recipients,
   recipientsToScope,
+  roundTripConditions,
   splitWords,
 } from "./recipients.js";
 
@@ -48,12 +48,12 @@ function useFaultReport(isFaulty: boolean, setFaulty: (isFaulty: boolean) => voi
   }, [isFaulty, setFaulty]);
 }
 
-interface IdsProps extends Pick<RecipientsFieldProps, "setFaulty"> {
+interface UserIdsProps extends Pick<RecipientsFieldProps, "setFaulty"> {
   ids: readonly number[];
   change: (ids: number[]) => void;
 }
 
-function UserIds({ ids, change, setFaulty }: IdsProps) {
+function UserIds({ ids, change, setFaulty }: UserIdsProps) {
   const stored = ids.join(", ");
   const [edit, setEdit] = useState({ text: stored, stored });
   const text = edit.stored === stored ? edit.text : stored;
@@ -90,25 +90,25 @@ interface ConditionsProps extends Pick<RecipientsFieldProps, "setFaulty"> {
 interface ConditionRowProps {
   condition: Condition;
   /** Number of the row in labels, counted from 1. */
-  number: number;
-  put: (part: Partial<Condition>) => void;
+  rowNumber: number;
+  changeCondition: (part: Partial<Condition>) => void;
   remove: () => void;
 }
 
-function ConditionRow({ condition, number, put, remove }: ConditionRowProps) {
+function ConditionRow({ condition, rowNumber, changeCondition, remove }: ConditionRowProps) {
   return (
     <div className="row">
       <input
         className="mono"
-        aria-label={`Column ${number}`}
+        aria-label={`Column ${rowNumber}`}
         placeholder="column"
         value={condition.column}
-        onChange={({ target }) => put({ column: target.value })}
+        onChange={({ target }) => changeCondition({ column: target.value })}
       />
       <select
-        aria-label={`Comparison ${number}`}
+        aria-label={`Comparison ${rowNumber}`}
         value={condition.comparison}
-        onChange={({ target }) => put({ comparison: target.value as Comparison })}
+        onChange={({ target }) => changeCondition({ comparison: target.value as Comparison })}
       >
         {RECIPIENT_COMPARISONS.map(([value, words]) => (
           <option key={value} value={value}>
@@ -116,8 +116,8 @@ function ConditionRow({ condition, number, put, remove }: ConditionRowProps) {
           </option>
         ))}
       </select>
-      <ValueFields value={condition.value} kind={condition.kind} {...{ number, put }} />
-      <button type="button" className="quiet icon" aria-label={`Remove condition ${number}`} onClick={remove}>
+      <ValueFields value={condition.value} kind={condition.kind} {...{ rowNumber, changeValue: changeCondition }} />
+      <button type="button" className="quiet icon" aria-label={`Remove condition ${rowNumber}`} onClick={remove}>
         <Trash2 size={ICON_PIXELS} aria-hidden />
       </button>
     </div>
@@ -129,8 +129,8 @@ function ConditionRows({ conditions, change, setFaulty }: ConditionsProps) {
     rows: conditions,
     keyOf: ({ column, comparison }) => `${column} ${comparison}`,
     check: findValueFault,
-    read: parseBack,
-    write: change,
+    readBack: roundTripConditions,
+    writeRows: change,
   });
   useFaultReport(fault !== null, setFaulty);
   return (
@@ -140,8 +140,8 @@ function ConditionRows({ conditions, change, setFaulty }: ConditionsProps) {
           // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other identity while the person types its column
           key={at}
           condition={row}
-          number={at + 1}
-          put={(part) => set(rows.with(at, { ...row, ...part }))}
+          rowNumber={at + 1}
+          changeCondition={(part) => set(rows.with(at, { ...row, ...part }))}
           remove={() => set(rows.filter((_, other) => other !== at))}
         />
       ))}

@@ -87,25 +87,25 @@ export function recipientsToScope(recipients: Recipients): string {
   );
 }
 
-export const parseBack = (conditions: readonly Condition[]): Condition[] =>
+export const roundTripConditions = (conditions: readonly Condition[]): Condition[] =>
   Object.entries(conditionsToScope(conditions)).flatMap((condition) => parseConditions(condition) ?? []);
 
 /** Describes the recipients in one sentence. */
-export function audienceText(scope: string): string {
+export function describeAudience(scope: string): string {
   const recipients = parseRecipients(scope);
   if (recipients === null) return "Users of the app who match the JSON. Anonymous visitors do not receive it.";
   if (recipients.kind === "everyone") return "All users of the app, and anonymous visitors.";
-  return `${usersText(recipients)}. Anonymous visitors do not receive it.`;
+  return `${describeUsers(recipients)}. Anonymous visitors do not receive it.`;
 }
 
-function usersText(recipients: Exclude<Recipients, { kind: "everyone" }>): string {
+function describeUsers(recipients: Exclude<Recipients, { kind: "everyone" }>): string {
   if (recipients.kind === "users")
     return recipients.ids.length === 0 ? "No user yet" : `Users of the app with the ID ${recipients.ids.join(" or ")}`;
   const { conditions } = recipients;
   return conditions.length === 0
     ? "All signed-in users of the app"
-    : `Users of the app whose ${conditions.map(conditionText).join(" and ")}`;
+    : `Users of the app whose ${conditions.map(describeCondition).join(" and ")}`;
 }
 
-const conditionText = ({ column, comparison, value }: Condition): string =>
+const describeCondition = ({ column, comparison, value }: Condition): string =>
   `${column || "…"} ${RECIPIENT_COMPARISONS.find(([operator]) => operator === comparison)![1]} “${value}”`;

@@ -9,7 +9,7 @@ import type { Channel } from "./delivery-draft.js";
 import { statusLabel } from "./status-label.js";
 
 /** Interval at which the form reads the message's state, until the message has left the queue. */
-const REFRESH_MS = 1_000;
+const REFRESH_INTERVAL_MS = 1_000;
 
 const STATUS_WORDS: Readonly<Partial<Record<MessageStatus, string>>> = {
   queued: "Waiting to be sent…",
@@ -28,13 +28,13 @@ interface TestMessageProps {
   to: string;
 }
 
-function useTest({ api, appId, channel }: TestMessageProps) {
+function useTestMessage({ api, appId, channel }: TestMessageProps) {
   const [receipt, setReceipt] = useState<{ id: number; status: MessageStatus } | null>(null);
   const [refusal, setRefusal] = useState<string | null>(null);
   const { value, fault } = useResource({
     ...queryOf(ReadMessage, { appId, id: receipt?.id ?? 0 }),
     enabled: receipt?.status === "queued",
-    refetchInterval: ({ state: { data } }) => (data && data.message.status !== "queued" ? false : REFRESH_MS),
+    refetchInterval: ({ state: { data } }) => (data && data.message.status !== "queued" ? false : REFRESH_INTERVAL_MS),
   });
   const message = value?.message;
   const detail = message?.detail ?? message?.to[0]?.detail ?? null;
@@ -59,7 +59,7 @@ function useTest({ api, appId, channel }: TestMessageProps) {
 export function TestMessage(props: TestMessageProps) {
   const { appId, channel } = props;
   const [to, setTo] = useState(props.to);
-  const { sent, fault, send } = useTest(props);
+  const { sent, fault, send } = useTestMessage(props);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void send(to.trim());

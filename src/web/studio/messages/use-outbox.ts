@@ -6,30 +6,30 @@ import type { Api } from "../shared/api.js";
 import type { Message, MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 
-const PAGE = 50;
-const REFRESH_MS = 5_000;
+const PAGE_SIZE = 50;
+const REFRESH_INTERVAL_MS = 5_000;
 
 export interface Outbox {
   /** Messages of the outbox; null until they are loaded for the first time. */
   messages: MessageSummary[] | null;
-  more: boolean;
+  hasMore: boolean;
   fault: string | null;
   loadMore(): void;
   decide(id: number, decision: MessageDecision): Promise<Message>;
 }
 
 export function useOutbox(api: Api, appId: number, status: MessageStatus | null): Outbox {
-  const [limit, setLimit] = useState(PAGE);
+  const [limit, setLimit] = useState(PAGE_SIZE);
   const { value, fault, reload } = useResource({
     ...queryOf(ListMessages, { appId, status, limit }),
-    refetchInterval: REFRESH_MS,
+    refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
   return {
     messages: value?.outbox.messages ?? null,
-    more: value?.outbox.pagination.hasMore ?? false,
+    hasMore: value?.outbox.pagination.hasMore ?? false,
     fault,
-    loadMore: () => setLimit((old) => old + PAGE),
+    loadMore: () => setLimit((old) => old + PAGE_SIZE),
     async decide(id, decision) {
       const { message } = await api.request(DecideMessage, { appId, id, decision });
       await reload();

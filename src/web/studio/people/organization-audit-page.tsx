@@ -8,18 +8,18 @@ import { formatExactTime, formatTime } from "../shared/format.js";
 import { readFirstPageAgain } from "../shared/query-client.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { idOf } from "../shell/place.js";
+import { parseId } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
-import { fullName } from "./people.js";
+import { getFullName } from "./people.js";
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 
 interface LogProps extends Pick<PageProps, "api"> {
   organizationId: number;
 }
 
 /** Hook for the pages of the log. It reads them by a cursor, so that new entries do not shift the loaded ones. */
-function useLog({ api, organizationId }: LogProps) {
+function useAuditLog({ api, organizationId }: LogProps) {
   const client = useQueryClient();
   const queryKey = [ReadOrganizationAudit, organizationId];
   const log = useInfiniteQuery({
@@ -27,7 +27,7 @@ function useLog({ api, organizationId }: LogProps) {
     // A read at each window focus would read all loaded pages again.
     refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: cursor }) =>
-      (await api.request(ReadOrganizationAudit, { organizationId, limit: PAGE, cursor })).log,
+      (await api.request(ReadOrganizationAudit, { organizationId, limit: PAGE_SIZE, cursor })).log,
     initialPageParam: null as string | null,
     getNextPageParam: ({ nextCursor }) => nextCursor,
   });
@@ -35,15 +35,15 @@ function useLog({ api, organizationId }: LogProps) {
 }
 
 /** Returns a function that finds a member's name by the user ID. For an unknown ID, it returns the ID with the word "person". */
-function useMembers(organizationId: number): (id: number) => string {
+function useMemberNames(organizationId: number): (id: number) => string {
   const { value } = useResource(queryOf(ListOrganizationPeople, { organizationId }));
-  const names = useMemo(() => new Map(value?.members.map(({ user }) => [user.id, fullName(user)])), [value]);
+  const names = useMemo(() => new Map(value?.members.map(({ user }) => [user.id, getFullName(user)])), [value]);
   return (id) => names.get(id) ?? `person ${id}`;
 }
 
 function AccessLog(props: LogProps) {
-  const { data, error, fetchNextPage, hasNextPage, readAgain } = useLog(props);
-  const nameOf = useMembers(props.organizationId);
+  const { data, error, fetchNextPage, hasNextPage, readAgain } = useAuditLog(props);
+  const nameOf = useMemberNames(props.organizationId);
   const entries = data?.pages.flatMap(({ items }) => items);
   return (
     <>
@@ -83,7 +83,7 @@ function AccessLog(props: LogProps) {
 
 /** Page of the audit log of one organization. Its URL is `#/1/access/5` for the organization with the ID 5. */
 export function OrganizationAuditPage({ api, place, organizations }: PageProps) {
-  const organization = organizations.find(({ id }) => id === idOf(place.item));
+  const organization = organizations.find(({ id }) => id === parseId(place.item));
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="access">

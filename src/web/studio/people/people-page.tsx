@@ -19,18 +19,18 @@ import { SecretOnce } from "../shared/secret-once.js";
 import { useNewValues } from "../shared/use-new-values.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { idOf } from "../shell/place.js";
+import { parseId } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
-import { fullName } from "./people.js";
+import { getFullName } from "./people.js";
 
-const ROLE_NAMES: Readonly<Record<Role, string>> = {
+const ROLE_DESCRIPTIONS: Readonly<Record<Role, string>> = {
   owner: "full access, names other owners",
   admin: "full access, manages people below owner",
   editor: "writes actions, data and settings",
   operator: "runs, cancels and pauses; sees no code",
   reader: "reads code, runs and data; changes nothing",
 };
-const ROLE_ORDER = Object.keys(ROLE_NAMES) as Role[];
+const ROLE_ORDER = Object.keys(ROLE_DESCRIPTIONS) as Role[];
 
 const LINK_DURATIONS: readonly [hours: number, label: string][] = [
   [24, "1 day"],
@@ -38,7 +38,7 @@ const LINK_DURATIONS: readonly [hours: number, label: string][] = [
   [720, "30 days"],
 ];
 
-const REFRESH_MS = 10_000;
+const REFRESH_INTERVAL_MS = 10_000;
 
 interface People {
   members: Member[];
@@ -46,7 +46,7 @@ interface People {
   invitations: Invitation[] | null;
 }
 
-interface PanelProps extends Pick<PageProps, "api" | "confirm"> {
+interface PeoplePanelProps extends Pick<PageProps, "api" | "confirm"> {
   organizationId: number;
   /** ID of the app whose people are shown; null for the people of the whole organization. */
   appId: number | null;
@@ -77,7 +77,7 @@ function RoleChoice({
       <select
         value={value}
         disabled={!roles.includes(value)}
-        title={ROLE_NAMES[value]}
+        title={ROLE_DESCRIPTIONS[value]}
         onChange={(event) => onChange(event.target.value as Role)}
       >
         {(roles.includes(value) ? roles : [value]).map((role) => (
@@ -99,12 +99,12 @@ function InviteForm({
   callerRole: Role;
   invite: (data: NewInvitation) => Promise<boolean>;
 }) {
-  const { values: email, setValues: setEmail, clear } = useNewValues("");
+  const { values: email, setValues: setEmail, clearSaved } = useNewValues("");
   const [role, setRole] = useState<Role>("reader");
   const [hours, setHours] = useState(168);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await invite({ email: email.trim(), role, expiresInHours: hours })) clear(email);
+    if (await invite({ email: email.trim(), role, expiresInHours: hours })) clearSaved(email);
   };
   return (
     <form className="row labelled" aria-label="Invite a person" onSubmit={(event) => void submit(event)}>
@@ -125,7 +125,7 @@ function InviteForm({
         <select value={role} onChange={(event) => setRole(event.target.value as Role)}>
           {grantableRoles(callerRole).map((role) => (
             <option key={role} value={role}>
-              {capitalize(role)}: {ROLE_NAMES[role]}
+              {capitalize(role)}: {ROLE_DESCRIPTIONS[role]}
             </option>
           ))}
         </select>
@@ -153,16 +153,22 @@ interface NewInvitation {
   expiresInHours: number;
 }
 
-interface RowProps {
+interface MemberRowProps {
   member: Member;
   callerRole: Role;
   setRole: (role: Role) => void;
   remove: () => void;
-  resetLink: (() => void) | null;
+  createResetLink: (() => void) | null;
 }
 
-function MemberRow({ member: { user, role, lastSeenAt }, callerRole, setRole, remove, resetLink }: RowProps) {
-  const name = fullName(user);
+function MemberRow({
+  member: { user, role, lastSeenAt },
+  callerRole,
+  setRole,
+  remove,
+  createResetLink,
+}: MemberRowProps) {
+  const name = getFullName(user);
   const isBelow = grantableRoles(callerRole).includes(role);
   return (
     <li>
@@ -180,8 +186,8 @@ function MemberRow({ member: { user, role, lastSeenAt }, callerRole, setRole, re
         )}
         {mayManage(callerRole) && isBelow && (
           <>
-            {resetLink && (
-              <button type="button" className="quiet" aria-label={`Reset link for ${name}`} onClick={resetLink}>
+            {createResetLink && (
+              <button type="button" className="quiet" aria-label={`Reset link for ${name}`} onClick={createResetLink}>
                 Reset link
               </button>
             )}
@@ -223,7 +229,7 @@ function Invitations({ invitations, revoke }: { invitations: Invitation[]; revok
 }
 
 /** Hook with the list of people, and with functions that change roles and remove people. */
-function usePeople({ api, appId, organizationId, callerRole }: PanelProps) {
+function usePeople({ api, appId, organizationId, callerRole }: PeoplePanelProps) {
   const isManager = mayManage(callerRole);
   const list = useResource({
     queryKey: ["people", organizationId, appId, isManager],
@@ -236,7 +242,7 @@ function usePeople({ api, appId, organizationId, callerRole }: PanelProps) {
       const [{ members }, invited] = await Promise.all([people, pending]);
       return { members, invitations: invited?.invitations ?? null };
     },
-    refetchInterval: REFRESH_MS,
+    refetchInterval: REFRESH_INTERVAL_MS,
   });
   const setRole = ({ user: { id: userId }, updatedAt: ifUpdatedAt }: Member, role: Role) =>
     list.change(() =>
@@ -253,7 +259,7 @@ function usePeople({ api, appId, organizationId, callerRole }: PanelProps) {
   return { list, setRole, remove };
 }
 
-function PeoplePanel(props: PanelProps) {
+function PeoplePanel(props: PeoplePanelProps) {
   const { api, confirm, organizationId, appId, callerRole } = props;
   const { list, setRole, remove } = usePeople(props);
   const [once, setOnce] = useState<OneTimeLink | null>(null);
@@ -268,16 +274,22 @@ function PeoplePanel(props: PanelProps) {
       appId === null
         ? "All roles in this organization and on its apps end at once. With the last role, so do the person's sessions."
         : "The role on this app ends at once. With the last role, so do the person's sessions.";
-    if (await confirm({ title: `Remove ${fullName(user)}?`, text, yes: "Remove", danger: true })) await remove(member);
+    if (await confirm({ title: `Remove ${getFullName(user)}?`, text, confirmLabel: "Remove", isDangerous: true }))
+      await remove(member);
   };
   const revoke = async ({ id, email }: Invitation) => {
     const text = "The link stops working. You can invite the person again.";
-    const yes = await confirm({ title: `Revoke the invitation of ${email}?`, text, yes: "Revoke", danger: true });
+    const yes = await confirm({
+      title: `Revoke the invitation of ${email}?`,
+      text,
+      confirmLabel: "Revoke",
+      isDangerous: true,
+    });
     if (yes) await list.change(() => api.request(RevokeInvitation, { organizationId, id }));
   };
   const resetLink = async ({ user }: Member) => {
     const made = await list.change(() => api.request(CreateResetLink, { organizationId, userId: user.id }));
-    if (made) setOnce({ label: `Reset link for ${fullName(user)}`, secret: made.created.link });
+    if (made) setOnce({ label: `Reset link for ${getFullName(user)}`, secret: made.created.link });
   };
   const { members, invitations } = list.value ?? { members: [], invitations: null };
   return (
@@ -298,7 +310,7 @@ function PeoplePanel(props: PanelProps) {
             {...{ member, callerRole }}
             setRole={(role) => void setRole(member, role)}
             remove={() => void askAndRemove(member)}
-            resetLink={appId === null ? () => void resetLink(member) : null}
+            createResetLink={appId === null ? () => void resetLink(member) : null}
           />
         ))}
       </ul>
@@ -322,7 +334,7 @@ export function AppPeople({ api, app, appId, confirm, role }: PageProps) {
 
 /** Page of the people of one organization. Its URL is `#/1/people/5` for the organization with the ID 5. */
 export function OrganizationPeople({ api, confirm, place, organizations }: PageProps) {
-  const organization = organizations.find(({ id }) => id === idOf(place.item));
+  const organization = organizations.find(({ id }) => id === parseId(place.item));
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="people">

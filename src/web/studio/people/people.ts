@@ -3,12 +3,12 @@ import { useMemo } from "react";
 import { ListEditors } from "../documents.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 
-export const fullName = ({ firstName, lastName }: { firstName: string; lastName: string }) =>
+export const getFullName = ({ firstName, lastName }: { firstName: string; lastName: string }) =>
   `${firstName} ${lastName}`;
 
 /** Returns a function that finds a person's name by the user ID. For null, it returns null. */
-export function useNames(appId: number): (userId: number | null) => string | null {
+export function usePersonNames(appId: number): (userId: number | null) => string | null {
   const { value } = useResource(queryOf(ListEditors, { appId }));
-  const names = useMemo(() => new Map(value?.editors.map((person) => [person.id, fullName(person)])), [value]);
+  const names = useMemo(() => new Map(value?.editors.map((person) => [person.id, getFullName(person)])), [value]);
   return (userId) => (userId === null ? null : (names.get(userId) ?? `person ${userId}`));
 }

@@ -12,18 +12,18 @@ import type { Administrator, Member } from "../shared/model.js";
 import { queryOf, type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
-import { fullName } from "./people.js";
+import { getFullName } from "./people.js";
 
-interface PartProps extends Pick<PageProps, "api" | "confirm"> {
+interface AdministratorProps extends Pick<PageProps, "api" | "confirm"> {
   administrators: Resource<ListAdministratorsQuery>;
 }
 
-function AdministratorList({ api, confirm, administrators }: PartProps) {
+function AdministratorList({ api, confirm, administrators }: AdministratorProps) {
   const { value, fault, busy, change } = administrators;
   const remove = async (person: Administrator) => {
     const text = "The person keeps the roles in organizations and on apps. Without one, all sessions end at once.";
-    const title = `${fullName(person)} no longer administers the service?`;
-    if (!(await confirm({ title, text, yes: "Remove", danger: true }))) return;
+    const title = `${getFullName(person)} no longer administers the service?`;
+    if (!(await confirm({ title, text, confirmLabel: "Remove", isDangerous: true }))) return;
     await change(() => api.request(RemoveAdministrator, { userId: person.id, ifUpdatedAt: person.updatedAt }));
   };
   return (
@@ -35,14 +35,14 @@ function AdministratorList({ api, confirm, administrators }: PartProps) {
       <ul className="records" aria-label="Administrators">
         {value?.administrators.map((person) => (
           <li key={person.id}>
-            <b>{fullName(person)}</b>
+            <b>{getFullName(person)}</b>
             <span className="hint grow">{person.email}</span>
             {person.updatedAt && <span className="hint">since {formatExactTime(person.updatedAt)}</span>}
             <button
               type="button"
               className="quiet danger-text"
               disabled={busy}
-              aria-label={`Remove the administrator ${fullName(person)}`}
+              aria-label={`Remove the administrator ${getFullName(person)}`}
               onClick={() => void remove(person)}
             >
               Remove
@@ -60,14 +60,14 @@ function AdministratorList({ api, confirm, administrators }: PartProps) {
 function MemberRow({
   member,
   isAdministrator,
-  raise,
+  makeAdministrator,
 }: {
   member: Member;
   isAdministrator: boolean;
-  raise: () => void;
+  makeAdministrator: () => void;
 }) {
   const { user, role, lastSeenAt } = member;
-  const name = fullName(user);
+  const name = getFullName(user);
   return (
     <li>
       <b>{name}</b>
@@ -79,7 +79,7 @@ function MemberRow({
       {isAdministrator ? (
         <span className="chip">administrator</span>
       ) : (
-        <button type="button" className="quiet" aria-label={`Make administrator: ${name}`} onClick={raise}>
+        <button type="button" className="quiet" aria-label={`Make administrator: ${name}`} onClick={makeAdministrator}>
           Make administrator
         </button>
       )}
@@ -87,16 +87,16 @@ function MemberRow({
   );
 }
 
-interface PeopleProps extends PartProps {
+interface OrganizationMembersProps extends AdministratorProps {
   organizationId: number;
 }
 
-function PeopleOf({ api, confirm, administrators, organizationId }: PeopleProps) {
+function OrganizationMembers({ api, confirm, administrators, organizationId }: OrganizationMembersProps) {
   const { value, fault } = useResource(queryOf(ListOrganizationPeople, { organizationId }));
   const raise = async ({ user }: Member) => {
-    const title = `Make ${fullName(user)} an administrator of the service?`;
+    const title = `Make ${getFullName(user)} an administrator of the service?`;
     const text = "Administrators act as owners of every organization and app, and name other administrators.";
-    if (!(await confirm({ title, text, yes: "Make administrator", danger: true }))) return;
+    if (!(await confirm({ title, text, confirmLabel: "Make administrator", isDangerous: true }))) return;
     await administrators.change(() => api.request(AddAdministrator, { userId: user.id }));
   };
   return (
@@ -110,7 +110,7 @@ function PeopleOf({ api, confirm, administrators, organizationId }: PeopleProps)
             key={member.user.id}
             member={member}
             isAdministrator={administrators.value?.administrators.some(({ id }) => id === member.user.id) ?? false}
-            raise={() => void raise(member)}
+            makeAdministrator={() => void raise(member)}
           />
         ))}
       </ul>
@@ -160,7 +160,9 @@ function Service({ api, confirm, appId, organizations }: PageProps) {
             ))}
           </select>
         </label>
-        {chosen !== null && <PeopleOf key={chosen} {...{ api, confirm, administrators }} organizationId={chosen} />}
+        {chosen !== null && (
+          <OrganizationMembers key={chosen} {...{ api, confirm, administrators }} organizationId={chosen} />
+        )}
       </section>
     </>
   );

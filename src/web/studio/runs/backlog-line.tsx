@@ -7,15 +7,15 @@ import { formatBytes, formatCount, formatDuration } from "../shared/format.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { ForOperators } from "../shell/role.js";
 
-const REFRESH_MS = 3_000;
+const REFRESH_INTERVAL_MS = 3_000;
 
-const countedRuns = (runs: number) => formatCount(runs, "run", "runs");
+const formatRunCount = (runs: number) => formatCount(runs, "run", "runs");
 
 /**
  * Cancels all queued runs. One request cancels runs for some seconds only, so the request is repeated until none is left. Returns the
  * number of cancelled runs.
  */
-async function cancelAll(api: Api, appId: number): Promise<number> {
+async function cancelAllQueued(api: Api, appId: number): Promise<number> {
   for (let total = 0; ; ) {
     const { cancelled } = await api.request(CancelQueuedRuns, { appId });
     total += cancelled.cancelled;
@@ -25,21 +25,24 @@ async function cancelAll(api: Api, appId: number): Promise<number> {
 
 export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; confirm: Confirm }) {
   // If a read fails, the line still shows the previous number.
-  const { value, reload } = useResource({ ...queryOf(CountQueuedRuns, { appId }), refetchInterval: REFRESH_MS });
+  const { value, reload } = useResource({
+    ...queryOf(CountQueuedRuns, { appId }),
+    refetchInterval: REFRESH_INTERVAL_MS,
+  });
   const [message, setMessage] = useState("");
   const [busy, setBusy] = useState(false);
   async function cancel(): Promise<void> {
     const sure = await confirm({
       title: "Cancel all queued runs?",
       text: "All queued runs of this app are cancelled, also those that are queued meanwhile. Running runs continue.",
-      yes: "Cancel them",
-      danger: true,
+      confirmLabel: "Cancel them",
+      isDangerous: true,
     });
     if (!sure) return;
     setBusy(true);
     setMessage("");
-    await cancelAll(api, appId).then(
-      (runs) => setMessage(`${countedRuns(runs)} cancelled.`),
+    await cancelAllQueued(api, appId).then(
+      (runs) => setMessage(`${formatRunCount(runs)} cancelled.`),
       (error: unknown) => setMessage(asApiError(error).message),
     );
     setBusy(false);
@@ -51,7 +54,7 @@ export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; 
     <section className="row backlog" aria-label="Backlog">
       {waits && (
         <p>
-          {countedRuns(waits.runs)} queued
+          {formatRunCount(waits.runs)} queued
           {waits.oldestAt && (
             <>, the oldest for {formatDuration(Math.max(0, Date.now() - Date.parse(waits.oldestAt)))}</>
           )}

@@ -9,28 +9,28 @@ import { ForOperators } from "../shell/role.js";
 import { sendForRuns } from "./bulk-send.js";
 
 /** Maximum number of runs that one confirmation replays or cancels. */
-const MAX_RUNS = 100;
+const MAX_RUNS_PER_CONFIRMATION = 100;
 
 interface BulkAction {
   verb: string;
-  done: string;
+  pastParticiple: string;
   text: string;
-  danger?: true;
-  send(api: Api, appId: number, runId: number): Promise<unknown>;
+  isDangerous?: true;
+  sendRequest(api: Api, appId: number, runId: number): Promise<unknown>;
 }
 
 const REPLAY_ACTION: BulkAction = {
   verb: "Replay",
-  done: "queued",
+  pastParticiple: "queued",
   text: "Each runs again with its own payload, by the current draft or live version: the one of the two that ran before.",
-  send: (api, appId, runId) => api.request(ReplayRun, { appId, runId, options: null }),
+  sendRequest: (api, appId, runId) => api.request(ReplayRun, { appId, runId, options: null }),
 };
 const CANCEL_ACTION: BulkAction = {
   verb: "Cancel",
-  done: "cancelled",
+  pastParticiple: "cancelled",
   text: "Running runs are stopped, and queued runs do not start.",
-  danger: true,
-  send: (api, appId, runId) => api.request(CancelRun, { appId, runId }),
+  isDangerous: true,
+  sendRequest: (api, appId, runId) => api.request(CancelRun, { appId, runId }),
 };
 
 /** Operation that the button performs, by the state that the list is filtered by. */
@@ -56,16 +56,18 @@ export function BulkActions({ api, appId, confirm, state, runs }: BulkActionsPro
   const [isBusy, setBusy] = useState(false);
   const action = ACTIONS_BY_STATE[state ?? ""];
   if (!action || (runs.length === 0 && progress === "")) return null;
-  const { verb, done, text, danger = false } = action;
-  const chosenRuns = runs.slice(0, MAX_RUNS);
+  const { verb, pastParticiple, text, isDangerous = false } = action;
+  const chosenRuns = runs.slice(0, MAX_RUNS_PER_CONFIRMATION);
   const start = async () => {
     const title = `${verb} ${formatCount(chosenRuns.length, "run", "runs")}?`;
-    if (!(await confirm({ title, text, yes: verb === "Cancel" ? "Cancel them" : verb, danger }))) return;
+    if (!(await confirm({ title, text, confirmLabel: verb === "Cancel" ? "Cancel them" : verb, isDangerous }))) return;
     setBusy(true);
     const ids = chosenRuns.map(({ id }) => id);
     const wait = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
-    const send = (id: number) => action.send(api, appId, id);
-    setProgress(await sendForRuns(ids, { done, send, errorOf: asApiError, wait, report: setProgress }));
+    const sendRequest = (id: number) => action.sendRequest(api, appId, id);
+    setProgress(
+      await sendForRuns(ids, { pastParticiple, sendRequest, errorOf: asApiError, wait, reportProgress: setProgress }),
+    );
     setBusy(false);
   };
   return (

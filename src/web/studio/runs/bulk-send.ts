@@ -4,16 +4,16 @@ import { formatCount } from "../shared/format.js";
 
 interface BulkRequest extends RateLimitOptions {
   /** Past participle of the operation, such as "cancelled", for the summary. */
-  done: string;
-  send(id: number): Promise<unknown>;
-  report(progress: string): void;
+  pastParticiple: string;
+  sendRequest(id: number): Promise<unknown>;
+  reportProgress(progress: string): void;
 }
 
 type SendOutcome = "sent" | "ended" | { message: string };
 
 async function sendForRun(id: number, sending: BulkRequest): Promise<SendOutcome> {
   try {
-    await retryAfterRateLimit(() => sending.send(id), sending);
+    await retryAfterRateLimit(() => sending.sendRequest(id), sending);
     return "sent";
   } catch (error) {
     const { status, message } = sending.errorOf(error);
@@ -26,15 +26,15 @@ async function sendForRun(id: number, sending: BulkRequest): Promise<SendOutcome
  * summary for the person.
  */
 export async function sendForRuns(ids: readonly number[], sending: BulkRequest): Promise<string> {
-  const { done, report } = sending;
+  const { pastParticiple, reportProgress } = sending;
   let sentCount = 0;
   let endedCount = 0;
   const formatSummary = () => {
     const endedText = endedCount > 0 ? `, ${formatCount(endedCount, "run", "runs")} ended already` : "";
-    return `${formatCount(sentCount, "run", "runs")} ${done}${endedText}`;
+    return `${formatCount(sentCount, "run", "runs")} ${pastParticiple}${endedText}`;
   };
   for (const id of ids) {
-    report(`${sentCount} of ${ids.length} ${done}…`);
+    reportProgress(`${sentCount} of ${ids.length} ${pastParticiple}…`);
     const outcome = await sendForRun(id, sending);
     if (outcome === "sent") sentCount += 1;
     else if (outcome === "ended") endedCount += 1;

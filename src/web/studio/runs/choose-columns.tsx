@@ -8,7 +8,7 @@ import type { ColumnsState } from "./use-columns.js";
 const ColumnsMenu = lazy(async () => ({ default: (await withLoadError(import("./columns-menu.js"))).ColumnsMenu }));
 
 export const ChooseColumns = (columns: ColumnsState) => (
-  <LoadOnFirstUse popup="menu" button={ColumnsButton}>
+  <LoadOnFirstUse popupKind="menu" renderButton={ColumnsButton}>
     <ColumnsMenu {...columns} />
   </LoadOnFirstUse>
 );

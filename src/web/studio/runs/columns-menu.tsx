@@ -20,7 +20,7 @@ export function ColumnsMenu({ shownColumns, toggle }: ColumnsState) {
             onSelect={(event) => event.preventDefault()}
             onCheckedChange={() => toggle(column.key)}
           >
-            <span className="grow">{column.head}</span>
+            <span className="grow">{column.heading}</span>
             <Dropdown.ItemIndicator>
               <Check size={14} aria-hidden />
             </Dropdown.ItemIndicator>

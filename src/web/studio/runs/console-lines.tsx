@@ -8,21 +8,26 @@ import { formatTime } from "../shared/format.js";
 import type { ConsoleLine } from "../shared/model.js";
 
 /** Estimated height of a line in pixels, as in panels.css. If the measured height differs, the lines below move. */
-const LINE_HEIGHT = 20;
+const LINE_HEIGHT_PIXELS = 20;
 /** Distance from the end in pixels up to which new lines scroll the list. A person who has scrolled up further is reading. */
 const END_TOLERANCE_PIXELS = 24;
 
-interface LineProps {
+interface ConsoleLineProps {
   line: ConsoleLine;
   index: number;
-  start: number;
+  topPixels: number;
   measure: (line: HTMLElement | null) => void;
 }
 
 /** Memoized, so that React renders a line only when its own text changes. */
-const ConsoleLineRow = memo(function ConsoleLineRow({ line: { level, at, text }, index, start, measure }: LineProps) {
+const ConsoleLineRow = memo(function ConsoleLineRow({
+  line: { level, at, text },
+  index,
+  topPixels,
+  measure,
+}: ConsoleLineProps) {
   return (
-    <li ref={measure} data-index={index} className={level} style={{ transform: `translateY(${start}px)` }}>
+    <li ref={measure} data-index={index} className={level} style={{ transform: `translateY(${topPixels}px)` }}>
       <time dateTime={at}>{formatTime(at)}</time>
       <span className="level">{level}</span>
       <span>{text}</span>
@@ -40,7 +45,7 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   const virtual = useVirtualizer({
     count: length,
     getScrollElement: () => scrollBox.current,
-    estimateSize: () => LINE_HEIGHT,
+    estimateSize: () => LINE_HEIGHT_PIXELS,
     overscan: 12,
   });
   const total = virtual.getTotalSize();
@@ -85,8 +90,8 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
       {...manualScrollHandlers}
     >
       <ol style={{ height: total }}>
-        {virtual.getVirtualItems().map(({ index, key, start }) => (
-          <ConsoleLineRow key={key} line={lines[index]!} measure={virtual.measureElement} {...{ index, start }} />
+        {virtual.getVirtualItems().map(({ index, key, start: topPixels }) => (
+          <ConsoleLineRow key={key} line={lines[index]!} measure={virtual.measureElement} {...{ index, topPixels }} />
         ))}
       </ol>
     </section>

@@ -5,19 +5,19 @@ import type { Api } from "../shared/api.js";
 import type { ConsoleLine } from "../shared/model.js";
 
 /** Period in which lines are collected before the caller receives them in one group. */
-const COLLECT_MS = 100;
+const COLLECT_PERIOD_MS = 100;
 
 interface ConsoleReader {
-  add(lines: ConsoleLine[]): void;
+  addLines(lines: ConsoleLine[]): void;
   /** Called when the run has ended, or when its console cannot be followed any longer. */
   endConsole(): void;
 }
 
-/** Returns a function that stops following the console. After that, neither `add` nor `endConsole` is called. */
+/** Returns a function that stops following the console. After that, neither `addLines` nor `endConsole` is called. */
 export function followConsole(
   api: Api,
   run: { appId: number; runId: number },
-  { add, endConsole }: ConsoleReader,
+  { addLines, endConsole }: ConsoleReader,
 ): () => void {
   let waitingLines: ConsoleLine[] = [];
   let nextSequence = 0;
@@ -26,7 +26,7 @@ export function followConsole(
   const passLines = () => {
     clearTimeout(timer);
     timer = undefined;
-    if (waitingLines.length > 0) add(waitingLines);
+    if (waitingLines.length > 0) addLines(waitingLines);
     waitingLines = [];
   };
   const finish = () => {
@@ -39,7 +39,7 @@ export function followConsole(
     const newLines = lines.filter(({ seq }) => seq >= nextSequence);
     nextSequence = (newLines.at(-1)?.seq ?? nextSequence - 1) + 1;
     waitingLines = waitingLines.concat(newLines);
-    timer ??= setTimeout(passLines, COLLECT_MS);
+    timer ??= setTimeout(passLines, COLLECT_PERIOD_MS);
   };
   const unfollow = api.follow(FollowConsole, run, {
     next: ({ lines }) => collectLines(lines),

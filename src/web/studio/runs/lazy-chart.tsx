@@ -19,8 +19,8 @@ const Chart = (props: ComponentProps<typeof LazyChart>) => (
 );
 
 /** Minimum time in which several ended runs cause only one update of the chart. */
-const DRAW_AGAIN_MS = 10_000;
-const SHOWN_UNLESS_CHOSEN: Range = "24h";
+const REDRAW_DELAY_MS = 10_000;
+const DEFAULT_RANGE: Range = "24h";
 
 interface RunsOverTimeProps {
   api: Api;
@@ -31,7 +31,7 @@ interface RunsOverTimeProps {
 }
 
 export function RunsOverTime({ api, appId, actionId, range, tail: { onEntry } }: RunsOverTimeProps) {
-  const { label, ms, by } = RANGES[range ?? SHOWN_UNLESS_CHOSEN];
+  const { label, ms, by } = RANGES[range ?? DEFAULT_RANGE];
   const { value, fault, reload } = useResource({
     queryKey: [CountRuns, appId, actionId, ms, by],
     async queryFn() {
@@ -41,7 +41,7 @@ export function RunsOverTime({ api, appId, actionId, range, tail: { onEntry } }:
     },
     placeholderData: keepPreviousData,
   });
-  useReloadAfter(onEntry, reload, DRAW_AGAIN_MS);
+  useReloadAfter(onEntry, reload, REDRAW_DELAY_MS);
   if (fault !== null) {
     return (
       <p className="fault" role="alert">

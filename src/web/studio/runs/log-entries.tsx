@@ -7,15 +7,15 @@ import { memo, useCallback, useEffect, useRef, useState } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import { formatColumnTime, formatDuration, formatExactTime, formatJson } from "../shared/format.js";
 import type { LogEntry } from "../shared/model.js";
-import { useNarrow } from "../shared/use-narrow.js";
+import { useIsNarrow } from "../shared/use-narrow.js";
 import { isCancelled, isFailed } from "./log-entry.js";
 import { TRIGGER_WORDS, VersionChip } from "./run-words.js";
 import { Stack, type StackProps } from "./stack.js";
 import type { LogState } from "./use-log.js";
 
 /** Estimated height of a collapsed entry in pixels, as in its style. If the measured height differs, the entries below move. */
-const ROW_HEIGHT = 32;
-const PHONE_ROW_HEIGHT = 54;
+const ROW_HEIGHT_PIXELS = 32;
+const PHONE_ROW_HEIGHT_PIXELS = 54;
 /** If fewer entries than this are below the visible area, the next page is loaded. */
 const PREFETCH_ROWS = 20;
 
@@ -24,7 +24,7 @@ interface EntryOutcome {
   words: string;
 }
 
-function entryOutcome(entry: LogEntry): EntryOutcome {
+function getEntryOutcome(entry: LogEntry): EntryOutcome {
   if (isCancelled(entry)) return { className: "entry cancelled", words: "⊘ cancelled" };
   return isFailed(entry)
     ? { className: "entry failed", words: "✕ failed" }
@@ -32,11 +32,11 @@ function entryOutcome(entry: LogEntry): EntryOutcome {
 }
 
 /** Returns the result of the run, wrapped in an object. Returns null if the log entry contains no result. */
-const loggedResult = ({ result }: LogEntry) => result as { data?: unknown } | null;
+const getLoggedResult = ({ result }: LogEntry) => result as { data?: unknown } | null;
 
 function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> & Pick<StackProps, "action">) {
   const { payload, error, taskId, runOn } = entry;
-  const result = loggedResult(entry);
+  const result = getLoggedResult(entry);
   return (
     <div className="entry-details">
       <div>
@@ -56,12 +56,12 @@ function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appI
 }
 
 /** Maximum number of characters of an entry's text in the list. The browser would lay out a longer text but not show it. */
-const EXCERPT_CHARACTERS = 300;
+const EXCERPT_MAX_CHARACTERS = 300;
 
-function entryExcerpt(entry: LogEntry): string {
+function createEntryExcerpt(entry: LogEntry): string {
   const { error } = entry;
-  const text = error ? `${error.name}: ${error.message}` : (JSON.stringify(loggedResult(entry)?.data) ?? "");
-  return text.slice(0, EXCERPT_CHARACTERS);
+  const text = error ? `${error.name}: ${error.message}` : (JSON.stringify(getLoggedResult(entry)?.data) ?? "");
+  return text.slice(0, EXCERPT_MAX_CHARACTERS);
 }
 
 interface EntryProps {
@@ -72,7 +72,7 @@ interface EntryProps {
   name: string | null;
   isLive: boolean;
   index: number;
-  start: number;
+  topPixels: number;
   isOpen: boolean;
   toggle: (id: number) => void;
   measure: (item: HTMLElement | null) => void;
@@ -80,11 +80,11 @@ interface EntryProps {
 
 /** Memoized, so that React renders an entry only when its own data changes. */
 const EntryItem = memo(function EntryItem(props: EntryProps) {
-  const { entry, appId, masterId, name, isLive, index, start, isOpen, toggle, measure } = props;
+  const { entry, appId, masterId, name, isLive, index, topPixels, isOpen, toggle, measure } = props;
   const { id, createdAt, taskId, mode, duration } = entry;
-  const { className, words } = entryOutcome(entry);
+  const { className, words } = getEntryOutcome(entry);
   return (
-    <li ref={measure} data-index={index} className={className} style={{ transform: `translateY(${start}px)` }}>
+    <li ref={measure} data-index={index} className={className} style={{ transform: `translateY(${topPixels}px)` }}>
       <button type="button" aria-expanded={isOpen} onClick={() => toggle(id)}>
         <span className="verdict">{words}</span>
         <time dateTime={createdAt} title={formatExactTime(createdAt)}>
@@ -94,7 +94,7 @@ const EntryItem = memo(function EntryItem(props: EntryProps) {
         <VersionChip copy={isLive ? "production" : "master"} />
         <span className="mode">{mode === "on-demand" ? TRIGGER_WORDS.manual : mode}</span>
         <span className="took">{formatDuration(duration)}</span>
-        <span className="gist">{entryExcerpt(entry)}</span>
+        <span className="gist">{createEntryExcerpt(entry)}</span>
       </button>
       {isOpen && (
         <EntryDetails
@@ -106,17 +106,17 @@ const EntryItem = memo(function EntryItem(props: EntryProps) {
   );
 });
 
-interface LogEntriesProps extends Pick<LogState, "more" | "isLoading" | "loadMore"> {
+interface LogEntriesProps extends Pick<LogState, "hasMore" | "isLoading" | "loadMore"> {
   entries: LogEntry[];
   appId: number;
   whose: Actions["findLoggedAction"];
 }
 
-export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }: LogEntriesProps) {
+export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, whose }: LogEntriesProps) {
   const scrollBox = useRef<HTMLElement>(null);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const { length } = entries;
-  const rowPixels = useNarrow() ? PHONE_ROW_HEIGHT : ROW_HEIGHT;
+  const rowPixels = useIsNarrow() ? PHONE_ROW_HEIGHT_PIXELS : ROW_HEIGHT_PIXELS;
   const virtual = useVirtualizer({
     count: length,
     getScrollElement: () => scrollBox.current,
@@ -127,8 +127,8 @@ export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }:
   const rows = virtual.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
   useEffect(() => {
-    if (more && !isLoading && last >= length - PREFETCH_ROWS) loadMore();
-  }, [more, isLoading, length, last, loadMore]);
+    if (hasMore && !isLoading && last >= length - PREFETCH_ROWS) loadMore();
+  }, [hasMore, isLoading, length, last, loadMore]);
   const toggle = useCallback(
     (id: number) =>
       setOpen((old) => (old.has(id) ? new Set([...old].filter((openId) => openId !== id)) : new Set([...old, id]))),
@@ -143,13 +143,13 @@ export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }:
       tabIndex={0}
     >
       <ul style={{ height: virtual.getTotalSize() }}>
-        {rows.map(({ index, key, start }) => {
+        {rows.map(({ index, key, start: topPixels }) => {
           const entry = entries[index]!;
           const owner = whose(entry.taskId);
           return (
             <EntryItem
               key={key}
-              {...{ entry, appId, index, start, toggle }}
+              {...{ entry, appId, index, topPixels, toggle }}
               masterId={owner?.id ?? null}
               name={owner?.name ?? null}
               isLive={owner?.isLive ?? false}

@@ -10,15 +10,21 @@ interface LogPanelProps {
   appId: number;
   actions: Actions;
   /** IDs of the action's draft and live version, whose entries are shown. */
-  ids: number[];
+  versionIds: number[];
 }
 
-export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
+export function LogPanel({ api, appId, actions, versionIds }: LogPanelProps) {
   const [all, setAll] = useState(false);
   const [failuresOnly, setFailuresOnly] = useState(false);
   const { isConnected } = actions.logSubscription;
-  const shownIds = all ? null : ids;
-  const { entries, fault, ...log } = useLog({ api, appId, tail: actions.logSubscription, ids: shownIds, failuresOnly });
+  const shownIds = all ? null : versionIds;
+  const { entries, fault, ...log } = useLog({
+    api,
+    appId,
+    tail: actions.logSubscription,
+    versionIds: shownIds,
+    failuresOnly,
+  });
   return (
     <section className="log-panel" aria-label="Execution log">
       <div className="row log-head">
@@ -37,7 +43,7 @@ export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
           </span>
         )}
       </div>
-      {entries?.length === 0 && !log.more ? (
+      {entries?.length === 0 && !log.hasMore ? (
         <p className="hint empty">
           {failuresOnly ? "No execution has failed." : "Nothing here yet. Executions appear as they end."}
         </p>

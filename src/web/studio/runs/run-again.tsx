@@ -22,9 +22,9 @@ interface RunAgainProps {
 }
 
 /** Version that the replay runs: "master" is the draft, "production" is the live version, a number is the ID of an older version. */
-type Target = "master" | "production" | `${number}`;
+type ReplayTarget = "master" | "production" | `${number}`;
 
-const optionsOf = (target: Target) =>
+const toReplayOptions = (target: ReplayTarget) =>
   target === "master" || target === "production" ? { copy: target } : { versionId: Number(target) };
 
 /**
@@ -42,7 +42,7 @@ export function RunAgain({ api, appId, run, place, go, confirm }: RunAgainProps)
   const { masterId, copy, versionId, log } = run;
   const was = log ? JSON.stringify(log.payload, null, 2) : "{}";
   const [text, setText] = useState<string | null>(null);
-  const [target, setTarget] = useState<Target>(versionId === null ? copy : `${versionId}`);
+  const [target, setTarget] = useState<ReplayTarget>(versionId === null ? copy : `${versionId}`);
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
   const { versions, want } = useVersions(appId, masterId);
@@ -51,12 +51,12 @@ export function RunAgain({ api, appId, run, place, go, confirm }: RunAgainProps)
   const start = async () => {
     const parsed = text === null ? null : parsePayload(text);
     if (parsed && "fault" in parsed) return setFault(parsed.fault);
-    if (target === "production" && !(await confirm(LIVE))) return;
+    if (target === "production" && !(await confirm(LIVE_RUN_QUESTION))) return;
     setBusy(true);
     setFault(null);
     try {
       const payload = parsed && text !== was ? { payload: parsed.payload } : {};
-      const options = { ...optionsOf(target), ...payload };
+      const options = { ...toReplayOptions(target), ...payload };
       const { runId } = (await api.request(ReplayRun, { appId, runId: run.id, options })).run;
       go({ view: "runs", item: String(runId) }, { from: place });
     } catch (error) {
@@ -85,7 +85,7 @@ export function RunAgain({ api, appId, run, place, go, confirm }: RunAgainProps)
           value={target}
           disabled={isBusy}
           onFocus={want}
-          onChange={(event) => setTarget(event.target.value as Target)}
+          onChange={(event) => setTarget(event.target.value as ReplayTarget)}
         >
           <option value="master">Draft</option>
           <option value="production">Live version</option>
@@ -109,8 +109,8 @@ export function RunAgain({ api, appId, run, place, go, confirm }: RunAgainProps)
   );
 }
 
-const LIVE = {
+const LIVE_RUN_QUESTION = {
   title: "Run the live version?",
   text: "It does again what it does for the app's users: it may write, charge or send.",
-  yes: "Run the live version",
+  confirmLabel: "Run the live version",
 };

@@ -4,7 +4,7 @@ import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { hrefOf, type Place } from "../shell/place.js";
 import { CancelButton } from "./run-line.js";
-import { RunState, runDuration, runSummary, TRIGGER_WORDS, VersionChip } from "./run-words.js";
+import { describeRun, formatRunDuration, RunState, TRIGGER_WORDS, VersionChip } from "./run-words.js";
 
 interface CellContext {
   appId: number;
@@ -14,13 +14,13 @@ interface CellContext {
 
 export interface RunColumn {
   key: string;
-  head: string;
+  heading: string;
   /** Width of the column as a value of the CSS property `grid-template-columns`. */
   width: string;
   className: string;
   /** True if the person cannot hide the column. */
   isFixed?: true;
-  cell(run: RunRow, context: CellContext): ReactNode;
+  renderCell(run: RunRow, context: CellContext): ReactNode;
 }
 
 function StartedCell({ startedAt }: RunRow) {
@@ -54,49 +54,61 @@ function ActionLink({ run, appId, filters }: { run: RunRow } & Pick<CellContext,
 }
 
 export const RUN_COLUMNS: readonly RunColumn[] = [
-  { key: "run", head: "Run", width: "56px", className: "run-number", cell: ({ id }) => `#${id}` },
-  { key: "state", head: "State", width: "92px", className: "", cell: ({ state }) => <RunState state={state} /> },
+  { key: "run", heading: "Run", width: "56px", className: "run-number", renderCell: ({ id }) => `#${id}` },
+  {
+    key: "state",
+    heading: "State",
+    width: "92px",
+    className: "",
+    renderCell: ({ state }) => <RunState state={state} />,
+  },
   {
     key: "started",
-    head: "Started",
+    heading: "Started",
     width: "minmax(76px, 104px)",
     className: "started",
-    cell: (run) => <StartedCell {...run} />,
+    renderCell: (run) => <StartedCell {...run} />,
   },
   {
     key: "action",
-    head: "Action",
+    heading: "Action",
     width: "minmax(104px, 2fr)",
     className: "run-name",
     isFixed: true,
-    cell: (run, { appId, filters }) => <ActionLink {...{ run, appId, filters }} />,
+    renderCell: (run, { appId, filters }) => <ActionLink {...{ run, appId, filters }} />,
   },
-  { key: "version", head: "Version", width: "56px", className: "", cell: ({ copy }) => <VersionChip copy={copy} /> },
+  {
+    key: "version",
+    heading: "Version",
+    width: "56px",
+    className: "",
+    renderCell: ({ copy }) => <VersionChip copy={copy} />,
+  },
   {
     key: "trigger",
-    head: "Trigger",
+    heading: "Trigger",
     width: "minmax(72px, 92px)",
     className: "mode",
-    cell: ({ trigger }) => TRIGGER_WORDS[trigger],
+    renderCell: ({ trigger }) => TRIGGER_WORDS[trigger],
   },
   {
     key: "queued",
-    head: "Queued",
+    heading: "Queued",
     width: "minmax(76px, 104px)",
     className: "started",
-    cell: (run) => <QueuedCell {...run} />,
+    renderCell: (run) => <QueuedCell {...run} />,
   },
-  { key: "duration", head: "Duration", width: "68px", className: "took", cell: runDuration },
+  { key: "duration", heading: "Duration", width: "68px", className: "took", renderCell: formatRunDuration },
   {
     key: "end",
-    head: "Result or error",
+    heading: "Result or error",
     // The column is much wider than the column of the action's name, because results and error messages are longer than names.
     width: "minmax(132px, 5fr)",
     className: "end",
     isFixed: true,
-    cell: (run, { cancel }) => (
+    renderCell: (run, { cancel }) => (
       <>
-        <span className="gist">{runSummary(run)}</span>
+        <span className="gist">{describeRun(run)}</span>
         <CancelButton {...{ run, cancel }} />
       </>
     ),
@@ -108,4 +120,5 @@ export const HIDDEN_BY_DEFAULT: readonly string[] = ["queued"];
 /** Keys of the columns that are hidden in a window as wide as a tablet, so that the result or the error message has enough space. */
 export const HIDDEN_IN_MEDIUM_WINDOWS: readonly string[] = [...HIDDEN_BY_DEFAULT, "run", "trigger"];
 
-export const gridTemplate = (columns: readonly RunColumn[]): string => columns.map(({ width }) => width).join(" ");
+export const createGridTemplate = (columns: readonly RunColumn[]): string =>
+  columns.map(({ width }) => width).join(" ");

@@ -7,7 +7,7 @@ import type { RunRow } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 import { mayOperate } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
-import { isUnfinished, RunState, runDuration, runSummary, TRIGGER_WORDS, VersionChip } from "./run-words.js";
+import { describeRun, formatRunDuration, isUnfinished, RunState, TRIGGER_WORDS, VersionChip } from "./run-words.js";
 
 interface RunLineProps {
   run: RunRow;
@@ -39,8 +39,8 @@ export function RunLine({ run, appId, cancel }: RunLineProps) {
         <b>{run.actionName ?? `action ${run.actionId}`}</b>
         <VersionChip copy={run.copy} />
         <span className="mode">{TRIGGER_WORDS[run.trigger]}</span>
-        <span className="took">{runDuration(run)}</span>
-        <span className="gist">{runSummary(run)}</span>
+        <span className="took">{formatRunDuration(run)}</span>
+        <span className="gist">{describeRun(run)}</span>
       </a>
       {cancel && <CancelButton {...{ run, cancel }} />}
     </>

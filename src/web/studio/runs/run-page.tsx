@@ -24,14 +24,14 @@ function RunSection({ title, children }: { title: string; children: ReactNode })
   );
 }
 
-interface RunMoment {
-  what: string;
+interface RunStep {
+  stepName: string;
   at: string;
   /** Time since the previous step as text, such as "+ 20 ms"; "" for the first step. */
-  after: string;
+  timeSincePrevious: string;
 }
 
-function listMoments(run: RunDetails): RunMoment[] {
+function listSteps(run: RunDetails): RunStep[] {
   const { tick, queuedAt, startedAt, finishedAt, state } = run;
   const named: [string, string | null][] = [
     ["due", tick],
@@ -40,19 +40,20 @@ function listMoments(run: RunDetails): RunMoment[] {
     [state, finishedAt],
   ];
   const known = named.filter((entry): entry is [string, string] => entry[1] !== null);
-  return known.map(([what, at], index) => {
+  return known.map(([stepName, at], index) => {
     const before = known[index - 1]?.[1];
     const ms = before === undefined ? 0 : Math.max(0, Date.parse(at) - Date.parse(before));
-    return { what, at, after: before === undefined ? "" : `+ ${formatDuration(ms)}` };
+    return { stepName, at, timeSincePrevious: before === undefined ? "" : `+ ${formatDuration(ms)}` };
   });
 }
 
 function RunTimeline({ run }: { run: RunDetails }) {
   return (
     <ol className="timeline">
-      {listMoments(run).map(({ what, at, after }) => (
-        <li key={what} className="moment">
-          <b>{what}</b> <time dateTime={at}>{formatExactTime(at)}</time> <span className="hint">{after}</span>
+      {listSteps(run).map(({ stepName, at, timeSincePrevious }) => (
+        <li key={stepName} className="moment">
+          <b>{stepName}</b> <time dateTime={at}>{formatExactTime(at)}</time>{" "}
+          <span className="hint">{timeSincePrevious}</span>
         </li>
       ))}
     </ol>
@@ -115,13 +116,13 @@ function RunFacts({ run, appId }: { run: RunDetails; appId: number }) {
   );
 }
 
-interface HeadProps {
+interface RunHeadProps {
   run: RunDetails;
   appId: number;
   cancel: () => Promise<void>;
 }
 
-function RunHead({ run, appId, cancel }: HeadProps) {
+function RunHead({ run, appId, cancel }: RunHeadProps) {
   const { actionId, actionName, masterId } = run;
   const name = actionName ?? `action ${actionId}, which is gone`;
   return (

@@ -38,7 +38,7 @@ export function VersionChip({ copy }: Pick<RunRow, "copy">) {
 }
 
 /** Returns the duration of the run as text, or "" if the run has not ended or never started. */
-export function runDuration({ startedAt, finishedAt }: Pick<RunRow, "startedAt" | "finishedAt">): string {
+export function formatRunDuration({ startedAt, finishedAt }: Pick<RunRow, "startedAt" | "finishedAt">): string {
   if (startedAt === null || finishedAt === null) return "";
   return formatDuration(Date.parse(finishedAt) - Date.parse(startedAt));
 }
@@ -50,7 +50,7 @@ export const WAIT_REASON_WORDS: Record<NonNullable<RunRow["waitsFor"]>, string> 
 };
 
 /** Returns the text of a run in a list: its result, its error message, or the reason why it was skipped or waits. */
-export function runSummary({ state, reason, failure, resultPreview, tickCount, waitsFor }: RunRow): string {
+export function describeRun({ state, reason, failure, resultPreview, tickCount, waitsFor }: RunRow): string {
   if (waitsFor) return `waits ${WAIT_REASON_WORDS[waitsFor]}`;
   if (state === "skipped") return tickCount > 1 ? `${reason}, ${tickCount} ticks` : (reason ?? "");
   return failure ?? resultPreview ?? "";

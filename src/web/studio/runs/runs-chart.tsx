@@ -9,14 +9,14 @@ import { formatCount, formatDuration, formatExactTime } from "../shared/format.j
 import type { RunStatistics } from "../shared/model.js";
 
 const HOUR_SECONDS = 3_600;
-const CHART_HEIGHT = 120;
-const PHONE_CHART_HEIGHT = 100;
+const CHART_HEIGHT_PIXELS = 120;
+const PHONE_CHART_HEIGHT_PIXELS = 100;
 
-const darkQuery = matchMedia("(prefers-color-scheme: dark)");
+const darkModeQuery = matchMedia("(prefers-color-scheme: dark)");
 /**
  * Colors of the chart for light and dark mode, the same as in the style sheet. uPlot draws on a canvas, to which style sheets do not apply.
  */
-const CHART_COLOURS = {
+const CHART_COLORS = {
   light: { good: "#1b7340", bad: "#b3261e", soft: "#59626f", line: "#dfe3e8", accent: "#0b6b62", warn: "#8a5300" },
   dark: { good: "#6fd694", bad: "#ff8a80", soft: "#a0a9b6", line: "#2a303a", accent: "#4fd1c0", warn: "#ffc163" },
 };
@@ -25,7 +25,7 @@ type StatisticsRow = RunStatistics["periods"][number];
 type ChartColumn = (number | null)[];
 
 /** Returns the columns of data for uPlot, with a value for each hour or day of the range, including those without runs. */
-function chartColumns({
+function createChartColumns({
   by,
   from,
   to,
@@ -56,16 +56,16 @@ function chartColumns({
 
 const drawBars = uPlot.paths.bars!({ size: [0.8, 24], align: 1 });
 
-const hourLabel = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const dayLabel = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+const hourFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const dayFormat = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 
-function timeLabel(seconds: number): string {
+function formatAxisTime(seconds: number): string {
   const date = new Date(seconds * 1000);
-  return (date.getHours() + date.getMinutes() === 0 ? dayLabel : hourLabel).format(date);
+  return (date.getHours() + date.getMinutes() === 0 ? dayFormat : hourFormat).format(date);
 }
 
 function createAxes(values: (ms: number) => string): uPlot.Axis[] {
-  const { soft, line } = CHART_COLOURS[darkQuery.matches ? "dark" : "light"];
+  const { soft, line } = CHART_COLORS[darkModeQuery.matches ? "dark" : "light"];
   const shared = {
     stroke: soft,
     grid: { stroke: line, width: 1 },
@@ -73,16 +73,16 @@ function createAxes(values: (ms: number) => string): uPlot.Axis[] {
     font: "11px sans-serif",
   };
   return [
-    { ...shared, size: 32, space: 64, values: (_, ticks) => ticks.map(timeLabel) },
+    { ...shared, size: 32, space: 64, values: (_, ticks) => ticks.map(formatAxisTime) },
     { ...shared, size: 60, space: 28, values: (_, ticks) => ticks.map(values) },
   ];
 }
 
 function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: HTMLElement): uPlot[] {
-  const { good, bad, warn, accent, soft } = CHART_COLOURS[darkQuery.matches ? "dark" : "light"];
-  const [xs, runs, failed, skipped, p50, p95] = chartColumns(statistics);
+  const { good, bad, warn, accent, soft } = CHART_COLORS[darkModeQuery.matches ? "dark" : "light"];
+  const [xs, runs, failed, skipped, p50, p95] = createChartColumns(statistics);
   const step = statistics.by === "hour" ? HOUR_SECONDS : 24 * HOUR_SECONDS;
-  const height = innerWidth < 700 ? PHONE_CHART_HEIGHT : CHART_HEIGHT;
+  const height = innerWidth < 700 ? PHONE_CHART_HEIGHT_PIXELS : CHART_HEIGHT_PIXELS;
   const shared = {
     width: Math.max(200, counts.clientWidth),
     height,
@@ -170,7 +170,7 @@ function StatisticsTable({ statistics: { by, periods } }: { statistics: RunStati
   );
 }
 
-function summaryText({ periods }: RunStatistics): string {
+function describeStatistics({ periods }: RunStatistics): string {
   const sumOf = (of: (row: StatisticsRow) => number) => periods.reduce((all, row) => all + of(row), 0);
   const [runs, failed, skipped] = [sumOf((row) => row.runs), sumOf((row) => row.failed), sumOf((row) => row.skipped)];
   const skippedText = skipped === 0 ? "" : `, ${formatCount(skipped, "scheduled run", "scheduled runs")} skipped`;
@@ -192,18 +192,18 @@ export function RunsChart({ statistics, label }: { statistics: RunStatistics; la
       for (const plot of drawn) plot.setSize({ width: Math.max(200, above.clientWidth), height: plot.height });
     });
     resized.observe(above);
-    darkQuery.addEventListener("change", again);
+    darkModeQuery.addEventListener("change", again);
     return () => {
       resized.disconnect();
-      darkQuery.removeEventListener("change", again);
+      darkModeQuery.removeEventListener("change", again);
       for (const plot of drawn) plot.destroy();
     };
   }, [statistics]);
   const { countedFrom } = statistics;
   return (
-    <figure className="runs-chart" aria-label={`${label}: ${summaryText(statistics)}`}>
+    <figure className="runs-chart" aria-label={`${label}: ${describeStatistics(statistics)}`}>
       <figcaption className="row">
-        <span>{summaryText(statistics)}</span>
+        <span>{describeStatistics(statistics)}</span>
         <span className="hint">{label}</span>
         <span className="hint legend">
           <span className="key runs">runs</span> <span className="key failed">failed</span>{" "}
@@ -211,7 +211,7 @@ export function RunsChart({ statistics, label }: { statistics: RunStatistics; la
           <span className="key p95">p95</span>
         </span>
         {countedFrom !== null && (
-          <span className="hint">the newest 100,000 alone, since {formatExactTime(countedFrom)}</span>
+          <span className="hint">only the newest 100,000 runs, since {formatExactTime(countedFrom)}</span>
         )}
       </figcaption>
       <div className="charts" aria-hidden="true">

@@ -9,17 +9,17 @@ import { RANGES, RUN_STATES, type RunsQuery, TRIGGER_TYPES, VERSION_KINDS } from
 /** Delay after the last key press before the list of runs is searched. */
 const SEARCH_DELAY_MS = 350;
 
-interface ChoiceProps {
+interface FilterSelectProps {
   label: string;
   value: string | undefined;
   /** Values that the person can choose, each with its label. */
   options: [string, string][];
   /** Label of the option that removes the filter. */
-  all: string;
+  noFilterLabel: string;
   choose: (value: string) => void;
 }
 
-function FilterSelect({ label, value, options, all, choose }: ChoiceProps) {
+function FilterSelect({ label, value, options, noFilterLabel, choose }: FilterSelectProps) {
   return (
     <label className="choice">
       <span className="unseen">{label}</span>
@@ -29,7 +29,7 @@ function FilterSelect({ label, value, options, all, choose }: ChoiceProps) {
         data-set={value !== undefined}
         onChange={(event) => choose(event.target.value)}
       >
-        <option value="">{all}</option>
+        <option value="">{noFilterLabel}</option>
         {options.map(([option, words]) => (
           <option key={option} value={option}>
             {words}
@@ -48,7 +48,7 @@ function RemovableFilter({ words, remove }: { words: string; remove: () => void 
   );
 }
 
-function useTypedSearch(search: string, change: (search: string) => void) {
+function useTypedSearch(search: string, changeFilters: (search: string) => void) {
   const [typed, setTyped] = useState(search);
   // Search text that this field last wrote to the URL or read from it. If the URL contains this text, the field keeps what the person has
   // typed since.
@@ -61,10 +61,10 @@ function useTypedSearch(search: string, change: (search: string) => void) {
     if (typed.trim() === search) return;
     const timer = setTimeout(() => {
       known.current = typed.trim();
-      change(known.current);
+      changeFilters(known.current);
     }, SEARCH_DELAY_MS);
     return () => clearTimeout(timer);
-  }, [typed, search, change]);
+  }, [typed, search, changeFilters]);
   return { typed, setTyped };
 }
 
@@ -97,35 +97,35 @@ export function RunsFilters({ query, list, change, setSearch, clear }: RunsFilte
       />
       <FilterSelect
         label="Action"
-        all="All actions"
+        noFilterLabel="All actions"
         value={query.action}
         options={actions}
         choose={(action) => change({ action })}
       />
       <FilterSelect
         label="State"
-        all="Any state"
+        noFilterLabel="Any state"
         value={query.state}
         options={RUN_STATES.map((state) => [state, capitalize(state)])}
         choose={(state) => change({ state })}
       />
       <FilterSelect
         label="Trigger"
-        all="Any trigger"
+        noFilterLabel="Any trigger"
         value={query.trigger}
         options={TRIGGER_TYPES.map((trigger) => [trigger, capitalize(triggerLabel(trigger))])}
         choose={(trigger) => change({ trigger })}
       />
       <FilterSelect
         label="Copy"
-        all="Draft and live"
+        noFilterLabel="Draft and live"
         value={query.copy}
         options={VERSION_KINDS.map((copy) => [copy, capitalize(VERSION_WORDS[copy])])}
         choose={(copy) => change({ copy })}
       />
       <FilterSelect
         label="Time"
-        all="Any time"
+        noFilterLabel="Any time"
         value={query.range}
         options={Object.entries(RANGES).map(([range, { label }]) => [range, capitalize(label)])}
         choose={(range) => change({ range })}

@@ -4,17 +4,17 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, memo, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import type { RunRow } from "../shared/model.js";
-import { useNarrow } from "../shared/use-narrow.js";
+import { useIsNarrow } from "../shared/use-narrow.js";
 import type { Place } from "../shell/place.js";
-import { gridTemplate, type RunColumn } from "./run-columns.js";
+import { createGridTemplate, type RunColumn } from "./run-columns.js";
 import type { RunsFound } from "./use-runs.js";
 
-const ROW_HEIGHT = 34;
-const PHONE_ROW_HEIGHT = 58;
+const ROW_HEIGHT_PIXELS = 34;
+const PHONE_ROW_HEIGHT_PIXELS = 58;
 /** If fewer rows than this are below the visible area, the next page is loaded. */
 const PREFETCH_ROWS = 30;
 
-interface RowProps {
+interface RunItemProps {
   run: RunRow;
   appId: number;
   /** Filters of the list. The link to a run contains them, so that the run's page can link back to the filtered list. */
@@ -23,22 +23,22 @@ interface RowProps {
   columns: readonly RunColumn[];
   /** Index of the row in the table, 0 for the first row below the header. */
   index: number;
-  start: number;
-  size: number;
+  topPixels: number;
+  heightPixels: number;
 }
 
 /** Memoized, so that a changed row does not render the other rows again. The link on the action's name covers the whole row. */
-const RunItem = memo(function RunItem({ run, index, start, size, columns, ...context }: RowProps) {
+const RunItem = memo(function RunItem({ run, index, topPixels, heightPixels, columns, ...context }: RunItemProps) {
   return (
     <div
       role="row"
       aria-rowindex={index + FIRST_RUN_ROW}
       className={`run-row ${run.state}`}
-      style={{ height: size, transform: `translateY(${start}px)` }}
+      style={{ height: heightPixels, transform: `translateY(${topPixels}px)` }}
     >
-      {columns.map(({ key, className, cell }) => (
+      {columns.map(({ key, className, renderCell }) => (
         <span key={key} role="cell" className={className}>
-          {cell(run, context)}
+          {renderCell(run, context)}
         </span>
       ))}
     </div>
@@ -75,7 +75,7 @@ export function RunsList({ runsFound, appId, filters, columns, children }: RunsL
   const aboveList = useRef<HTMLDivElement>(null);
   const scrollMargin = useElementHeight(aboveList);
   const count = runs?.length ?? 0;
-  const rowPixels = useNarrow() ? PHONE_ROW_HEIGHT : ROW_HEIGHT;
+  const rowPixels = useIsNarrow() ? PHONE_ROW_HEIGHT_PIXELS : ROW_HEIGHT_PIXELS;
   const virtual = useVirtualizer({
     count,
     getScrollElement: () => scrollBox.current,
@@ -103,26 +103,26 @@ export function RunsList({ runsFound, appId, filters, columns, children }: RunsL
       {count > 0 && (
         <div
           role="table"
-          style={{ "--run-columns": gridTemplate(columns) } as CSSProperties}
+          style={{ "--run-columns": createGridTemplate(columns) } as CSSProperties}
           aria-label="Runs, newest first"
           aria-rowcount={total?.isExact ? Math.max(total.count, count) + 1 : -1}
         >
           <div role="rowgroup" className="run-heads-group">
             <div role="row" aria-rowindex={1} className="run-heads">
-              {columns.map(({ key, head, className }) => (
+              {columns.map(({ key, heading, className }) => (
                 <span key={key} role="columnheader" className={className === "took" ? className : ""}>
-                  {head}
+                  {heading}
                 </span>
               ))}
             </div>
           </div>
           <div role="rowgroup" className="run-rows" style={{ height: virtual.getTotalSize() }}>
-            {rows.map(({ index, key, start, size }) => (
+            {rows.map(({ index, key, start, size: heightPixels }) => (
               <RunItem
                 key={key}
                 run={runs![index]!}
-                {...{ appId, filters, cancel, columns, index, size }}
-                start={start - scrollMargin}
+                {...{ appId, filters, cancel, columns, index, heightPixels }}
+                topPixels={start - scrollMargin}
               />
             ))}
           </div>

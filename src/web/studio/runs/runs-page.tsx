@@ -1,7 +1,7 @@
 /** Page of the app's runs. The service searches, filters and counts the runs. run-page.tsx contains the page of one run. */
 import { useCallback, useMemo, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
-import { changedQuery, hrefOf, idOf } from "../shell/place.js";
+import { hrefOf, mergeQuery, parseId } from "../shell/place.js";
 import { BacklogLine } from "./backlog-line.js";
 import { BulkActions } from "./bulk-actions.js";
 import { ChooseColumns } from "./choose-columns.js";
@@ -9,7 +9,7 @@ import { RunsOverTime } from "./lazy-chart.js";
 import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";
-import { isChartComplete, type RunsQuery, timeRangeOf, toRunsFilter } from "./runs-query.js";
+import { isChartComplete, parseTimeRange, type RunsQuery, toRunsFilter } from "./runs-query.js";
 import { useColumns } from "./use-columns.js";
 import { type RunsFound, useRuns } from "./use-runs.js";
 
@@ -52,9 +52,10 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
   const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
   const runsFound = useRuns({ api, appId, filter, tail: actions.logSubscription });
   const { runs, hasMore, isLoading, fault } = runsFound;
-  const change = useCallback((part: RunsQuery) => go({ query: changedQuery(query, part) }), [go, query]);
+  const change = useCallback((part: RunsQuery) => go({ query: mergeQuery(query, part) }), [go, query]);
   const setSearch = useCallback(
-    (search: string) => go({ query: changedQuery(query, { search }) }, { replace: query.search !== undefined }),
+    (search: string) =>
+      go({ query: mergeQuery(query, { search }) }, { replacesHistoryEntry: query.search !== undefined }),
     [go, query],
   );
   const columns = useColumns();
@@ -69,7 +70,7 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
           <RunsOverTime
             {...{ api, appId }}
             actionId={filter.actionId ?? null}
-            range={timeRangeOf(query)}
+            range={parseTimeRange(query)}
             tail={actions.logSubscription}
           />
         )}
@@ -95,7 +96,7 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
 
 export function RunsPage(props: PageProps) {
   const { appId, place } = props;
-  const runId = idOf(place.item);
+  const runId = parseId(place.item);
   return runId === null ? (
     <RunsHistory key={appId} {...props} />
   ) : (

@@ -3,7 +3,7 @@
  * input.
  */
 import type { Copy, FindRunsQueryVariables, RunState, TriggerType } from "../documents.js";
-import { idOf } from "../shell/place.js";
+import { parseId } from "../shell/place.js";
 
 /** Query parameters of the URL, one for each filter. A filter that is not set is missing. */
 export interface RunsQuery {
@@ -35,7 +35,7 @@ export const RANGES = {
 } as const;
 export type Range = keyof typeof RANGES;
 
-export const timeRangeOf = (query: RunsQuery): Range | null =>
+export const parseTimeRange = (query: RunsQuery): Range | null =>
   query.range !== undefined && Object.hasOwn(RANGES, query.range) ? (query.range as Range) : null;
 
 const parseOption = <T extends string>(text: string | undefined, all: readonly T[]): T | null =>
@@ -49,16 +49,16 @@ export function toRunsFilter(
   query: RunsQuery,
   now: number,
 ): Omit<FindRunsQueryVariables, "appId" | "before" | "limit"> {
-  const range = timeRangeOf(query);
+  const range = parseTimeRange(query);
   const search = query.search?.trim() ?? "";
   return {
     search: search === "" ? null : search,
-    actionId: idOf(query.action),
+    actionId: parseId(query.action),
     state: parseOption(query.state, RUN_STATES),
     trigger: parseOption(query.trigger, TRIGGER_TYPES),
     copy: parseOption(query.copy, VERSION_KINDS),
-    versionId: idOf(query.version),
-    personId: idOf(query.person),
+    versionId: parseId(query.version),
+    personId: parseId(query.person),
     from: range === null ? null : new Date(now - RANGES[range].ms).toISOString(),
   };
 }

@@ -1,6 +1,6 @@
 /** Hook for the columns of the table of runs that the person has shown or hidden. The browser stores these choices. */
 import { useCallback, useEffect, useMemo, useState } from "react";
-import { useMedia } from "../shared/use-narrow.js";
+import { useMediaQuery } from "../shared/use-narrow.js";
 import { HIDDEN_BY_DEFAULT, HIDDEN_IN_MEDIUM_WINDOWS, RUN_COLUMNS, type RunColumn } from "./run-columns.js";
 
 const STORAGE_KEY = "studio.runs.hidden-columns";
@@ -31,7 +31,7 @@ export interface ColumnsState {
 
 export function useColumns(): ColumnsState {
   const [choices, setChoices] = useState(readChoices);
-  const isMedium = useMedia("(min-width: 701px) and (max-width: 1000px)");
+  const isMedium = useMediaQuery("(min-width: 701px) and (max-width: 1000px)");
   const hidden = isMedium ? HIDDEN_IN_MEDIUM_WINDOWS : HIDDEN_BY_DEFAULT;
   const toggle = useCallback(
     (key: string) => setChoices((last) => ({ ...last, [key]: !(last[key] ?? !hidden.includes(key)) })),

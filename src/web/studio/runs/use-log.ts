@@ -11,7 +11,7 @@ const PAGE_SIZE = 50;
 export interface LogState {
   /** Log entries, newest first; null until they are loaded for the first time. */
   entries: LogEntry[] | null;
-  more: boolean;
+  hasMore: boolean;
   isLoading: boolean;
   fault: ApiError | null;
   loadMore(): void;
@@ -26,32 +26,38 @@ interface LogPage {
   /** ID of the draft or live version to which the entries of the page belong; null for all actions. */
   id: number | null;
   logs: LogEntry[];
-  next: string | null;
+  nextCursor: string | null;
   isFollowing: boolean;
 }
 
 const belongsToPage = ({ id }: LogPage, { taskId }: LogEntry) => id === null || taskId === id;
 
 /** True if no entry is missing between this page and the entries of the same version that are loaded already. */
-const connectsTo = (page: LogPage, knownEntries: readonly LogEntry[]) =>
+const isConnectedTo = (page: LogPage, knownEntries: readonly LogEntry[]) =>
   knownEntries.some((entry) => belongsToPage(page, entry) && page.logs.some(({ id }) => id === entry.id));
 
 /** True for loaded entries that are older than the page. They are removed if entries between them and the page may be missing. */
 const isOlderThanPage = (page: LogPage, entry: LogEntry) =>
   belongsToPage(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
 
-interface Options {
+interface LogOptions {
   api: Api;
   appId: number;
   tail: LogSubscription;
   /** IDs of the draft and the live version whose entries are shown; null for all actions of the app. */
-  ids: number[] | null;
+  versionIds: number[] | null;
   failuresOnly: boolean;
 }
 
-export function useLog({ api, appId, tail: { isConnected, onEntry }, ids, failuresOnly }: Options): LogState {
+export function useLog({
+  api,
+  appId,
+  tail: { isConnected, onEntry },
+  versionIds: ids,
+  failuresOnly,
+}: LogOptions): LogState {
   const [entries, setEntries] = useState<LogEntry[] | null>(null);
-  const [more, setMore] = useState(false);
+  const [hasMore, setMore] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
   const [isLoading, setLoading] = useState(true);
   const knownEntries = useRef<LogEntry[]>([]);
@@ -71,7 +77,7 @@ export function useLog({ api, appId, tail: { isConnected, onEntry }, ids, failur
       const readPage = async (id: number | null): Promise<LogPage> => {
         const cursor = isFollowing ? (cursors.current.get(id) ?? null) : null;
         const { page } = await api.request(ReadLog, { appId, options: { id, where, limit: PAGE_SIZE, cursor } });
-        return { id, logs: page.logs, next: page.nextCursor, isFollowing };
+        return { id, logs: page.logs, nextCursor: page.nextCursor, isFollowing };
       };
       setLoading(true);
       try {
@@ -79,9 +85,11 @@ export function useLog({ api, appId, tail: { isConnected, onEntry }, ids, failur
         const pages = await Promise.all(remainingIds.map(readPage));
         // The person has selected other entries while the request was sent, so the response is ignored.
         if (latestRequest.current !== `${wantedIds} ${failuresOnly}`) return;
-        const disconnectedPages = pages.filter((page) => !page.isFollowing && !connectsTo(page, knownEntries.current));
+        const disconnectedPages = pages.filter(
+          (page) => !page.isFollowing && !isConnectedTo(page, knownEntries.current),
+        );
         for (const page of pages)
-          if (page.isFollowing || disconnectedPages.includes(page)) cursors.current.set(page.id, page.next);
+          if (page.isFollowing || disconnectedPages.includes(page)) cursors.current.set(page.id, page.nextCursor);
         setEntries((old) => {
           const keptEntries = (old ?? []).filter(
             (entry) => !disconnectedPages.some((page) => isOlderThanPage(page, entry)),
@@ -122,5 +130,5 @@ export function useLog({ api, appId, tail: { isConnected, onEntry }, ids, failur
 
   const loadMore = useCallback(() => void load(true), [load]);
   const shownEntries = failuresOnly ? (entries?.filter(isFailed) ?? null) : entries;
-  return { entries: shownEntries, more, isLoading, fault, loadMore };
+  return { entries: shownEntries, hasMore, isLoading, fault, loadMore };
 }

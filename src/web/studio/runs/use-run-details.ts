@@ -8,13 +8,13 @@ import { followConsole } from "./follow-console.js";
 import { isUnfinished } from "./run-words.js";
 
 /** Interval at which the run is read until it has ended. */
-const REFRESH_MS = 1_000;
+const REFRESH_INTERVAL_MS = 1_000;
 
 function useConsole(api: Api, appId: number, runId: number, endConsole: () => void): ConsoleLine[] {
   const [lines, setLines] = useState<ConsoleLine[]>([]);
   useEffect(() => {
-    const add = (come: ConsoleLine[]) => setLines((old) => old.concat(come));
-    const unfollow = followConsole(api, { appId, runId }, { add, endConsole });
+    const addLines = (come: ConsoleLine[]) => setLines((old) => old.concat(come));
+    const unfollow = followConsole(api, { appId, runId }, { addLines, endConsole });
     return () => {
       setLines([]);
       unfollow();
@@ -29,7 +29,7 @@ export function useRunDetails(api: Api, appId: number, runId: number) {
     // The result may have megabytes, so it does not stay in the cache when the page is closed.
     gcTime: 0,
     refetchOnWindowFocus: ({ state: { data } }) => !data || isUnfinished(data.run),
-    refetchInterval: ({ state: { data } }) => (data && isUnfinished(data.run) ? REFRESH_MS : false),
+    refetchInterval: ({ state: { data } }) => (data && isUnfinished(data.run) ? REFRESH_INTERVAL_MS : false),
   });
   const onEnd = useCallback(() => void reload(), [reload]);
   const lines = useConsole(api, appId, runId, onEnd);

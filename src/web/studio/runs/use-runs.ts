@@ -7,18 +7,18 @@ import type { RunRow } from "../shared/model.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 /** Time in which several ended runs cause only one read. */
-const GATHER_MS = 400;
+const RELOAD_DELAY_MS = 400;
 /** Interval between reads while a listed run is queued or running. */
-const REFRESH_WAITING_MS = 3_000;
+const UNFINISHED_REFRESH_INTERVAL_MS = 3_000;
 /**
  * Interval between reads if all listed runs have ended, because the service does not announce new runs. A search is not repeated, because
  * it reads many runs.
  */
-const REFRESH_MS = 5_000;
+const REFRESH_INTERVAL_MS = 5_000;
 /** Number of pages without a matching run after which a search stops. The person can continue it. */
-const EMPTY_PAGES = 10;
+const MAX_EMPTY_PAGES = 10;
 
 export type RunsFilter = Omit<FindRunsQueryVariables, "appId" | "before" | "limit">;
 
@@ -71,7 +71,7 @@ export function useRuns({
 
   const page = useCallback(
     async (before: number | null) => {
-      const request = { ...(JSON.parse(key) as RunsFilter), appId, before, limit: PAGE };
+      const request = { ...(JSON.parse(key) as RunsFilter), appId, before, limit: PAGE_SIZE };
       return (await api.request(FindRuns, request)).found;
     },
     [api, appId, key],
@@ -85,7 +85,7 @@ export function useRuns({
       setLoading(true);
       try {
         let from = before;
-        for (let left = EMPTY_PAGES; left > 0; left -= 1) {
+        for (let left = MAX_EMPTY_PAGES; left > 0; left -= 1) {
           const runsPage = await page(from);
           if (turn.current !== startedTurn) return;
           if (from === null) setTotal({ count: runsPage.pagination.total, isExact: runsPage.pagination.totalIsExact });
@@ -144,9 +144,9 @@ export function useRuns({
     },
     initialData: null,
     refetchOnMount: false,
-    refetchInterval: isWaiting ? REFRESH_WAITING_MS : !isSearch && REFRESH_MS,
+    refetchInterval: isWaiting ? UNFINISHED_REFRESH_INTERVAL_MS : !isSearch && REFRESH_INTERVAL_MS,
   });
-  useReloadAfter(tail.onEntry, reload, GATHER_MS);
+  useReloadAfter(tail.onEntry, reload, RELOAD_DELAY_MS);
 
   const loadMore = useCallback(() => {
     if (next !== null) void load(next, turn.current);

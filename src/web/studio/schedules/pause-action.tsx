@@ -2,30 +2,30 @@
 import { useState } from "react";
 import { CompareDraftWithLive, PublishAction, UpdateAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
-import type { ActionSummary, PublishedCopy } from "../shared/model.js";
+import type { ActionSummary, LiveVersion } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 
 interface PauseActionProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" | "confirm"> {
   action: ActionSummary;
-  copy: PublishedCopy;
+  liveVersion: LiveVersion;
 }
 
 const PAUSE_QUESTION = "The action is saved as inactive and published. All of its triggers stop until you resume it.";
 const OTHER_CHANGES_TEXT = "The draft has other changes that are not live. Publish or undo them first.";
 
-const ONLY_DRAFT_PAUSED = "The draft is inactive, the live version still runs";
-const ONLY_DRAFT_RESUMED = "The draft is active, the live version is still inactive";
+const ONLY_DRAFT_PAUSED_TEXT = "The draft is inactive, the live version still runs";
+const ONLY_DRAFT_RESUMED_TEXT = "The draft is active, the live version is still inactive";
 
-function pauseObstacle({ isPublished, requiresTests }: PageProps["app"]): string | null {
+function findPauseObstacle({ isPublished, requiresTests }: PageProps["app"]): string | null {
   if (!isPublished) return "The app is not published.";
   return requiresTests ? "The app publishes only tested actions." : null;
 }
 
-export function PauseButton({ api, app, appId, actions, confirm, action, copy }: PauseActionProps) {
+export function PauseButton({ api, app, appId, actions, confirm, action, liveVersion }: PauseActionProps) {
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
   const { id, name } = action;
-  const active = !copy.active;
+  const active = !liveVersion.active;
   const saveAndPublish = async () => {
     const { diff } = await api.request(CompareDraftWithLive, { appId, id });
     // Publishing would make all other changes of the draft live too, so the draft must have no other changes.
@@ -36,7 +36,7 @@ export function PauseButton({ api, app, appId, actions, confirm, action, copy }:
       if (action.active !== active) {
         const change = { appId, id, data: { active }, ifUpdatedAt: updatedAt };
         updatedAt = (await api.request(UpdateAction, change)).saved.updatedAt;
-        saved = active ? ONLY_DRAFT_RESUMED : ONLY_DRAFT_PAUSED;
+        saved = active ? ONLY_DRAFT_RESUMED_TEXT : ONLY_DRAFT_PAUSED_TEXT;
       }
       await api.request(PublishAction, { appId, id, ifUpdatedAt: updatedAt });
       setFault(null);
@@ -48,12 +48,12 @@ export function PauseButton({ api, app, appId, actions, confirm, action, copy }:
     }
   };
   const toggle = async () => {
-    if (!active && !(await confirm({ title: `Pause ${name}?`, text: PAUSE_QUESTION, yes: "Pause" }))) return;
+    if (!active && !(await confirm({ title: `Pause ${name}?`, text: PAUSE_QUESTION, confirmLabel: "Pause" }))) return;
     setBusy(true);
     await saveAndPublish().catch((error: unknown) => setFault(asApiError(error).message));
     setBusy(false);
   };
-  const obstacle = pauseObstacle(app);
+  const obstacle = findPauseObstacle(app);
   const verb = active ? "Resume" : "Pause";
   return (
     <>

@@ -16,21 +16,21 @@ type ScheduledAction = Week["scheduled"][number];
 interface ScheduleRow {
   action: ActionSummary;
   /** Next scheduled runs of the live version; undefined if no live version runs on a schedule. */
-  scheduled: ScheduledAction | undefined;
+  scheduledAction: ScheduledAction | undefined;
   lastRunAt: string | null;
   state: { words: string; tone: "live" | "failed" | "" };
 }
 
-interface ListProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" | "confirm"> {
+interface ScheduleListProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" | "confirm"> {
   week: Week;
   /** True if the schedules of the whole app are paused. */
   isPaused: boolean;
 }
 
-function scheduleState(
+function describeScheduleState(
   action: ActionSummary,
   scheduled: ScheduledAction | undefined,
-  list: ListProps,
+  list: ScheduleListProps,
 ): ScheduleRow["state"] {
   const { actions, app, isPaused } = list;
   const copy = actions.findLiveVersion(action.id);
@@ -43,26 +43,26 @@ function scheduleState(
 }
 
 /** Returns the actions whose draft or live version has a schedule trigger, sorted by their next run. */
-function createRows(list: ListProps): ScheduleRow[] {
-  const byActionId = new Map(list.week.scheduled.map((scheduled) => [scheduled.masterId, scheduled]));
+function createRows(list: ScheduleListProps): ScheduleRow[] {
+  const byActionId = new Map(list.week.scheduled.map((scheduledAction) => [scheduledAction.masterId, scheduledAction]));
   const rows = (list.actions.list?.actions ?? [])
     .filter(({ id, triggers }) => byActionId.has(id) || triggers.some(({ trigger }) => trigger === "schedule"))
     .map((action) => {
-      const scheduled = byActionId.get(action.id);
+      const scheduledAction = byActionId.get(action.id);
       const lastRunAt = list.actions.findLiveVersion(action.id)?.lastRunAt ?? null;
-      return { action, scheduled, lastRunAt, state: scheduleState(action, scheduled, list) };
+      return { action, scheduledAction, lastRunAt, state: describeScheduleState(action, scheduledAction, list) };
     });
-  const nextTick = ({ scheduled }: ScheduleRow) => scheduled?.ticks[0] ?? "~";
+  const nextTick = ({ scheduledAction }: ScheduleRow) => scheduledAction?.ticks[0] ?? "~";
   return rows.sort((a, b) => nextTick(a).localeCompare(nextTick(b)) || a.action.name.localeCompare(b.action.name));
 }
 
-function nextRunIn({ ticks, timezone }: ScheduledAction): { iso: string; words: string } | null {
+function formatNextRun({ ticks, timezone }: ScheduledAction): { iso: string; words: string } | null {
   const iso = ticks.find((tick) => Date.parse(tick) > Date.now());
   if (!iso) return null;
   return { iso, words: formatTimeInZone(iso, timezone) };
 }
 
-function RunNowButton({ api, appId, action }: Pick<ListProps, "api" | "appId"> & { action: ActionSummary }) {
+function RunNowButton({ api, appId, action }: Pick<ScheduleListProps, "api" | "appId"> & { action: ActionSummary }) {
   const [outcome, setOutcome] = useState<{ runId: number } | { fault: string } | null>(null);
   const [busy, setBusy] = useState(false);
   const isManual = action.triggers.some(({ trigger }) => trigger === "manual");
@@ -97,11 +97,11 @@ function RunNowButton({ api, appId, action }: Pick<ListProps, "api" | "appId"> &
   );
 }
 
-function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) {
-  const { action, scheduled, lastRunAt, state } = row;
+function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ScheduleListProps }) {
+  const { action, scheduledAction, lastRunAt, state } = row;
   const { api, appId } = list;
-  const copy = list.actions.findLiveVersion(action.id);
-  const nextRun = scheduled && nextRunIn(scheduled);
+  const liveVersion = list.actions.findLiveVersion(action.id);
+  const nextRun = scheduledAction && formatNextRun(scheduledAction);
   return (
     <tr>
       <th scope="row">
@@ -110,8 +110,8 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) 
         </a>
       </th>
       <td>
-        {scheduled?.description ?? "–"}
-        <code>{scheduled?.frequency ?? action.frequency}</code>
+        {scheduledAction?.description ?? "–"}
+        <code>{scheduledAction?.frequency ?? action.frequency}</code>
       </td>
       <td className="next-run" data-head="Next run">
         {nextRun ? (
@@ -119,7 +119,7 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) 
             <time dateTime={nextRun.iso} title={`${formatExactTime(nextRun.iso)} here`}>
               {nextRun.words}
             </time>
-            <span className="hint">{scheduled.timezone}</span>
+            <span className="hint">{scheduledAction.timezone}</span>
           </>
         ) : (
           "–"
@@ -139,11 +139,11 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) 
       </td>
       <ForOperators>
         <td>
-          {copy && (
+          {liveVersion && (
             <div className="row">
               <RunNowButton {...{ api, appId, action }} />
               <ForEditors>
-                <PauseButton {...list} {...{ action, copy }} />
+                <PauseButton {...list} {...{ action, liveVersion }} />
               </ForEditors>
             </div>
           )}
@@ -153,7 +153,7 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) 
   );
 }
 
-export function ScheduleList(list: ListProps) {
+export function ScheduleList(list: ScheduleListProps) {
   const rows = createRows(list);
   if (rows.length === 0) {
     return (

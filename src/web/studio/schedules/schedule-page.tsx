@@ -11,11 +11,11 @@ import type { PageProps } from "../shell/page-props.js";
 import { ForOperators } from "../shell/role.js";
 import { MissedRuns } from "./missed-runs.js";
 import { ScheduleList } from "./schedule-list.js";
-import { useWeek } from "./use-week.js";
+import { useScheduleWeek } from "./use-week.js";
 import { WeekView } from "./week-view.js";
 
 /** Warns that runs will be skipped, because too many schedules start at the same time. */
-function Crowded({ week: { crowded } }: { week: Week }) {
+function CrowdedWarning({ week: { crowded } }: { week: Week }) {
   const [first] = crowded;
   if (!first) return null;
   const at = formatExactTime(first.tick);
@@ -27,7 +27,7 @@ function Crowded({ week: { crowded } }: { week: Week }) {
   );
 }
 
-function usePause({ api, appId }: Pick<PageProps, "api" | "appId">) {
+function useSchedulePause({ api, appId }: Pick<PageProps, "api" | "appId">) {
   const { value, fault, busy, change } = useResource(queryOf(ReadSchedulePause, { appId }));
   const pausedAt = value?.pause.pausedAt ?? null;
   const toggle = () =>
@@ -37,12 +37,12 @@ function usePause({ api, appId }: Pick<PageProps, "api" | "appId">) {
 
 export function SchedulePage(props: PageProps) {
   const { app, appId, actions, confirm } = props;
-  const { week, fault } = useWeek(appId, actions);
-  const pause = usePause(props);
+  const { week, fault } = useScheduleWeek(appId, actions);
+  const pause = useSchedulePause(props);
   const { pausedAt } = pause;
   const onToggle = async () => {
     const text = "Scheduled runs are skipped until you resume. Queued runs still execute.";
-    if (!pausedAt && !(await confirm({ title: "Pause all schedules?", text, yes: "Pause" }))) return;
+    if (!pausedAt && !(await confirm({ title: "Pause all schedules?", text, confirmLabel: "Pause" }))) return;
     await pause.toggle();
   };
   const isEmpty = week?.scheduled.length === 0;
@@ -72,7 +72,7 @@ export function SchedulePage(props: PageProps) {
           {message}
         </p>
       ))}
-      {week && <Crowded week={week} />}
+      {week && <CrowdedWarning week={week} />}
       {week ? <ScheduleList {...props} week={week} isPaused={pausedAt !== null} /> : <p className="hint">Loading…</p>}
       {week && !isEmpty && <WeekView week={week} appId={appId} />}
       {week && <MissedRuns week={week} appId={appId} />}

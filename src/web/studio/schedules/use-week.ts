@@ -8,15 +8,15 @@ import { ReadScheduleWeek } from "../documents.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 
-const REFRESH_MS = 60_000;
-const GATHER_MS = 1_000;
+const REFRESH_INTERVAL_MS = 60_000;
+const RELOAD_DELAY_MS = 1_000;
 
-export function useWeek(appId: number, { logSubscription, changes }: Actions) {
+export function useScheduleWeek(appId: number, { logSubscription, changes }: Actions) {
   const { onEntry } = logSubscription;
   const { onChange } = changes;
   const { value, fault, reload } = useResource({
     ...queryOf(ReadScheduleWeek, { appId }),
-    refetchInterval: REFRESH_MS,
+    refetchInterval: REFRESH_INTERVAL_MS,
   });
   const subscribe = useCallback(
     (listener: () => void) => {
@@ -27,6 +27,6 @@ export function useWeek(appId: number, { logSubscription, changes }: Actions) {
     },
     [onEntry, onChange],
   );
-  useReloadAfter(subscribe, reload, GATHER_MS);
+  useReloadAfter(subscribe, reload, RELOAD_DELAY_MS);
   return { week: value?.week ?? null, fault };
 }

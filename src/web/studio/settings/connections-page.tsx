@@ -12,7 +12,7 @@ import { hrefOf } from "../shell/place.js";
 import { BindingTrial } from "./binding-trial.js";
 import { BINDING_PLACES, NewBinding } from "./new-binding.js";
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 const MAX_PAGES = 20;
 
 interface ListedAction {
@@ -22,10 +22,10 @@ interface ListedAction {
 }
 
 /** Reads all actions that have allowed origins, page by page. */
-async function listedActions(api: Api, appId: number): Promise<ListedAction[]> {
+async function readListedActions(api: Api, appId: number): Promise<ListedAction[]> {
   const listedActions: ListedAction[] = [];
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const { listed } = await api.request(ListAllowedOrigins, { appId, offset: page * PAGE });
+    const { listed } = await api.request(ListAllowedOrigins, { appId, offset: page * PAGE_SIZE });
     listedActions.push(...listed.actions.filter(({ integrationOrigins }) => integrationOrigins.length > 0));
     if (!listed.pagination.hasMore) break;
   }
@@ -47,11 +47,11 @@ interface BindingLineProps {
   api: Api;
   appId: number;
   binding: SecretBinding;
-  users: readonly ActionLink[];
+  usingActions: readonly ActionLink[];
   remove: () => void;
 }
 
-function BindingLine({ api, appId, binding, users, remove }: BindingLineProps) {
+function BindingLine({ api, appId, binding, usingActions, remove }: BindingLineProps) {
   const [isTested, setTested] = useState(false);
   const { key, origin, name, sealed } = binding;
   return (
@@ -81,11 +81,11 @@ function BindingLine({ api, appId, binding, users, remove }: BindingLineProps) {
         Remove
       </button>
       <p className="hint used-by">
-        {users.length === 0 ? (
+        {usingActions.length === 0 ? (
           "No action uses it: none lists the origin and names the key."
         ) : (
           <>
-            Used by <ActionLinks appId={appId} actions={users} />
+            Used by <ActionLinks appId={appId} actions={usingActions} />
           </>
         )}
       </p>
@@ -100,7 +100,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
     async queryFn() {
       const [{ connections, uses }, listed] = await Promise.all([
         api.request(ReadConnections, { appId }),
-        listedActions(api, appId),
+        readListedActions(api, appId),
       ]);
       return { connections, uses, listed };
     },
@@ -118,7 +118,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
       ? "Requests with this key fail from this moment on. The key stays sealed: code does not receive it."
       : "Requests with this key fail from this moment on.";
     const title = `Remove ${gone.key} for ${gone.origin}?`;
-    if (await confirm({ title, text, yes: "Remove", danger: true }))
+    if (await confirm({ title, text, confirmLabel: "Remove", isDangerous: true }))
       await save(bindings.filter((binding) => binding !== gone));
   };
   const usersOf = ({ key, origin }: SecretBinding) =>
@@ -132,7 +132,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
           <BindingLine
             key={`${binding.key} ${binding.origin}`}
             {...{ api, appId, binding }}
-            users={usersOf(binding)}
+            usingActions={usersOf(binding)}
             remove={() => void remove(binding)}
           />
         ))}

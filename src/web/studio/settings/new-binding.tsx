@@ -23,7 +23,7 @@ const EMPTY_BINDING = {
 type NewBindingText = typeof EMPTY_BINDING;
 
 /** Label and placeholder of the additional field that a part of the request needs. Parts without such a field have no label. */
-const NAME_FIELDS: Record<string, [label: string, placeholder: string] | undefined> = {
+const PLACE_FIELDS: Record<string, [label: string, placeholder: string] | undefined> = {
   header: ["Name of the header", "Authorization"],
   query: ["Name of the parameter", "api_key"],
   basic: ["User, if the value is a password", ""],
@@ -35,9 +35,9 @@ const removeEmptyFields = (fields: Record<string, string>): Record<string, strin
   Object.fromEntries(Object.entries(fields).filter(([, text]) => text.trim() !== ""));
 
 /** Converts the form to the service's input. Leaves out empty fields, and fields of other parts of the request. */
-export function bindingInput(binding: NewBindingText): object {
+export function bindingToInput(binding: NewBindingText): object {
   const { key, origin, in: place, sealed, value, name, format, tokenUrl, clientId, scopes, grant } = binding;
-  const nameInput = NAME_FIELDS[place] ? removeEmptyFields({ name }) : {};
+  const nameInput = PLACE_FIELDS[place] ? removeEmptyFields({ name }) : {};
   const formatInput = PLACES_WITH_FORMAT.includes(place) ? removeEmptyFields({ format }) : {};
   const scopeList = scopes.split(/[\s,]/).filter((scope) => scope !== "");
   const oauthInput =
@@ -60,11 +60,11 @@ interface NewBindingProps {
 }
 
 export function NewBinding({ busy, add }: NewBindingProps) {
-  const { values: binding, setValues: setBinding, clear } = useNewValues(EMPTY_BINDING);
+  const { values: binding, setValues: setBinding, clearSaved } = useNewValues(EMPTY_BINDING);
   const changeBinding = (part: Partial<NewBindingText>) => setBinding({ ...binding, ...part });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await add(bindingInput(binding))) clear(binding);
+    if (await add(bindingToInput(binding))) clearSaved(binding);
   };
   const input = (
     field: Exclude<keyof NewBindingText, "sealed">,
@@ -84,7 +84,7 @@ export function NewBinding({ busy, add }: NewBindingProps) {
     </label>
   );
   const place = binding.in;
-  const [nameLabel, namePlaceholder] = NAME_FIELDS[place] ?? [];
+  const [nameLabel, namePlaceholder] = PLACE_FIELDS[place] ?? [];
   return (
     <form className="binding-form" aria-label="New binding" onSubmit={(event) => void submit(event)}>
       {input("key", "Key of the setting", { placeholder: "__stripe" })}

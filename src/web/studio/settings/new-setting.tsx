@@ -3,7 +3,7 @@ import { type FormEvent, useId, useLayoutEffect, useState } from "react";
 import type { Confirm } from "../shared/confirm.js";
 import { useNewValues } from "../shared/use-new-values.js";
 import { confirmPublicSecret } from "./public-secret.js";
-import { parseTypedValue, type TypedValue, tierOf } from "./setting-value.js";
+import { getTier, type SettingText, textToValue } from "./setting-value.js";
 import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
@@ -13,7 +13,7 @@ const TIER_TEXTS = {
   protected: "protected: only server actions, it can never be read back",
 };
 
-const EMPTY_VALUE: TypedValue = { plain: true, text: "" };
+const EMPTY_VALUE: SettingText = { isPlainText: true, text: "" };
 
 /** Name of this form among the rows with unsaved changes. No setting has the key "", so the name is unique. */
 export const NEW_ROW_NAME = "";
@@ -25,11 +25,11 @@ interface NewSettingProps {
 }
 
 export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
-  const { values: key, setValues: setKey, clear: clearKey } = useNewValues("");
-  const { values: value, setValues: setValue, clear: clearValue } = useNewValues(EMPTY_VALUE);
+  const { values: key, setValues: setKey, clearSaved: clearKey } = useNewValues("");
+  const { values: value, setValues: setValue, clearSaved: clearValue } = useNewValues(EMPTY_VALUE);
   const [fault, setFault] = useState<string | null>(null);
   const id = useId();
-  const tier = tierOf(key);
+  const tier = getTier(key);
   const isTaken = Object.hasOwn(settings.values ?? {}, key) || Object.hasOwn(settings.details, key);
 
   const dirty = key !== "" || value.text !== "";
@@ -40,7 +40,7 @@ export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    const result = parseTypedValue(value);
+    const result = textToValue(value);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, key, result.value))) return;
     const refusal = await settings.set(key, result.value);
@@ -70,7 +70,7 @@ export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
           label="Value of the new setting"
           value={value}
           onChange={setValue}
-          secret={tier === "protected"}
+          isSecret={tier === "protected"}
           fault={fault}
           faultId={id}
         />

@@ -6,16 +6,16 @@ import { formatAge, formatExactTime } from "../shared/format.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { confirmPublicSecret } from "./public-secret.js";
-import { parseTypedValue, type TypedValue, tierOf, typedValueOf } from "./setting-value.js";
+import { getTier, type SettingText, textToValue, valueToText } from "./setting-value.js";
 import { SettingReaders } from "./settings-use.js";
 import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
-const EMPTY_VALUE: TypedValue = { plain: true, text: "" };
+const EMPTY_VALUE: SettingText = { isPlainText: true, text: "" };
 
 interface SettingLineProps {
   appId: number;
-  nameOf: (userId: number | null) => string | null;
+  findPersonName: (userId: number | null) => string | null;
   name: string;
   /**
    * Stored value. Undefined for a protected setting, which cannot be read, and for a setting that another person has deleted while this
@@ -29,11 +29,11 @@ interface SettingLineProps {
 }
 
 export function SettingLine(props: SettingLineProps) {
-  const { appId, name, value, details, settings, confirm, onDirty, nameOf } = props;
-  const secret = tierOf(name) === "protected";
-  const stored = value === undefined ? EMPTY_VALUE : typedValueOf(value);
+  const { appId, name, value, details, settings, confirm, onDirty, findPersonName } = props;
+  const isSecret = getTier(name) === "protected";
+  const stored = value === undefined ? EMPTY_VALUE : valueToText(value);
   // Studio cannot read the value of a protected setting. So its time of change shows if another person has replaced it.
-  const field = useFieldDraft(stored, secret ? { version: String(details?.updatedAt) } : {});
+  const field = useFieldDraft(stored, isSecret ? { version: String(details?.updatedAt) } : {});
   const { draft, setDraft, isDirty: dirty } = field;
   const [fault, setFault] = useState<string | null>(null);
   const faultId = useId();
@@ -43,28 +43,28 @@ export function SettingLine(props: SettingLineProps) {
   }, [name, dirty, onDirty]);
 
   const save = async () => {
-    const result = parseTypedValue(draft);
+    const result = textToValue(draft);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, name, result.value))) return;
     const refusal = await settings.set(name, result.value);
     setFault(refusal);
-    if (refusal === null) field.accept(draft);
+    if (refusal === null) field.markSaved(draft);
   };
   const remove = async () => {
     const text = "Whatever reads it finds nothing from then on.";
-    if (await confirm({ title: `Delete ${name}?`, text, yes: "Delete", danger: true }))
+    if (await confirm({ title: `Delete ${name}?`, text, confirmLabel: "Delete", isDangerous: true }))
       setFault(await settings.remove(name));
   };
   return (
     <li className="setting" data-key={name}>
       <div className="setting-name">
         <code>{name}</code>
-        {details && tierOf(name) === "private" && (
+        {details && getTier(name) === "private" && (
           <label className="hint" title="Whether a run fails that would let this value out">
             <input
               type="checkbox"
               checked={details.secret}
-              onChange={async ({ target }) => setFault(await settings.mark(name, target.checked))}
+              onChange={async ({ target }) => setFault(await settings.markAsSecret(name, target.checked))}
             />{" "}
             secret
           </label>
@@ -72,13 +72,13 @@ export function SettingLine(props: SettingLineProps) {
         {details?.updatedAt && (
           <span className="hint" title={formatExactTime(details.updatedAt)}>
             set {formatAge(details.updatedAt)}
-            {details.updatedBy !== null && ` by ${nameOf(details.updatedBy)}`}
+            {details.updatedBy !== null && ` by ${findPersonName(details.updatedBy)}`}
           </span>
         )}
         <SettingReaders appId={appId} name={name} />
       </div>
       <div>
-        <ValueInput {...{ secret, fault, faultId }} label={name} value={draft} onChange={setDraft} />
+        <ValueInput {...{ isSecret, fault, faultId }} label={name} value={draft} onChange={setDraft} />
         <p id={faultId} className="fault" role="alert">
           {fault}
         </p>
@@ -86,7 +86,7 @@ export function SettingLine(props: SettingLineProps) {
       </div>
       <div className="row">
         <button type="button" disabled={!dirty || field.isChangedElsewhere} onClick={() => void save()}>
-          {secret ? "Replace" : "Save"}
+          {isSecret ? "Replace" : "Save"}
         </button>
         <button type="button" className="quiet danger-text" aria-label={`Delete ${name}`} onClick={() => void remove()}>
           Delete

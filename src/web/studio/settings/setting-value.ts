@@ -1,27 +1,27 @@
 /** Converts the value of a setting to text that a person can edit, and back. A string is plain text; any other value is JSON. */
 
-export interface TypedValue {
+export interface SettingText {
   /** True if `text` is the string itself; false if `text` is JSON. */
-  plain: boolean;
+  isPlainText: boolean;
   text: string;
 }
 
 export type Tier = "public" | "private" | "protected";
 
 /** Returns the tier of a setting by the prefix of its key: `__` is protected, `_` is private, and no prefix is public. */
-export function tierOf(key: string): Tier {
+export function getTier(key: string): Tier {
   if (key.startsWith("__")) return "protected";
   return key.startsWith("_") ? "private" : "public";
 }
 
-export function typedValueOf(value: unknown): TypedValue {
+export function valueToText(value: unknown): SettingText {
   return typeof value === "string"
-    ? { plain: true, text: value }
-    : { plain: false, text: JSON.stringify(value, null, 2) };
+    ? { isPlainText: true, text: value }
+    : { isPlainText: false, text: JSON.stringify(value, null, 2) };
 }
 
-export function parseTypedValue({ plain, text }: TypedValue): { value: unknown } | { fault: string } {
-  if (plain) return { value: text };
+export function textToValue({ isPlainText, text }: SettingText): { value: unknown } | { fault: string } {
+  if (isPlainText) return { value: text };
   try {
     return { value: JSON.parse(text) };
   } catch (error) {

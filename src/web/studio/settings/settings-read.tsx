@@ -3,10 +3,13 @@ import { ReadPublicSettings } from "../documents.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
-const REFRESH_MS = 10_000;
+const REFRESH_INTERVAL_MS = 10_000;
 
 export function PublicSettings({ appId }: PageProps) {
-  const { value, fault } = useResource({ ...queryOf(ReadPublicSettings, { appId }), refetchInterval: REFRESH_MS });
+  const { value, fault } = useResource({
+    ...queryOf(ReadPublicSettings, { appId }),
+    refetchInterval: REFRESH_INTERVAL_MS,
+  });
   const settings = (value?.settings ?? {}) as Record<string, unknown>;
   const keys = Object.keys(settings).sort();
   return (

@@ -3,12 +3,12 @@
  * page.
  */
 import { useCallback, useEffect, useLayoutEffect, useState } from "react";
-import { useNames } from "../people/people.js";
+import { usePersonNames } from "../people/people.js";
 import type { PageProps } from "../shell/page-props.js";
 import { mayEdit } from "../shell/rights.js";
 import { NEW_ROW_NAME, NewSetting } from "./new-setting.js";
 import { SettingLine } from "./setting-line.js";
-import { type Tier, tierOf } from "./setting-value.js";
+import { getTier, type Tier } from "./setting-value.js";
 import { PublicSettings } from "./settings-read.js";
 import { SettingsGauge } from "./settings-use.js";
 import { useSettings } from "./use-settings.js";
@@ -25,7 +25,7 @@ export function SettingsView(props: PageProps) {
 
 function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   const settings = useSettings(api, appId);
-  const nameOf = useNames(appId);
+  const findPersonName = usePersonNames(appId);
   const { values, details, updatedAt, fault } = settings;
   /** Keys of the settings whose rows have unsaved changes. */
   const [edited, setEdited] = useState<readonly string[]>([]);
@@ -50,7 +50,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
     row?.querySelector<HTMLElement>("textarea, input, button")?.focus({ preventScroll: true });
   }, [shownKey, isLoaded]);
 
-  const secrets = Object.keys(details).filter((key) => tierOf(key) === "protected");
+  const secrets = Object.keys(details).filter((key) => getTier(key) === "protected");
   // If another person deletes a setting that has unsaved changes here, its row stays on the screen.
   const editedKeys = edited.filter((name) => name !== NEW_ROW_NAME);
   const keys = [...new Set([...Object.keys(values ?? {}), ...secrets, ...editedKeys])].sort();
@@ -65,7 +65,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
         <SettingsGauge appId={appId} updatedAt={updatedAt} />
       </section>
       {TIER_SECTIONS.map(([tier, title, text]) => {
-        const tierKeys = keys.filter((key) => tierOf(key) === tier);
+        const tierKeys = keys.filter((key) => getTier(key) === tier);
         return (
           <section key={tier} data-tier={tier} aria-label={title}>
             <h2>
@@ -79,7 +79,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
                   name={key}
                   value={values?.[key]}
                   details={details[key]}
-                  {...{ appId, settings, confirm, onDirty, nameOf }}
+                  {...{ appId, settings, confirm, onDirty, findPersonName }}
                 />
               ))}
             </ul>

@@ -4,11 +4,11 @@ import { DeleteSettings, ReadPublicSettingsStatus, ReadSettings, SetSecretMark, 
 import { type Api, ApiError, asApiError, isChanged } from "../shared/api.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
-import { tierOf } from "./setting-value.js";
+import { getTier } from "./setting-value.js";
 
-const KEYS_AT_ONCE = 100;
+const MAX_KEYS_WITH_DETAILS = 100;
 /** Interval at which the page checks if another person has changed a setting. */
-const CHECK_MS = 3_000;
+const CHECK_INTERVAL_MS = 3_000;
 
 export interface Settings {
   /** Values of public and private settings by key; null until they are loaded for the first time. */
@@ -20,25 +20,25 @@ export interface Settings {
   fault: string | null;
   /** Stores the value of a setting. Returns the error message, or null if the service has stored the value. */
   set(key: string, value: unknown): Promise<string | null>;
-  mark(key: string, secret: boolean): Promise<string | null>;
+  markAsSecret(key: string, secret: boolean): Promise<string | null>;
   remove(key: string): Promise<string | null>;
 }
 
-type Answer = Pick<Settings, "values" | "details" | "updatedAt">;
+type SettingsResponse = Pick<Settings, "values" | "details" | "updatedAt">;
 
 /** Returns a text that contains the setting's value and time of change, to compare two states of the setting. */
-const stateOf = ({ values, details }: Answer, key: string): string =>
+const getSettingState = ({ values, details }: SettingsResponse, key: string): string =>
   JSON.stringify([details[key]?.updatedAt, details[key]?.secret, values?.[key]]);
 
 const CHANGED_MESSAGE = "Not saved: someone else changed this setting.";
 
-async function readSettings(api: Api, appId: number): Promise<Answer> {
+async function readSettings(api: Api, appId: number): Promise<SettingsResponse> {
   const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.request(ReadSettings, { appId });
   const values = settings as Record<string, unknown>;
   // Settings above this number are shown without their time of change and person.
   const keys = Object.keys(values)
-    .filter((key) => tierOf(key) === "public")
-    .slice(0, KEYS_AT_ONCE);
+    .filter((key) => getTier(key) === "public")
+    .slice(0, MAX_KEYS_WITH_DETAILS);
   const known = keys.length > 0 ? (await api.request(ReadPublicSettingsStatus, { appId, keys })).settingsStatus : [];
   const details = [...settingsStatus, ...known].map(({ key, ...setting }) => [key, setting] as const);
   return { values, details: Object.fromEntries(details), updatedAt };
@@ -50,11 +50,11 @@ export function useSettings(api: Api, appId: number): Settings {
   const { value, fault } = useResource({
     queryKey,
     async queryFn() {
-      const shownAnswer = client.getQueryData<Answer>(queryKey);
+      const shownAnswer = client.getQueryData<SettingsResponse>(queryKey);
       const isCurrent = shownAnswer && (await api.isCurrent(`/v1/apps/${appId}/settings`, shownAnswer.updatedAt));
       return isCurrent ? shownAnswer : readSettings(api, appId);
     },
-    refetchInterval: CHECK_MS,
+    refetchInterval: CHECK_INTERVAL_MS,
   });
   const load = async () => {
     // Cancels a check that started before the change, because its response contains the earlier values.
@@ -70,7 +70,8 @@ export function useSettings(api: Api, appId: number): Settings {
       await change(shownValue.updatedAt).catch(async (error) => {
         if (!isChanged(error)) throw error;
         const now = await load();
-        if (stateOf(now, key) !== stateOf(shownValue, key)) throw new ApiError("RESOURCE_CHANGED", CHANGED_MESSAGE);
+        if (getSettingState(now, key) !== getSettingState(shownValue, key))
+          throw new ApiError("RESOURCE_CHANGED", CHANGED_MESSAGE);
         // Another person has changed only other settings, so this change is sent again with the current time of change.
         await change(now.updatedAt);
       });
@@ -85,7 +86,7 @@ export function useSettings(api: Api, appId: number): Settings {
     fault,
     set: (key, setting) =>
       write(key, (ifUpdatedAt) => api.request(SetSettings, { appId, settings: { [key]: setting }, ifUpdatedAt })),
-    mark: (key, secret) =>
+    markAsSecret: (key, secret) =>
       write(key, (ifUpdatedAt) => api.request(SetSecretMark, { appId, keys: [key], secret, ifUpdatedAt })),
     remove: (key) => write(key, (ifUpdatedAt) => api.request(DeleteSettings, { appId, keys: [key], ifUpdatedAt })),
   };

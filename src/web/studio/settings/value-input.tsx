@@ -1,17 +1,17 @@
 /** Input for the value of a setting, as text or as JSON. The characters of a secret are hidden. */
-import type { TypedValue } from "./setting-value.js";
+import type { SettingText } from "./setting-value.js";
 
 interface ValueInputProps {
   label: string;
-  value: TypedValue;
-  onChange: (value: TypedValue) => void;
-  secret?: boolean;
+  value: SettingText;
+  onChange: (value: SettingText) => void;
+  isSecret?: boolean;
   fault: string | null;
   faultId: string;
 }
 
-export function ValueInput({ label, value, onChange, secret = false, fault, faultId }: ValueInputProps) {
-  const { plain, text } = value;
+export function ValueInput({ label, value, onChange, isSecret = false, fault, faultId }: ValueInputProps) {
+  const { isPlainText, text } = value;
   const inputAttributes = {
     "aria-label": label,
     "aria-invalid": fault !== null,
@@ -23,29 +23,29 @@ export function ValueInput({ label, value, onChange, secret = false, fault, faul
     <div className="value-input">
       <select
         aria-label={`Form of ${label}`}
-        value={plain ? "text" : "json"}
-        onChange={(event) => onChange({ plain: event.target.value === "text", text })}
+        value={isPlainText ? "text" : "json"}
+        onChange={(event) => onChange({ isPlainText: event.target.value === "text", text })}
       >
         <option value="text">Text</option>
         <option value="json">JSON</option>
       </select>
-      {secret && plain ? (
+      {isSecret && isPlainText ? (
         <input
           {...inputAttributes}
           type="password"
           autoComplete="new-password"
           placeholder="New value"
           value={text}
-          onChange={(event) => onChange({ plain, text: event.target.value })}
+          onChange={(event) => onChange({ isPlainText, text: event.target.value })}
         />
       ) : (
         <textarea
           {...inputAttributes}
           className="mono"
-          placeholder={plain ? "Value" : '{"key": "value"}'}
+          placeholder={isPlainText ? "Value" : '{"key": "value"}'}
           rows={rows}
           value={text}
-          onChange={(event) => onChange({ plain, text: event.target.value })}
+          onChange={(event) => onChange({ isPlainText, text: event.target.value })}
         />
       )}
     </div>

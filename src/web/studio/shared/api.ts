@@ -7,7 +7,7 @@ import { fetchSignedIn, getRenewalCount, shouldWaitForRenewal, waitForRenewal } 
 const GRAPHQL_ADDRESS = serviceAddress("/graphql");
 
 /** Data of an error in addition to its status and message. */
-interface Details {
+interface ErrorDetails {
   runId?: number;
   retryAfter?: number;
 }
@@ -17,7 +17,7 @@ export class ApiError extends Error {
   constructor(
     readonly status: string,
     message: string,
-    readonly details: Details = {},
+    readonly details: ErrorDetails = {},
   ) {
     super(message);
   }
@@ -25,10 +25,10 @@ export class ApiError extends Error {
 
 interface GraphqlError {
   message: string;
-  extensions?: Details & { status?: string };
+  extensions?: ErrorDetails & { status?: string };
 }
 
-interface Answer<Data> {
+interface GraphqlResponse<Data> {
   data?: Data | null;
   errors?: readonly GraphqlError[];
   /** Status of an error from before the request reached GraphQL, such as an expired session. It is outside of `errors`. */
@@ -36,12 +36,12 @@ interface Answer<Data> {
   error?: string;
 }
 
-function apiErrorOf({ message, extensions: { status = "INTERNAL_ERROR", ...details } = {} }: GraphqlError): ApiError {
+function toApiError({ message, extensions: { status = "INTERNAL_ERROR", ...details } = {} }: GraphqlError): ApiError {
   return new ApiError(status, message, details);
 }
 
 /** Sends a request to the GraphQL endpoint. @throws ApiError with the status OFFLINE if there is no response */
-async function sendRequest<Data>(init: RequestInit): Promise<Answer<Data>> {
+async function sendRequest<Data>(init: RequestInit): Promise<GraphqlResponse<Data>> {
   try {
     return await (await fetch(GRAPHQL_ADDRESS, init)).json();
   } catch (error) {
@@ -49,10 +49,11 @@ async function sendRequest<Data>(init: RequestInit): Promise<Answer<Data>> {
   }
 }
 
-const statusOf = ({ errors, status }: Answer<unknown>): string | undefined => errors?.[0]?.extensions?.status ?? status;
+const getErrorStatus = ({ errors, status }: GraphqlResponse<unknown>): string | undefined =>
+  errors?.[0]?.extensions?.status ?? status;
 
-function dataOf<Data>({ data, errors, status, error }: Answer<Data>): Data {
-  if (errors?.[0]) throw apiErrorOf(errors[0]);
+function getData<Data>({ data, errors, status, error }: GraphqlResponse<Data>): Data {
+  if (errors?.[0]) throw toApiError(errors[0]);
   if (status && error) throw new ApiError(status, error);
   if (!data) throw new ApiError("INTERNAL_ERROR", "the service sent a response without data");
   return data;
@@ -67,7 +68,7 @@ export function asApiError(error: unknown): ApiError {
 export const isChanged = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
 
 /** Returns the message for a rejected change. If another person has changed the resource, first calls `load` to show its current state. */
-export async function refusalText(error: unknown, load: () => Promise<unknown>): Promise<string> {
+export async function describeRejection(error: unknown, load: () => Promise<unknown>): Promise<string> {
   if (!isChanged(error)) return asApiError(error).message;
   await load();
   return "Not saved: someone else changed this. The page now shows the current state.";
@@ -81,10 +82,10 @@ export interface Follower<Data> {
 }
 
 /** WebSocket close code for the normal end of a connection. Studio sends it when it closes the socket. */
-const NORMAL_CLOSURE = 1000;
+const NORMAL_CLOSE_CODE = 1000;
 
 /** WebSocket close code with which the service closes the socket when the session has ended. */
-const FORBIDDEN = 4403;
+const FORBIDDEN_CLOSE_CODE = 4403;
 
 const RECONNECT_MAX_MS = 30_000;
 /**
@@ -104,7 +105,7 @@ export interface Api {
     idempotencyKey?: string,
   ): Promise<Data>;
   /** Reads a file at a URL of the service. The URL may have another host name than the page if both belong to the service. */
-  bytes(address: string): Promise<Blob>;
+  readBytes(address: string): Promise<Blob>;
   /** Uploads files. `onProgress` receives the sent fraction, from 0 to 1; aborting `signal` cancels the upload. */
   upload(path: string, form: FormData, onProgress: (part: number) => void, signal: AbortSignal): Promise<void>;
   /** Subscribes to a GraphQL subscription. Returns a function that ends it. */
@@ -137,11 +138,11 @@ function follow<Data, Variables>(
     { query, variables: variables as Record<string, unknown> },
     {
       next: (answer) => {
-        if (answer.errors?.[0]) follower.failed?.(apiErrorOf(answer.errors[0] as GraphqlError));
+        if (answer.errors?.[0]) follower.failed?.(toApiError(answer.errors[0] as GraphqlError));
         else if (answer.data) follower.next(answer.data);
       },
       error: (error) =>
-        follower.failed?.(Array.isArray(error) ? apiErrorOf(error[0] as GraphqlError) : asApiError(undefined)),
+        follower.failed?.(Array.isArray(error) ? toApiError(error[0] as GraphqlError) : asApiError(undefined)),
       complete: () => follower.complete?.(),
     },
   );
@@ -174,7 +175,7 @@ function uploadForm(
           reject,
         );
       }
-      const { status, error } = refusalIn(request.responseText);
+      const { status, error } = parseErrorResponse(request.responseText);
       reject(new ApiError(status, error));
     };
     request.onerror = () => reject(asApiError(undefined));
@@ -183,7 +184,7 @@ function uploadForm(
   });
 }
 
-function refusalIn(text: string): { status: string; error: string } {
+function parseErrorResponse(text: string): { status: string; error: string } {
   try {
     return JSON.parse(text);
   } catch {
@@ -201,7 +202,8 @@ export function createApi(): Api {
   const client = createClient({
     url: url.href,
     retryAttempts: Number.POSITIVE_INFINITY,
-    shouldRetry: (event) => !(event instanceof CloseEvent && event.code === FORBIDDEN) || shouldWaitForRenewal(),
+    shouldRetry: (event) =>
+      !(event instanceof CloseEvent && event.code === FORBIDDEN_CLOSE_CODE) || shouldWaitForRenewal(),
     async retryWait(retries) {
       if (isForbidden) await waitForRenewal(before);
       before = getRenewalCount();
@@ -218,8 +220,8 @@ export function createApi(): Api {
   // The client stores the state of the connection. A page that opens during a loss would otherwise not learn of it, because the "closed"
   // event is over.
   client.on("closed", (event) => {
-    isForbidden = (event as CloseEvent).code === FORBIDDEN;
-    isLost ||= (event as CloseEvent).code !== NORMAL_CLOSURE;
+    isForbidden = (event as CloseEvent).code === FORBIDDEN_CLOSE_CODE;
+    isLost ||= (event as CloseEvent).code !== NORMAL_CLOSE_CODE;
   });
   client.on("connected", () => {
     if (!isLost) return;
@@ -236,13 +238,13 @@ export function createApi(): Api {
       for (;;) {
         const sent = getRenewalCount();
         const answer = await sendRequest<Data>(init);
-        checkForbidden(statusOf(answer));
+        checkForbidden(getErrorStatus(answer));
         // A GraphQL response has the HTTP status 200 even if the session has expired, so the error status in its body is checked.
-        if (statusOf(answer) !== "UNAUTHORIZED" || !shouldWaitForRenewal()) return dataOf(answer);
+        if (getErrorStatus(answer) !== "UNAUTHORIZED" || !shouldWaitForRenewal()) return getData(answer);
         await waitForRenewal(sent);
       }
     },
-    async bytes(address) {
+    async readBytes(address) {
       const response = await fetchSignedIn(serviceAddress(address.slice(address.indexOf("/v1/apps/"))));
       if (!response.ok) throw new ApiError("FILE_NOT_FOUND", "the file could not be loaded from the service");
       return response.blob();
@@ -259,7 +261,7 @@ export function createApi(): Api {
     onConnected(listener) {
       const ends = [
         client.on("connected", () => listener(true)),
-        client.on("closed", (event) => (event as CloseEvent).code === NORMAL_CLOSURE || listener(false)),
+        client.on("closed", (event) => (event as CloseEvent).code === NORMAL_CLOSE_CODE || listener(false)),
       ];
       return () => {
         for (const endSubscription of ends) endSubscription();

@@ -1,10 +1,10 @@
 /** Describes entries of audit logs in words. An entry has a type, such as `app.settings.update`, and details as JSON. */
 import { formatExactTime } from "./format.js";
 
-const LIST_ITEMS_MAX = 10;
+const MAX_LIST_ITEMS = 10;
 
 /** Words for those parts of an entry's type that would not be clear as they are. An empty text leaves the part out. */
-const PART_WORDS: Readonly<Record<string, string>> = {
+const TYPE_PART_WORDS: Readonly<Record<string, string>> = {
   app: "",
   v3: "",
   appAction: "action",
@@ -15,7 +15,7 @@ const PART_WORDS: Readonly<Record<string, string>> = {
 };
 
 /** Words for the last part of an entry's type, which names the operation. */
-const DONE_WORDS: Readonly<Record<string, string>> = {
+const OPERATION_WORDS: Readonly<Record<string, string>> = {
   accept: "accepted",
   accessRules: "access rules changed",
   apply: "applied",
@@ -65,27 +65,30 @@ const splitWords = (name: string): string =>
 export function describeAuditType(type: string): string {
   const parts = type.split(".");
   const last = parts.pop()!;
-  const words = [...parts.map((part) => PART_WORDS[part] ?? splitWords(part)), DONE_WORDS[last] ?? splitWords(last)];
+  const words = [
+    ...parts.map((part) => TYPE_PART_WORDS[part] ?? splitWords(part)),
+    OPERATION_WORDS[last] ?? splitWords(last),
+  ];
   const subject = words.filter((word) => word !== "");
   const text = (subject.length === 1 ? ["app", ...subject] : subject).join(" ");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** True if the text is a time in the service's notation: `2026-01-01T00:00:00.000Z`. */
-const isTime = (text: string): boolean =>
+const isIsoTime = (text: string): boolean =>
   text.length === 24 && text.endsWith("Z") && !Number.isNaN(Date.parse(text)) && new Date(text).toISOString() === text;
 
-function valueText(value: unknown): string {
+function formatDetailValue(value: unknown): string {
   if (Array.isArray(value)) {
     if (value.length === 0) return "none";
-    const texts = value.slice(0, LIST_ITEMS_MAX).map(valueText);
+    const texts = value.slice(0, MAX_LIST_ITEMS).map(formatDetailValue);
     const left = value.length - texts.length;
     return [...texts, ...(left > 0 ? [`${left} more`] : [])].join(", ");
   }
-  if (typeof value === "object" && value !== null) return detailTexts(value).join(", ");
+  if (typeof value === "object" && value !== null) return formatDetails(value).join(", ");
   if (typeof value === "boolean") return value ? "yes" : "no";
   const text = String(value);
-  return isTime(text) ? formatExactTime(text) : text;
+  return isIsoTime(text) ? formatExactTime(text) : text;
 }
 
 /** False for empty texts and for zero, which are left out. An empty list is shown, because a change may have emptied it. */
@@ -105,7 +108,7 @@ type NameOfPerson = (id: number) => string | null;
 
 function describeDetail(name: string, value: unknown, nameOf: NameOfPerson): AuditDetail {
   const label = splitWords(name.replace(/^is(?=[A-Z])/, "").replace(/^[A-Z]/, (letter) => letter.toLowerCase()));
-  if (typeof value !== "number" || !name.endsWith("Id")) return { label, text: valueText(value) };
+  if (typeof value !== "number" || !name.endsWith("Id")) return { label, text: formatDetailValue(value) };
   if (name === "userId") return { label: "person", text: nameOf(value) ?? `#${value}` };
   return { label: label.replace(/ ID$/, ""), text: `#${value}` };
 }
@@ -117,7 +120,7 @@ const listDetails = (data: object, nameOf: NameOfPerson): AuditDetail[] =>
     .filter(([name, value]) => isShown(value) && !isListCount(name, value, data))
     .map(([name, value]) => describeDetail(name, value, nameOf));
 
-const detailTexts = (data: object): string[] =>
+const formatDetails = (data: object): string[] =>
   listDetails(data, NO_NAMES).map(({ label, text }) => `${label} ${text}`);
 
 /** Returns the details of an entry: `{"keys": ["a", "b"]}` becomes the label `keys` and the text `a, b`. */

@@ -3,7 +3,7 @@ import type { FieldDraft } from "./use-field-draft.js";
 
 interface ChangedElsewhereProps {
   label: string;
-  field: Pick<FieldDraft<unknown>, "isChangedElsewhere" | "takeTheirs" | "keepMine">;
+  field: Pick<FieldDraft<unknown>, "isChangedElsewhere" | "takeStoredValue" | "keepDraft">;
 }
 
 export function ChangedElsewhere({ label, field }: ChangedElsewhereProps) {
@@ -11,10 +11,10 @@ export function ChangedElsewhere({ label, field }: ChangedElsewhereProps) {
   return (
     <p className="notice banner" role="alert">
       <span className="grow">{label} changed elsewhere while you edited it.</span>
-      <button type="button" onClick={field.takeTheirs}>
+      <button type="button" onClick={field.takeStoredValue}>
         Take theirs
       </button>
-      <button type="button" onClick={field.keepMine}>
+      <button type="button" onClick={field.keepDraft}>
         Go on with mine
       </button>
     </p>

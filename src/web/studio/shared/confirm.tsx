@@ -6,17 +6,17 @@ export interface Question {
   title: string;
   text: string;
   /** Label of the button that confirms. */
-  yes: string;
-  danger?: boolean;
+  confirmLabel: string;
+  isDangerous?: boolean;
 }
 
 export type Confirm = (question: Question) => Promise<boolean>;
 
 interface OpenQuestion extends Question {
-  answer(yes: boolean): void;
+  answer(isConfirmed: boolean): void;
 }
 
-function QuestionDialog({ title, text, yes, danger, answer }: OpenQuestion) {
+function QuestionDialog({ title, text, confirmLabel, isDangerous, answer }: OpenQuestion) {
   return (
     <ModalDialog
       role="alertdialog"
@@ -30,8 +30,8 @@ function QuestionDialog({ title, text, yes, danger, answer }: OpenQuestion) {
         <button type="button" onClick={() => answer(false)}>
           Cancel
         </button>
-        <button type="button" className={danger ? "danger" : "primary"} onClick={() => answer(true)}>
-          {yes}
+        <button type="button" className={isDangerous ? "danger" : "primary"} onClick={() => answer(true)}>
+          {confirmLabel}
         </button>
       </div>
     </ModalDialog>
@@ -43,9 +43,9 @@ export function useConfirm() {
   const [pending, setPending] = useState<OpenQuestion | null>(null);
   const confirm = useCallback<Confirm>((question) => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const answer = (yes: boolean) => {
+    const answer = (isConfirmed: boolean) => {
       setPending(null);
-      resolve(yes);
+      resolve(isConfirmed);
     };
     setPending({ ...question, answer });
     return promise;

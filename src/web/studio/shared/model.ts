@@ -49,10 +49,10 @@ export type ActionSummary = ActionSummaryFragment;
 export type Action = WholeActionFragment;
 
 /** Live version of an action. `updatedAt` is the time of its last publication. */
-export type PublishedCopy = PublishedCopyRowFragment;
+export type LiveVersion = PublishedCopyRowFragment;
 
 /** URLs of an action's HTTP triggers, and the requests that the triggers have rejected. */
-export type Calls = ReadActionCallsQuery;
+export type ActionCalls = ReadActionCallsQuery;
 
 export type Endpoint = NonNullable<NonNullable<ReadActionCallsQuery["action"]>["endpoints"]>[number];
 
@@ -60,7 +60,7 @@ export type SecretBinding = NonNullable<ReadConnectionsQuery["connections"]>["bi
 
 export interface ActionList {
   actions: ActionSummary[];
-  published: PublishedCopy[];
+  published: LiveVersion[];
   total: number;
 }
 
@@ -87,7 +87,7 @@ export type Preset = ListPresetsQuery["presets"][number];
 
 export type Version = ListVersionsQuery["history"]["versions"][number];
 
-export type Diff = ActionChangesFragment;
+export type ActionDiff = ActionChangesFragment;
 
 export type DataSource = WholeDataSourceFragment;
 

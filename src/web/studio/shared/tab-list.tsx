@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 
 interface TabPanelProps<Name extends string> {
   label: string;
-  names: readonly Name[];
+  tabNames: readonly Name[];
   selected: Name;
   select: (name: Name) => void;
   /** Names of the tabs that cannot be selected. */
@@ -12,12 +12,12 @@ interface TabPanelProps<Name extends string> {
   /** True if arrow keys only move the focus. Use it if selecting a tab can ask about unsaved changes. */
   isManual?: boolean;
   /** CSS class of the panel below the tabs. */
-  panel: string;
+  panelClass: string;
   children: ReactNode;
 }
 
 export function TabPanel<Name extends string>(props: TabPanelProps<Name>) {
-  const { label, names, selected, select, disabled = [], isManual, panel, children } = props;
+  const { label, tabNames, selected, select, disabled = [], isManual, panelClass, children } = props;
   return (
     <Tabs.Root
       className="tabbed"
@@ -26,13 +26,13 @@ export function TabPanel<Name extends string>(props: TabPanelProps<Name>) {
       activationMode={isManual ? "manual" : "automatic"}
     >
       <Tabs.List className="tabs" aria-label={label}>
-        {names.map((name) => (
+        {tabNames.map((name) => (
           <Tabs.Trigger key={name} value={name} className="tab" data-tab={name} disabled={disabled.includes(name)}>
             {name}
           </Tabs.Trigger>
         ))}
       </Tabs.List>
-      <Tabs.Content value={selected} className={panel}>
+      <Tabs.Content value={selected} className={panelClass}>
         {children}
       </Tabs.Content>
     </Tabs.Root>

@@ -9,24 +9,24 @@ export interface LoadedBytes {
   /** Content of the file; null until it is loaded. */
   blob: Blob | null;
   url: string | null;
-  failed: boolean;
+  hasFailed: boolean;
 }
 
 /** @param address URL of the file; null to read nothing */
 export function useBytes(api: Api, address: string | null): LoadedBytes {
-  const [bytes, setBytes] = useState<LoadedBytes>({ blob: null, url: null, failed: false });
+  const [bytes, setBytes] = useState<LoadedBytes>({ blob: null, url: null, hasFailed: false });
   useEffect(() => {
     let url: string | null = null;
     let over = false;
-    setBytes({ blob: null, url: null, failed: false });
+    setBytes({ blob: null, url: null, hasFailed: false });
     if (address === null) return;
-    api.bytes(address).then(
+    api.readBytes(address).then(
       (blob) => {
         if (over) return;
         url = URL.createObjectURL(blob);
-        setBytes({ blob, url, failed: false });
+        setBytes({ blob, url, hasFailed: false });
       },
-      () => over || setBytes({ blob: null, url: null, failed: true }),
+      () => over || setBytes({ blob: null, url: null, hasFailed: true }),
     );
     return () => {
       over = true;

@@ -7,10 +7,10 @@ export interface FieldDraft<Value> {
   isDirty: boolean;
   /** True if another person has changed the stored value since this person began to edit, and the new value differs from the draft. */
   isChangedElsewhere: boolean;
-  takeTheirs(): void;
-  keepMine(): void;
+  takeStoredValue(): void;
+  keepDraft(): void;
   /** Marks the draft as saved. Call this after a save with the value that was saved. */
-  accept(saved: Value): void;
+  markSaved(saved: Value): void;
 }
 
 /** Stored value from which the person began to edit. `version` is null after a save, until the saved value has been read. */
@@ -47,11 +47,11 @@ export function useFieldDraft<Value>(
     setDraft,
     isDirty,
     isChangedElsewhere: isOutdated && base.version !== null && isEdited && isDirty,
-    takeTheirs() {
+    takeStoredValue() {
       resetBase();
       setDraft(stored);
     },
-    keepMine: resetBase,
-    accept: (saved) => setBase({ version: null, value: saved }),
+    keepDraft: resetBase,
+    markSaved: (saved) => setBase({ version: null, value: saved }),
   };
 }

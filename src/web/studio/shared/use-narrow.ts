@@ -2,7 +2,7 @@
 import { useCallback, useSyncExternalStore } from "react";
 
 /** @param query media query; must be the same text in each render */
-export function useMedia(query: string): boolean {
+export function useMediaQuery(query: string): boolean {
   const subscribe = useCallback(
     (changed: () => void) => {
       const media = matchMedia(query);
@@ -15,4 +15,4 @@ export function useMedia(query: string): boolean {
 }
 
 /** True if the window is as narrow as a phone. phone.css uses the same width. */
-export const useNarrow = (): boolean => useMedia("(max-width: 700px)");
+export const useIsNarrow = (): boolean => useMediaQuery("(max-width: 700px)");

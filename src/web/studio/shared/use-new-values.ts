@@ -5,7 +5,7 @@ export interface NewValues<Values> {
   values: Values;
   setValues(next: Values | ((values: Values) => Values)): void;
   /** Empties the form if it still contains the saved values. Call this after a save. */
-  clear(saved: Values): void;
+  clearSaved(saved: Values): void;
 }
 
 export function useNewValues<Values>(initial: Values): NewValues<Values> {
@@ -13,6 +13,6 @@ export function useNewValues<Values>(initial: Values): NewValues<Values> {
   return {
     values,
     setValues,
-    clear: (saved) => setValues((now) => (Object.is(now, saved) ? initial : now)),
+    clearSaved: (saved) => setValues((now) => (Object.is(now, saved) ? initial : now)),
   };
 }

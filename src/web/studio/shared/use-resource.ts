@@ -9,7 +9,7 @@ import {
 } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import type { Document } from "../../document.js";
-import { ApiError, asApiError, refusalText } from "./api.js";
+import { ApiError, asApiError, describeRejection } from "./api.js";
 import { createReload } from "./newest-read.js";
 
 /**
@@ -86,7 +86,7 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
       await reload();
       return result;
     } catch (error) {
-      const text = await refusalText(error, reload);
+      const text = await describeRejection(error, reload);
       setRejection({ error: new ApiError(asApiError(error).status, text), at: Date.now() });
       return null;
     } finally {

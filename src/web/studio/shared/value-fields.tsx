@@ -3,20 +3,20 @@ import { type TypedValue, VALUE_KINDS, type ValueKind } from "./typed-value.js";
 
 interface ValueFieldsProps extends TypedValue {
   /** Number of the condition's row in labels, counted from 1. */
-  number: number;
+  rowNumber: number;
   /** True if the value must be a text. The choice of the type is then hidden. */
   isText?: boolean;
-  put: (part: Partial<TypedValue>) => void;
+  changeValue: (part: Partial<TypedValue>) => void;
 }
 
-export function ValueFields({ value, kind, number, isText = false, put }: ValueFieldsProps) {
+export function ValueFields({ value, kind, rowNumber, isText = false, changeValue }: ValueFieldsProps) {
   const choose = (next: ValueKind) =>
-    put({ kind: next, ...(next === "boolean" && { value: String(value !== "false") }) });
+    changeValue({ kind: next, ...(next === "boolean" && { value: String(value !== "false") }) });
   return (
     <>
       {!isText && (
         <select
-          aria-label={`Type of value ${number}`}
+          aria-label={`Type of value ${rowNumber}`}
           value={kind}
           onChange={({ target }) => choose(target.value as ValueKind)}
         >
@@ -28,16 +28,20 @@ export function ValueFields({ value, kind, number, isText = false, put }: ValueF
         </select>
       )}
       {kind === "boolean" ? (
-        <select aria-label={`Value ${number}`} value={value} onChange={({ target }) => put({ value: target.value })}>
+        <select
+          aria-label={`Value ${rowNumber}`}
+          value={value}
+          onChange={({ target }) => changeValue({ value: target.value })}
+        >
           <option value="true">Yes</option>
           <option value="false">No</option>
         </select>
       ) : (
         <input
           className="mono"
-          aria-label={`Value ${number}`}
+          aria-label={`Value ${rowNumber}`}
           value={value}
-          onChange={({ target }) => put({ value: target.value })}
+          onChange={({ target }) => changeValue({ value: target.value })}
         />
       )}
     </>

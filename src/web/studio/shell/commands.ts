@@ -5,7 +5,7 @@ import type { IconComponent } from "./page-icons.js";
 export interface Command {
   name: string;
   /** Keyboard shortcut of the command, as the palette shows it. */
-  keys?: string;
+  shortcut?: string;
   /** Icon of the kind of thing that the command opens. Commands without an icon press a button of the page. */
   icon?: IconComponent | undefined;
   run: () => void;
@@ -42,7 +42,7 @@ function findScreenCommands(): Command[] {
  * Returns the commands of the palette. If several have the same name, only the first is returned, so that a registered command replaces its
  * button.
  */
-export function currentCommands(): Command[] {
+export function listCommands(): Command[] {
   const all = [...registeredCommands.values()].flat();
   const byName = new Map(findScreenCommands().map((command) => [command.name, command]));
   for (const { name } of all) byName.delete(name);

@@ -38,20 +38,20 @@ export const DrawerButton = (props: ButtonProps) => (
 
 interface OnFirstUseProps {
   /** Renders the button of the menu. It is shown alone until the menu is loaded. */
-  button: (props: ButtonProps) => ReactElement;
+  renderButton: (props: ButtonProps) => ReactElement;
   /** Kind of popup that the button opens, for screen readers. */
-  popup: "dialog" | "menu";
+  popupKind: "dialog" | "menu";
   /** The loaded menu, with its own button. The menu is open when it is first rendered. */
   children: ReactNode;
 }
 
-export function LoadOnFirstUse({ button, popup, children }: OnFirstUseProps) {
+export function LoadOnFirstUse({ renderButton, popupKind, children }: OnFirstUseProps) {
   const [isUsed, setUsed] = useState(false);
-  const state = { "aria-haspopup": popup, "aria-expanded": false } as const;
-  if (!isUsed) return button({ ...state, onClick: () => setUsed(true) });
+  const state = { "aria-haspopup": popupKind, "aria-expanded": false } as const;
+  if (!isUsed) return renderButton({ ...state, onClick: () => setUsed(true) });
   return (
     <PageBoundary>
-      <Suspense fallback={button({ ...state, "aria-busy": true })}>{children}</Suspense>
+      <Suspense fallback={renderButton({ ...state, "aria-busy": true })}>{children}</Suspense>
     </PageBoundary>
   );
 }

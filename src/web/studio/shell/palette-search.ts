@@ -8,9 +8,9 @@ import type { Command } from "./commands.js";
 import { PAGE_ICONS } from "./page-icons.js";
 import type { Navigation } from "./place.js";
 
-const TYPED_MS = 200;
+const TYPING_PAUSE_MS = 200;
 const DOCS_MIN_CHARACTERS = 3;
-const DOCS_SHOWN = 6;
+const MAX_DOCS_SHOWN = 6;
 
 export interface SearchContext {
   appId: number;
@@ -23,7 +23,7 @@ export interface SearchContext {
  * Commands that open a data source, a setting or a person of the app. Kinds are left out until they are read, or if the person may not read
  * them.
  */
-export function useItems({ appId, isEditor, go }: SearchContext): Command[] {
+export function usePaletteItems({ appId, isEditor, go }: SearchContext): Command[] {
   // Sends one request for each kind, because the service rejects a whole request if the person may not read a part of it.
   const tables = useResource(queryOf(FindPaletteDataSources, { appId })).value;
   const readable = useResource(queryOf(ReadPublicSettings, { appId })).value;
@@ -52,7 +52,7 @@ export function useItems({ appId, isEditor, go }: SearchContext): Command[] {
 }
 
 /** Commands that open the sections of the documentation that contain the typed words. */
-export function useDocsHits(typed: string, { openDocs }: SearchContext): Command[] {
+export function useDocsCommands(typed: string, { openDocs }: SearchContext): Command[] {
   const [hits, setHits] = useState<Command[]>([]);
   const query = typed.trim();
   useEffect(() => {
@@ -61,13 +61,13 @@ export function useDocsHits(typed: string, { openDocs }: SearchContext): Command
     let isOver = false;
     const timer = setTimeout(async () => {
       const docPages = await searchDocs(query).catch(() => []);
-      const commands = docPages.slice(0, DOCS_SHOWN).map(({ name, path }) => ({
+      const commands = docPages.slice(0, MAX_DOCS_SHOWN).map(({ name, path }) => ({
         name: `Docs: ${name}`,
         icon: BookOpen,
         run: () => openDocs(path),
       }));
       if (!isOver) setHits(commands);
-    }, TYPED_MS);
+    }, TYPING_PAUSE_MS);
     return () => {
       isOver = true;
       clearTimeout(timer);
@@ -77,7 +77,7 @@ export function useDocsHits(typed: string, { openDocs }: SearchContext): Command
 }
 
 /** Command that opens the run with the typed number; none if the text is not a number. */
-export function runCommands(typed: string, { go }: SearchContext): Command[] {
+export function createRunCommands(typed: string, { go }: SearchContext): Command[] {
   const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
   if (number === undefined) return [];
   const run = () => go({ view: "runs", item: number, query: {} });

@@ -5,8 +5,8 @@
 import ChevronRight from "lucide-react/icons/chevron-right";
 import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
 import { ModalDialog } from "../shared/modal.js";
-import { type Command, currentCommands } from "./commands.js";
-import { runCommands, type SearchContext, useDocsHits, useItems } from "./palette-search.js";
+import { type Command, listCommands } from "./commands.js";
+import { createRunCommands, type SearchContext, useDocsCommands, usePaletteItems } from "./palette-search.js";
 
 const MAX_COMMANDS_SHOWN = 40;
 const ICON_PIXELS = 16;
@@ -18,7 +18,7 @@ function filterCommands(commands: Command[], typed: string): Command[] {
     .slice(0, MAX_COMMANDS_SHOWN);
 }
 
-const optionId = (index: number) => `command-${index}`;
+const getOptionId = (index: number) => `command-${index}`;
 
 /** Returns the commands without those that have the same name as an earlier one, such as two data sources with equal names. */
 const removeDuplicates = (commands: Command[]): Command[] => [
@@ -28,17 +28,17 @@ const removeDuplicates = (commands: Command[]): Command[] => [
 const CommandIcon = ({ icon: Icon = ChevronRight }: Command) => <Icon size={ICON_PIXELS} aria-hidden />;
 
 function CommandPalette({ close, context }: { close: () => void; context: SearchContext }) {
-  const [commands] = useState(currentCommands);
-  const items = useItems(context);
+  const [commands] = useState(listCommands);
+  const items = usePaletteItems(context);
   const [typed, setTyped] = useState("");
   /**
    * Name of the command that the person has selected by the arrow keys. An index would not identify it, because results that arrive later
    * change the positions.
    */
   const [chosenName, setChosenName] = useState<string | null>(null);
-  const docs = useDocsHits(typed, context);
+  const docs = useDocsCommands(typed, context);
   const commandsFound = removeDuplicates([
-    ...runCommands(typed, context),
+    ...createRunCommands(typed, context),
     ...filterCommands([...commands, ...items], typed),
     ...docs,
   ]);
@@ -61,7 +61,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
     event.preventDefault();
   };
   useEffect(() => {
-    document.getElementById(optionId(at))?.scrollIntoView({ block: "nearest" });
+    document.getElementById(getOptionId(at))?.scrollIntoView({ block: "nearest" });
   }, [at]);
   return (
     <ModalDialog className="palette" aria-label="Commands" onClose={close}>
@@ -70,7 +70,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
         aria-label="Command"
         aria-expanded="true"
         aria-controls="commands"
-        aria-activedescendant={commandsFound.length > 0 ? optionId(at) : undefined}
+        aria-activedescendant={commandsFound.length > 0 ? getOptionId(at) : undefined}
         aria-autocomplete="list"
         placeholder="Search actions, tables, runs, settings, people, docs and commands"
         autoComplete="off"
@@ -86,7 +86,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
           // biome-ignore lint/a11y/useKeyWithClickEvents: the text field has the focus and handles the keys
           <div
             key={command.name}
-            id={optionId(index)}
+            id={getOptionId(index)}
             role="option"
             tabIndex={-1}
             aria-selected={index === at}
@@ -94,7 +94,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
           >
             <CommandIcon {...command} />
             <span className="grow">{command.name}</span>
-            {command.keys && <kbd>{command.keys}</kbd>}
+            {command.shortcut && <kbd>{command.shortcut}</kbd>}
           </div>
         ))}
       </div>

@@ -4,7 +4,7 @@
  */
 import { serviceAddress } from "../../service-address.js";
 
-function partFiles(part: string): string[] {
+function getPartFiles(part: string): string[] {
   const parts = document.getElementById("studio")?.dataset["parts"] ?? "{}";
   return (JSON.parse(parts) as Record<string, string[]>)[part] ?? [];
 }
@@ -13,7 +13,7 @@ function partFiles(part: string): string[] {
  * Requests all files of a part at the same time. Otherwise the browser would find the imported files only after the first file has arrived.
  */
 export function preloadPart(part: string): void {
-  for (const file of partFiles(part)) {
+  for (const file of getPartFiles(part)) {
     document.head.append(
       Object.assign(document.createElement("link"), { rel: "modulepreload", href: serviceAddress(file).href }),
     );

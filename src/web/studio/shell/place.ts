@@ -15,15 +15,16 @@ export interface Place {
 }
 
 /** Parses a positive integer. Returns null if the text is missing or is something else. */
-export const idOf = (text: string | null | undefined) => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
+export const parseId = (text: string | null | undefined) =>
+  text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null;
 
 export function parsePlace(fragment: string): Place {
   const [path = "", query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
   const parts = path.split("/");
   // The page `#/apps` belongs to no app, so its URL has no app ID.
-  const [app, view = "", item = ""] = idOf(parts[0]) === null && parts[0] !== "" ? ["", ...parts] : parts;
+  const [app, view = "", item = ""] = parseId(parts[0]) === null && parts[0] !== "" ? ["", ...parts] : parts;
   return {
-    appId: idOf(app),
+    appId: parseId(app),
     view: isView(view) ? view : (FORMER_VIEW_NAMES[view] ?? "home"),
     item: item === "" ? null : item,
     query: Object.fromEntries(new URLSearchParams(query)),
@@ -38,7 +39,7 @@ export function hrefOf({ appId, view, item = null, query = {} }: Partial<Place> 
 }
 
 /** Returns the query parameters with some of them changed. Parameters with an empty text are removed. */
-export function changedQuery<Query extends object>(query: Query, change: Query): Record<string, string> {
+export function mergeQuery<Query extends object>(query: Query, change: Query): Record<string, string> {
   const all = Object.entries({ ...query, ...change }) as [string, string | undefined][];
   return Object.fromEntries(
     all.filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
@@ -51,7 +52,7 @@ interface GoOptions {
   /** Place at which the person was when a request was sent. If the person has opened another item since, `go` does nothing. */
   from?: Place;
   /** True to replace the entry in the browser's history. A search uses this, so that the button Back does not stop at each typed letter. */
-  replace?: boolean;
+  replacesHistoryEntry?: boolean;
 }
 
 export interface Navigation {
@@ -60,5 +61,5 @@ export interface Navigation {
   /** Call this with true when the page gets unsaved changes, and with false when it has none. */
   setDirty(dirty: boolean): void;
   /** If there are unsaved changes, asks the person if they may be lost. Returns true if the place may change. */
-  mayGo(): Promise<boolean>;
+  confirmLeaving(): Promise<boolean>;
 }

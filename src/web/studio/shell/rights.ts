@@ -9,5 +9,5 @@ export const mayOperate = (role: Role): boolean => role !== "reader";
 export const mayManage = (role: Role): boolean => role === "owner" || role === "admin";
 
 /** Returns the role of the person on an app. An administrator of the service has all rights on each app. */
-export const roleOn = ({ roles, isAdmin }: Pick<Session, "roles" | "isAdmin">, appId: number): Role =>
+export const getRoleOnApp = ({ roles, isAdmin }: Pick<Session, "roles" | "isAdmin">, appId: number): Role =>
   roles.apps.find(({ id }) => id === appId)?.role ?? (isAdmin ? "owner" : "reader");

@@ -23,12 +23,12 @@ const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = 
   apps: async () => (await import("../app/apps-page.js")).AppsPage,
 };
 
-const loaded = new Map<View, ComponentType<PageProps>>();
+const loadedPages = new Map<View, ComponentType<PageProps>>();
 
 export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
   preloadPart(view);
   const page = await ROUTES[view]();
-  loaded.set(view, page);
+  loadedPages.set(view, page);
   return page;
 }
 
@@ -36,4 +36,4 @@ export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
  * Returns the page if it is loaded, so that it can be rendered immediately. React would show the fallback of a lazy component for at least
  * 300 ms.
  */
-export const loadedPage = (view: View): ComponentType<PageProps> | undefined => loaded.get(view);
+export const getLoadedPage = (view: View): ComponentType<PageProps> | undefined => loadedPages.get(view);

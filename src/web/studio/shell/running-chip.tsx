@@ -8,24 +8,24 @@ import { useReloadAfter } from "../shared/use-reload-after.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "./place.js";
 
-type Unfinished = ListUnfinishedRunsQuery["unfinished"];
+type UnfinishedRuns = ListUnfinishedRunsQuery["unfinished"];
 
 /** Interval between reads while the list is closed, because the service sends no event when a run starts. */
-const REFRESH_MS = 5_000;
-const REFRESH_INTERVAL_WHILE_OPEN_MS = 1_500;
+const REFRESH_INTERVAL_MS = 5_000;
+const OPEN_REFRESH_INTERVAL_MS = 1_500;
 /** Time in which several ended runs cause only one read. */
-const GATHER_MS = 300;
+const RELOAD_DELAY_MS = 300;
 
-const wordsOf = ({ running, queued }: Unfinished) =>
+const formatCounts = ({ running, queued }: UnfinishedRuns) =>
   [running > 0 && `${running} running`, queued > 0 && `${queued} waiting`].filter(Boolean).join(", ");
 
 export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tail: LogSubscription }) {
   const [isOpen, setOpen] = useState(false);
   const { value, reload } = useResource({
     ...queryOf(ListUnfinishedRuns, { appId }),
-    refetchInterval: isOpen ? REFRESH_INTERVAL_WHILE_OPEN_MS : REFRESH_MS,
+    refetchInterval: isOpen ? OPEN_REFRESH_INTERVAL_MS : REFRESH_INTERVAL_MS,
   });
-  useReloadAfter(tail.onEntry, reload, GATHER_MS);
+  useReloadAfter(tail.onEntry, reload, RELOAD_DELAY_MS);
   const unfinished = value?.unfinished;
   const box = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
@@ -47,7 +47,7 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
       removeEventListener("popstate", onMove);
     };
   }, [isOpen]);
-  const words = unfinished ? wordsOf(unfinished) : "";
+  const words = unfinished ? formatCounts(unfinished) : "";
   if (words === "" && !isOpen) return null;
   const cancel = async (runId: number) => {
     // The service rejects this if the run has ended meanwhile, so the error is ignored.

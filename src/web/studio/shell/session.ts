@@ -33,9 +33,9 @@ export interface Session {
 }
 
 /** Kind of the credential with which the browser is signed in, as the service returns it. */
-type Kind = "editor" | "admin" | "api" | "task" | "viewer" | "live";
+type CredentialKind = "editor" | "admin" | "api" | "task" | "viewer" | "live";
 
-const AUTHOR_KINDS: readonly Kind[] = ["editor", "admin"];
+const AUTHOR_KINDS: readonly CredentialKind[] = ["editor", "admin"];
 
 async function callAuth<Answer>(path: string, init?: RequestInit): Promise<Answer> {
   const response = await fetch(serviceAddress(path), init);
@@ -44,8 +44,8 @@ async function callAuth<Answer>(path: string, init?: RequestInit): Promise<Answe
   return answer;
 }
 
-interface Present {
-  kind?: Kind;
+interface SessionResponse {
+  kind?: CredentialKind;
   email?: string;
   isProvisional?: boolean;
   endSessionUrl?: string;
@@ -54,9 +54,9 @@ interface Present {
 function requestSession(
   method: "GET" | "POST" | "DELETE",
   credential?: { token: string; keep: boolean },
-): Promise<Present> {
+): Promise<SessionResponse> {
   const body = credential && { headers: { "content-type": "application/json" }, body: JSON.stringify(credential) };
-  return callAuth<Present>("/v1/session", { method, ...body });
+  return callAuth<SessionResponse>("/v1/session", { method, ...body });
 }
 
 /** Reads the roles of the person who is signed in. @throws ApiError */
@@ -66,7 +66,7 @@ export async function readRoles(): Promise<Roles> {
 }
 
 /** Creates the session that Studio uses, with the person's apps and roles. @throws ApiError */
-async function open({ kind, email = "", isProvisional = false }: Present): Promise<Session> {
+async function createSession({ kind, email = "", isProvisional = false }: SessionResponse): Promise<Session> {
   // Requests the apps by a GET request, so that the page can preload the response together with its first files (web-assets.ts).
   const [{ apps }, roles] = await Promise.all([callAuth<{ apps: App[] }>("/v1/apps"), readRoles()]);
   const api = createApi();
@@ -80,7 +80,7 @@ async function open({ kind, email = "", isProvisional = false }: Present): Promi
     async end() {
       api.close();
       // If the service does not respond, the cookie remains, and the person is still signed in when Studio is opened again.
-      const { endSessionUrl } = await requestSession("DELETE").catch((): Present => ({}));
+      const { endSessionUrl } = await requestSession("DELETE").catch((): SessionResponse => ({}));
       if (endSessionUrl !== undefined) location.assign(endSessionUrl);
     },
   };
@@ -90,16 +90,16 @@ async function open({ kind, email = "", isProvisional = false }: Present): Promi
  * Returns the e-mail address of the signed-in person, or "" if the browser is signed in with a token. Returns null if it is not signed in
  * to Studio. @throws ApiError
  */
-export async function presentEmail(): Promise<string | null> {
+export async function readSignedInEmail(): Promise<string | null> {
   const { kind, email = "" } = await requestSession("GET");
   return kind && AUTHOR_KINDS.includes(kind) ? email : null;
 }
 
 /** Returns the session of the browser if it is signed in already, otherwise null. */
-export async function presentSession(): Promise<Session | null> {
+export async function readSession(): Promise<Session | null> {
   try {
     const present = await requestSession("GET");
-    return present.kind && AUTHOR_KINDS.includes(present.kind) ? await open(present) : null;
+    return present.kind && AUTHOR_KINDS.includes(present.kind) ? await createSession(present) : null;
   } catch {
     return null;
   }

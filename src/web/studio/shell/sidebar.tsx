@@ -23,14 +23,14 @@ const AccountMenu = lazy(async () => ({ default: (await withLoadError(import("./
 
 /** True if people with this role can use the page. */
 export const isViewForRole = (view: View, role: Role): boolean =>
-  mayEdit(role) || (VIEW_DETAILS[view].also ?? []).includes(role);
+  mayEdit(role) || (VIEW_DETAILS[view].alsoForRoles ?? []).includes(role);
 
 function splitLink(link: SidebarLink): { view: View; item: string | null } {
   const [view, item = null] = link.split("/") as [View, string?];
   return { view, item };
 }
 
-const labelOf = ({ view, item }: { view: View; item: string | null }) =>
+const getLinkLabel = ({ view, item }: { view: View; item: string | null }) =>
   isAppPart(item) && view === "app" ? APP_PARTS[item] : VIEW_DETAILS[view].label;
 
 export interface SidebarProps {
@@ -78,12 +78,12 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
                 <a
                   key={sidebarLink.link}
                   className="nav-link"
-                  title={isCollapsed ? labelOf(sidebarLink) : undefined}
+                  title={isCollapsed ? getLinkLabel(sidebarLink) : undefined}
                   aria-current={isOpen ? "page" : undefined}
                   href={hrefOf({ appId: app.id, view: sidebarLink.view, item: sidebarLink.item })}
                 >
                   <Icon size={ICON_PIXELS} aria-hidden />
-                  <span className="nav-label">{labelOf(sidebarLink)}</span>
+                  <span className="nav-label">{getLinkLabel(sidebarLink)}</span>
                 </a>
               );
             })}
@@ -99,7 +99,7 @@ export function SidebarContent(props: SidebarProps) {
   const { apps, app, email, go, signOut, openPalette, toggle, isCollapsed } = props;
   return (
     <>
-      <LoadOnFirstUse popup="dialog" button={(props) => <AppButton name={app.name} {...props} />}>
+      <LoadOnFirstUse popupKind="dialog" renderButton={(props) => <AppButton name={app.name} {...props} />}>
         <AppMenu {...{ apps, app, go }} />
       </LoadOnFirstUse>
       <button
@@ -119,7 +119,7 @@ export function SidebarContent(props: SidebarProps) {
           <BookOpen size={ICON_PIXELS} aria-hidden />
           <span className="nav-label">Docs</span>
         </a>
-        <LoadOnFirstUse popup="menu" button={(props) => <AccountButton email={email} {...props} />}>
+        <LoadOnFirstUse popupKind="menu" renderButton={(props) => <AccountButton email={email} {...props} />}>
           <AccountMenu {...{ app, email, signOut }} />
         </LoadOnFirstUse>
         {toggle && (

@@ -7,7 +7,7 @@ import type { Session } from "./session.js";
 import { currentSession } from "./start.js";
 
 /** Returns the error message of a sign-in at an OpenID provider, or null. Removes the result of the sign-in from the URL. */
-function takeProviderFault(): string | null {
+function readProviderFault(): string | null {
   const outcome = new URLSearchParams(location.search).get("sign-in");
   if (outcome === null) return null;
   history.replaceState(history.state, "", location.pathname + location.hash);
@@ -15,7 +15,7 @@ function takeProviderFault(): string | null {
 }
 
 /** Read only once, when Studio is loaded, because reading removes it from the URL. */
-const PROVIDER_FAULT = takeProviderFault();
+const PROVIDER_FAULT = readProviderFault();
 
 export function SignIn({ onSession }: { onSession: (session: Session) => void }) {
   const [isKnown, setKnown] = useState(false);

@@ -5,23 +5,23 @@
 import { loadEditor } from "../actions/load-editor.js";
 import { startHome } from "../home/read-home.js";
 import { parsePlace } from "./place.js";
-import { mayEdit, roleOn } from "./rights.js";
+import { getRoleOnApp, mayEdit } from "./rights.js";
 import { loadPage } from "./routes.js";
-import { presentSession, type Session } from "./session.js";
+import { readSession, type Session } from "./session.js";
 
 /** True for the URL of Studio itself. One-time links and unknown URLs have a longer path. */
 export const isStudioPath = (): boolean => /\/studio\/?$/.test(location.pathname);
 
 let startedSession: Promise<Session | null> | null = null;
 
-async function start(): Promise<Session | null> {
+async function sendFirstRequests(): Promise<Session | null> {
   const place = parsePlace(location.hash);
   // If this fails, Studio loads the page's code again and reports the error.
   const page = loadPage(place.view).catch(() => undefined);
-  const session = await presentSession();
+  const session = await readSession();
   const appId = place.appId ?? session?.apps[0]?.id;
   if (session && !session.isProvisional && place.view === "home" && appId !== undefined)
-    startHome(session.api, appId, mayEdit(roleOn(session, appId)));
+    startHome(session.api, appId, mayEdit(getRoleOnApp(session, appId)));
   // The editor is loaded after the page, because its files would delay the page on a slow connection. The page shows the code as text until
   // then. If this fails, the workspace loads the editor again and reports the error.
   if (session && place.view === "actions" && place.item !== null) page.then(loadEditor).catch(() => undefined);
@@ -30,7 +30,7 @@ async function start(): Promise<Session | null> {
 }
 
 export function startReads(): void {
-  if (isStudioPath()) startedSession = start();
+  if (isStudioPath()) startedSession = sendFirstRequests();
 }
 
 /**
@@ -40,5 +40,5 @@ export function startReads(): void {
 export function currentSession(): Promise<Session | null> {
   const first = startedSession;
   startedSession = null;
-  return first ?? presentSession();
+  return first ?? readSession();
 }

@@ -10,7 +10,7 @@ import { useDocs } from "../docs/use-docs.js";
 import { Apps } from "../documents.js";
 import { useConfirm } from "../shared/confirm.js";
 import type { App } from "../shared/model.js";
-import { useMedia } from "../shared/use-narrow.js";
+import { useMediaQuery } from "../shared/use-narrow.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { ConnectionBanner } from "./connection-banner.js";
 import { withLoadError } from "./load-error.js";
@@ -18,9 +18,9 @@ import { PageBoundary } from "./page-boundary.js";
 import type { PageProps } from "./page-props.js";
 import { usePalette } from "./palette.js";
 import type { Place } from "./place.js";
-import { mayEdit, roleOn } from "./rights.js";
+import { getRoleOnApp, mayEdit } from "./rights.js";
 import { RoleProvider } from "./role.js";
-import { loadedPage, loadPage } from "./routes.js";
+import { getLoadedPage, loadPage } from "./routes.js";
 import type { Session } from "./session.js";
 import { isViewForRole, SidebarContent } from "./sidebar.js";
 import { TopBar, useItemName } from "./top-bar.js";
@@ -32,30 +32,30 @@ import { APP_PARTS, isAppPart, VIEW_DETAILS, type View } from "./views.js";
 
 interface NoAppProps extends NewAppProps {
   requestedAppId: number | null;
-  first: App | undefined;
+  firstApp: App | undefined;
   isAdmin: boolean;
   signOut: () => void;
 }
 
-function noAppText(requestedAppId: number | null, hasOthers: boolean, isAdmin: boolean): string {
+function describeMissingApp(requestedAppId: number | null, hasOthers: boolean, isAdmin: boolean): string {
   if (hasOthers) return `There is no app ${requestedAppId}, or you have no role on it.`;
   return isAdmin
     ? "There are no apps yet. Create the first one here."
     : "You have no role on any app. Ask an owner or an administrator of your organization for an invitation.";
 }
 
-function NoApp({ requestedAppId, first, isAdmin, signOut, ...making }: NoAppProps) {
+function NoApp({ requestedAppId, firstApp, isAdmin, signOut, ...making }: NoAppProps) {
   const { go } = making;
   return (
     <main className="welcome">
       <h1>{requestedAppId === null ? "No app" : `No app ${requestedAppId}`}</h1>
-      <p>{noAppText(requestedAppId, first !== undefined, isAdmin)}</p>
-      {first && (
-        <button type="button" className="primary" onClick={() => go({ appId: first.id, view: "actions" })}>
-          Go to {first.name}
+      <p>{describeMissingApp(requestedAppId, firstApp !== undefined, isAdmin)}</p>
+      {firstApp && (
+        <button type="button" className="primary" onClick={() => go({ appId: firstApp.id, view: "actions" })}>
+          Go to {firstApp.name}
         </button>
       )}
-      {!first && isAdmin && <NewApp {...making} />}
+      {!firstApp && isAdmin && <NewApp {...making} />}
       <button type="button" onClick={signOut}>
         Sign out
       </button>
@@ -66,17 +66,17 @@ function NoApp({ requestedAppId, first, isAdmin, signOut, ...making }: NoAppProp
 const LEAVE_DIALOG = {
   title: "Leave without saving?",
   text: "What you changed here would be lost.",
-  yes: "Discard changes",
-  danger: true,
+  confirmLabel: "Discard changes",
+  isDangerous: true,
 };
 
 const loadedPages = new Map<View, ComponentType<PageProps>>();
 
 /** Returns the component of a page. It returns the same component in each render, so that React keeps the page's state. */
-function pageOf(view: View): ComponentType<PageProps> {
+function getPageComponent(view: View): ComponentType<PageProps> {
   const known = loadedPages.get(view);
   if (known) return known;
-  const page = loadedPage(view) ?? lazy(async () => ({ default: await withLoadError(loadPage(view)) }));
+  const page = getLoadedPage(view) ?? lazy(async () => ({ default: await withLoadError(loadPage(view)) }));
   loadedPages.set(view, page);
   return page;
 }
@@ -114,28 +114,30 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
   const { roles, reloadRoles } = useRoles(api, known);
   const { confirm, dialog } = useConfirm();
   const mayLeave = useCallback(() => confirm(LEAVE_DIALOG), [confirm]);
-  const { place, go, setDirty, mayGo } = usePlace(mayLeave);
+  const { place, go, setDirty, confirmLeaving } = usePlace(mayLeave);
   const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
   const actions = useActions(api, app?.id ?? null);
   const { openDocs, docsPanel } = useDocs(app?.id ?? 0);
-  const isEditor = app !== undefined && mayEdit(roleOn({ roles, isAdmin }, app.id));
+  const isEditor = app !== undefined && mayEdit(getRoleOnApp({ roles, isAdmin }, app.id));
   const { openPalette, palette } = usePalette({ appId: app?.id ?? 0, isEditor, go, openDocs });
   const { isCollapsed, toggle } = useCollapsed();
-  const isNarrow = useMedia("(max-width: 799px)");
+  const isNarrow = useMediaQuery("(max-width: 799px)");
   useTitle(app, place, actions);
   const confirmSignOut = useCallback(async () => {
-    if (await mayGo()) signOut();
-  }, [mayGo, signOut]);
+    if (await confirmLeaving()) signOut();
+  }, [confirmLeaving, signOut]);
   const onSignOut = useCallback(() => void confirmSignOut(), [confirmSignOut]);
   useFrameCommands({ isAdmin, apps, go, actions, signOut: onSignOut });
 
   if (!app) {
-    return <NoApp requestedAppId={place.appId} first={apps[0]} {...{ api, place, go, isAdmin, reloadApps, signOut }} />;
+    return (
+      <NoApp requestedAppId={place.appId} firstApp={apps[0]} {...{ api, place, go, isAdmin, reloadApps, signOut }} />
+    );
   }
-  const role = roleOn({ roles, isAdmin }, app.id);
+  const role = getRoleOnApp({ roles, isAdmin }, app.id);
   // If the person's role may not use the page of the URL, Home is shown instead.
   const view = isViewForRole(place.view, role) ? place.view : "home";
-  const Page = pageOf(view);
+  const Page = getPageComponent(view);
   const rights = { role, reloadRoles, organizations: roles.organizations };
   const sidebar = { role, apps, app, email, place: { ...place, view }, go, openPalette, signOut: onSignOut };
   return (

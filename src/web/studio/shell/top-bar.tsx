@@ -9,11 +9,11 @@ import type { Actions } from "../actions/use-actions.js";
 import { findHelpPath } from "../docs/help-pages.js";
 import { ListDataSources } from "../documents.js";
 import type { Api } from "../shared/api.js";
-import { useMedia } from "../shared/use-narrow.js";
+import { useMediaQuery } from "../shared/use-narrow.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { withLoadError } from "./load-error.js";
 import { DrawerButton, LoadOnFirstUse } from "./menu-buttons.js";
-import { hrefOf, idOf, type Place } from "./place.js";
+import { hrefOf, type Place, parseId } from "./place.js";
 import { RunningChip } from "./running-chip.js";
 import { SidebarContent, type SidebarProps } from "./sidebar.js";
 import { APP_PARTS, isAppPart, VIEW_DETAILS } from "./views.js";
@@ -21,10 +21,10 @@ import { APP_PARTS, isAppPart, VIEW_DETAILS } from "./views.js";
 const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).Drawer }));
 
 /** Returns the name of the open item. Returns null if the page shows no item, or while the name is loaded. */
-function itemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
+function getItemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
   if (view === "actions" && item === "new") return "New action";
-  if (view === "actions") return actions.list?.actions.find(({ id }) => id === idOf(item))?.name ?? null;
-  if (view === "runs") return idOf(item) === null ? null : `Run ${item}`;
+  if (view === "actions") return actions.list?.actions.find(({ id }) => id === parseId(item))?.name ?? null;
+  if (view === "runs") return parseId(item) === null ? null : `Run ${item}`;
   return null;
 }
 
@@ -34,7 +34,7 @@ export function useItemName(
   place: Pick<Place, "view" | "item">,
   actions: Actions,
 ): string | null {
-  const sourceId = place.view === "data" ? idOf(place.item) : null;
+  const sourceId = place.view === "data" ? parseId(place.item) : null;
   const isOpen = appId !== undefined && sourceId !== null;
   // The page of the data source reads this list too and keeps it up to date in the cache.
   const sources = useResource({
@@ -43,7 +43,7 @@ export function useItemName(
     refetchOnMount: false,
   });
   if (isOpen) return sources.value?.dataSources.find(({ id }) => id === sourceId)?.name ?? null;
-  return itemName(place, actions);
+  return getItemName(place, actions);
 }
 
 interface TopBarProps extends SidebarProps {
@@ -78,11 +78,11 @@ function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" 
 
 export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
   const { app, place } = props;
-  const isNarrow = useMedia("(max-width: 799px)");
+  const isNarrow = useMediaQuery("(max-width: 799px)");
   return (
     <header className="top-bar">
       {isNarrow && (
-        <LoadOnFirstUse popup="dialog" button={DrawerButton}>
+        <LoadOnFirstUse popupKind="dialog" renderButton={DrawerButton}>
           <Drawer openPage={`${app.id}/${place.view}/${place.item}`}>
             {(close) => (
               <SidebarContent

@@ -35,7 +35,7 @@ export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameC
   }, [createAction]);
   const commands = useMemo<Command[]>(() => {
     return [
-      { name: "New action", keys: "Alt N", run: createAction },
+      { name: "New action", shortcut: "Alt N", run: createAction },
       ...VIEW_NAMES.filter((view) => !VIEWS_OF_ONE_ITEM.includes(view) && (view !== "service" || isAdmin)).map(
         (view) => ({
           name: `Go to ${VIEW_DETAILS[view].label}`,

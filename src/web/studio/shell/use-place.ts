@@ -64,13 +64,13 @@ export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
 
   const mayLeaveDraft = useCallback(async () => !isDirty.current || (await mayLeave()), [mayLeave]);
   const go = useCallback<Navigation["go"]>(
-    async (change, { force = false, replace = false, from } = {}) => {
+    async (change, { force = false, replacesHistoryEntry = false, from } = {}) => {
       if (from && isOtherItem(hrefOf(from), hrefOf(parsePlace(current.current.fragment)))) return;
       const next = hrefOf(changePlace(parsePlace(current.current.fragment), change));
       if (next === location.hash) return;
       if (!force && isOtherItem(current.current.fragment, next) && !(await mayLeaveDraft())) return;
-      const step = current.current.step + (replace ? 0 : 1);
-      history[replace ? "replaceState" : "pushState"]({ step }, "", next);
+      const step = current.current.step + (replacesHistoryEntry ? 0 : 1);
+      history[replacesHistoryEntry ? "replaceState" : "pushState"]({ step }, "", next);
       setCurrentPlace(next, step);
     },
     [setCurrentPlace, mayLeaveDraft],
@@ -79,5 +79,5 @@ export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
     isDirty.current = value;
   }, []);
   const place = useMemo(() => parsePlace(fragment), [fragment]);
-  return { place, go, setDirty, mayGo: mayLeaveDraft };
+  return { place, go, setDirty, confirmLeaving: mayLeaveDraft };
 }

@@ -7,7 +7,7 @@ import type { Api } from "../shared/api.js";
 import { useResource } from "../shared/use-resource.js";
 import { type Roles, readRoles } from "./session.js";
 
-const REFRESH_MS = 30_000;
+const REFRESH_INTERVAL_MS = 30_000;
 
 export function useRoles(api: Api, initialRoles: Roles) {
   // The initial roles are used until the service responds.
@@ -16,7 +16,7 @@ export function useRoles(api: Api, initialRoles: Roles) {
     queryFn: readRoles,
     initialData: initialRoles,
     refetchOnMount: false,
-    refetchInterval: REFRESH_MS,
+    refetchInterval: REFRESH_INTERVAL_MS,
   });
   useEffect(() => api.onForbidden(() => void reload()), [api, reload]);
   return { roles: value ?? initialRoles, reloadRoles: reload };

@@ -5,28 +5,28 @@ import type { Role } from "../../../rules/roles.js";
 interface ViewDetails {
   label: string;
   /** True if the sidebar has no link to this page. */
-  hidden?: true;
+  isHidden?: true;
   /** Roles below "editor" that can also use this page. */
-  also?: readonly Role[];
+  alsoForRoles?: readonly Role[];
 }
 
 const VIEW_TABLE = {
-  home: { label: "Home", also: ["operator", "reader"] },
-  actions: { label: "Actions", also: ["operator", "reader"] },
-  runs: { label: "Runs", also: ["operator", "reader"] },
-  schedule: { label: "Schedules", also: ["operator", "reader"] },
-  data: { label: "Data", also: ["reader"] },
-  media: { label: "Media", also: ["reader"] },
+  home: { label: "Home", alsoForRoles: ["operator", "reader"] },
+  actions: { label: "Actions", alsoForRoles: ["operator", "reader"] },
+  runs: { label: "Runs", alsoForRoles: ["operator", "reader"] },
+  schedule: { label: "Schedules", alsoForRoles: ["operator", "reader"] },
+  data: { label: "Data", alsoForRoles: ["reader"] },
+  media: { label: "Media", alsoForRoles: ["reader"] },
   outbox: { label: "Outbox" },
   notifications: { label: "Notifications" },
   alerts: { label: "Alerts" },
-  settings: { label: "Settings", also: ["reader"] },
+  settings: { label: "Settings", alsoForRoles: ["reader"] },
   app: { label: "App" },
-  account: { label: "Account", hidden: true, also: ["operator", "reader"] },
-  apps: { label: "Apps", hidden: true, also: ["operator", "reader"] },
-  people: { label: "People", hidden: true, also: ["operator", "reader"] },
-  access: { label: "Audit log of access", hidden: true, also: ["operator", "reader"] },
-  service: { label: "Service", hidden: true, also: ["operator", "reader"] },
+  account: { label: "Account", isHidden: true, alsoForRoles: ["operator", "reader"] },
+  apps: { label: "Apps", isHidden: true, alsoForRoles: ["operator", "reader"] },
+  people: { label: "People", isHidden: true, alsoForRoles: ["operator", "reader"] },
+  access: { label: "Audit log of access", isHidden: true, alsoForRoles: ["operator", "reader"] },
+  service: { label: "Service", isHidden: true, alsoForRoles: ["operator", "reader"] },
 } satisfies Record<string, ViewDetails>;
 
 export type View = keyof typeof VIEW_TABLE;
