@@ -92,7 +92,7 @@ export const STATUS = {
   PUBLISH_FAILED: { http: 500, message: "publishing failed" },
   RESTORE_FAILED: { http: 500, message: "restoring failed" },
   INTERNAL_ERROR: { http: 500, message: "the service had an internal error" },
-  OVERLOADED: { http: 503, message: "the service is at its limit, try again shortly" },
+  OVERLOADED: { http: 503, message: "the service is at its limit; try again shortly" },
 } as const satisfies Record<string, StatusRow>;
 
 export type Status = keyof typeof STATUS;

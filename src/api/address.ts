@@ -1,14 +1,11 @@
 /**
- * Determines the network address that a request comes from, for HTTP and websockets: that of the connection, or the one that trusted
- * proxies report.
+ * Determines the network address that a request comes from, for HTTP and websockets: the peer of the connection, or the address that
+ * trusted proxies report.
  */
 import type { IncomingMessage } from "node:http";
 import proxyAddr from "@fastify/proxy-addr";
 
-/**
- * Trusted proxies, whose `X-Forwarded-For` is used: their number, their addresses and networks, or false if none is
- * trusted.
- */
+/** Proxies whose `X-Forwarded-For` header the service uses: their number, or a list of their addresses and networks; false for none. */
 export type TrustedProxies = number | string[] | false;
 
 /** Returns the network address of a request's sender; undefined if the connection has already closed. */
@@ -20,14 +17,19 @@ export type AddressOf = (request: IncomingMessage) => string | undefined;
  */
 const isInternalAddress = proxyAddr.compile(["loopback", "linklocal", "uniquelocal", "100.64.0.0/10"]);
 
-/** @param onIgnoredProxy called for each request with an ignored `X-Forwarded-For` from a private network, with the address of the proxy */
+/**
+ * @param onIgnoredProxy called with the address of the connection for each request from a private network whose `X-Forwarded-For` the
+ * service ignores
+ */
 export function createAddressOf(
-  trusted: TrustedProxies,
+  trustedProxies: TrustedProxies,
   onIgnoredProxy: (proxy: string) => void = () => undefined,
 ): AddressOf {
-  // Trusts the first `count` addresses, counted from the peer of the socket.
+  // Trusts the `count` proxies nearest to the service; hop 0 is the peer of the connection.
   const trustHops = (count: number) => (_address: string, hop: number) => hop < count;
-  const trustProxy = Array.isArray(trusted) ? proxyAddr.compile(trusted) : trustHops(Number(trusted));
+  const trustProxy = Array.isArray(trustedProxies)
+    ? proxyAddr.compile(trustedProxies)
+    : trustHops(Number(trustedProxies));
   return (request) => {
     const { remoteAddress: peer } = request.socket;
     if (

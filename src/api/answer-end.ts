@@ -3,27 +3,30 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
-/** Callbacks for the end of each connection. Node emits its own event only for the first of several responses on one connection. */
-const endersBySocket = new WeakMap<Socket, Set<() => void>>();
+/**
+ * Functions to call when a connection closes. They are needed because Node emits `close` only for the first of several responses on one
+ * connection.
+ */
+const endCallbacksBySocket = new WeakMap<Socket, Set<() => void>>();
 
-function endersOf(socket: Socket): Set<() => void> {
-  const knownEnders = endersBySocket.get(socket);
+function endCallbacksOf(socket: Socket): Set<() => void> {
+  const knownEnders = endCallbacksBySocket.get(socket);
   if (knownEnders) return knownEnders;
   const enders = new Set<() => void>();
-  endersBySocket.set(socket, enders);
+  endCallbacksBySocket.set(socket, enders);
   socket.once("close", () => {
     for (const endAnswer of enders) endAnswer();
   });
   return enders;
 }
 
-/** Calls `onEnd` once, when the response ends, or immediately if it has already ended. */
+/** Calls `onEnd` once, when the response has been sent or its connection has closed; immediately if that has already happened. */
 export function callWhenResponseEnds({ socket }: IncomingMessage, response: ServerResponse, onEnd: () => void): void {
   if (response.closed || socket.destroyed) {
     onEnd();
     return;
   }
-  const enders = endersOf(socket);
+  const enders = endCallbacksOf(socket);
   const onClose = () => {
     if (enders.delete(onClose)) onEnd();
   };
@@ -31,10 +34,10 @@ export function callWhenResponseEnds({ socket }: IncomingMessage, response: Serv
   response.once("close", onClose);
 }
 
-/** One shared error object, because creating an error for each response costs more than the rest of this function. */
+/** Reason of all abort signals. One shared object, because creating an error for each response would cost more than the signal itself. */
 const RESPONSE_ENDED = new DOMException("The HTTP response has ended", "AbortError");
 
-/** Returns a signal that aborts when the HTTP response has ended. */
+/** Returns a signal that aborts when the HTTP response has been sent or its connection has closed. */
 export function responseEndSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const overController = new AbortController();
   callWhenResponseEnds(request, response, () => overController.abort(RESPONSE_ENDED));
@@ -43,7 +46,7 @@ export function responseEndSignal(request: IncomingMessage, response: ServerResp
 
 const closeSignals = new WeakMap<WebSocket, AbortSignal>();
 
-/** Returns a signal that aborts when the websocket has closed. All operations on the websocket share the signal. */
+/** Returns a signal that aborts when the websocket has closed. Repeated calls for one websocket return the same signal. */
 export function websocketClosedSignal(socket: WebSocket): AbortSignal {
   const knownSignal = closeSignals.get(socket);
   if (knownSignal) return knownSignal;

@@ -9,97 +9,107 @@ import type { Caller } from "../rules/access.js";
 import { JsonText } from "../rules/json-text.js";
 import { createTurns, type Turns } from "./turns.js";
 
-const RETRY_SECONDS = 2;
-/** Share of the heap for responses. Each response exists several times: as sent by the database, as text, and as bytes for the socket. */
-const SHARE_OF_HEAP = 1 / 10;
+const RETRY_AFTER_SECONDS = 2;
 /**
- * Share of the free bytes that one app's callers can use. They leave half of the total to all others; the next app can use half of the
- * rest.
+ * Share of the heap that all responses may use together. A response exists three times in memory: as database rows, as text, and as bytes
+ * for the socket.
  */
-const SHARE_OF_OWNER = 1 / 2;
+const HEAP_SHARE_FOR_RESPONSES = 1 / 10;
 /**
- * The JSON text of a response may be this many times the limit for read data, because it also contains names and
- * brackets.
+ * Share of the free response memory that one owner (an app or a person) may use: the first owner half of it, the second half of the rest.
+ */
+const OWNER_SHARE_OF_FREE_BYTES = 1 / 2;
+/**
+ * Maximum size of a response's JSON text, as a multiple of the limit for read data. The text is larger because it also contains field names
+ * and brackets.
  */
 const WRITTEN_SIZE_FACTOR = 2;
-/** Minimum for all responses. With fewer bytes, two of the largest responses would not fit. */
+/** Minimum memory for all responses together. With less, the service could not send two of the largest responses at the same time. */
 const TOTAL_MIN_BYTES = 4 * ANSWER_MAX_BYTES;
 /**
- * The result of a change may use this many times the bytes that reads may use, because a completed change cannot be
- * rejected.
+ * Factor by which the result of a change may exceed the memory for reads. A completed change cannot be rejected, so only its result would
+ * be lost.
  */
 const CHANGE_RESULT_FACTOR = 2;
-/** Results below this size are returned at any load. */
-const SMALL_BYTES = 64 * 1024;
+/** The service returns results up to this size even when it is overloaded. */
+const SMALL_RESULT_BYTES = 64 * 1024;
 /**
- * Reads above this many bytes wait for their owner's turn. The value was measured: it costs as much time as reading and sending one
- * megabyte.
+ * Reads above this many bytes wait for their owner's turn. At this size, a turn costs as much time as reading and sending one megabyte
+ * (measured).
  */
-const LARGE_BYTES = 512 * 1024;
+const LARGE_READ_BYTES = 512 * 1024;
 const MS_PER_MB = 10;
 
 export interface AnswersOptions {
-  /** Limit for all responses of the process. */
+  /** Memory limit for the responses of the whole process. */
   totalBytes: number;
-  ofOwnerBytes: number;
-  ofAnswerBytes: number;
+  maxBytesPerOwner: number;
+  maxBytesPerResponse: number;
 }
 
-/** Counts the bytes of one request's response. */
+/** Memory budget for the response to one request. */
 export interface AnswerBudget {
   /**
-   * Counts bytes before they are read. Resolves when they can be read.
-   * @throws ActionError REQUEST_INVALID beyond the limit of one response and after the caller has disconnected; OVERLOADED beyond the limit
-   * of all responses; RATE_LIMIT_EXCEEDED if too many responses of this owner wait
+   * Reserves memory for data that a resolver is about to read. Resolves when the resolver may read it.
+   * @throws ActionError REQUEST_INVALID if the response exceeds its limit or the caller has disconnected; OVERLOADED if all responses
+   * together exceed theirs; RATE_LIMIT_EXCEEDED if too many responses of this owner wait
    */
   readonly reserve: (bytes: number) => Promise<void>;
   /**
-   * Runs parts of a request's work one after the other and counts the bytes of their results. Parts that are requested at the same time
-   * wait here, so that they hold no database connection. A part that has finished keeps its effect even if its result is too large; the
-   * next part is then rejected. No part starts after the caller has disconnected.
-   * @throws as `reserve`, before the part starts; OVERLOADED after the part if there is no capacity for its result
+   * Runs one part of a request, such as a GraphQL root field, after all earlier parts, and counts the bytes of its result. A waiting part
+   * holds no database connection. If the result of a part is too large, the part's changes stay, and later parts are rejected. No part
+   * starts after the caller has disconnected.
+   * @throws the errors of `reserve` before the part starts; OVERLOADED after the part if there is no memory for its result
    */
-  part<T>(work: () => Promise<T>): Promise<T>;
+  runPart<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Counts the bytes of the response as it will be written. A query can request one value under twenty names, so the written response can
-   * be much larger than the read data.
+   * Checks the size of the complete response. A query can select one value under twenty names, so the response can be much larger than the
+   * data that was read.
    * @throws ActionError REQUEST_INVALID if the response is too large
    */
-  whole(result: unknown): void;
+  checkResponseSize(result: unknown): void;
   /**
-   * Frees the bytes. Call it when the response has been sent or its caller has disconnected. The bytes of a running part count until that
-   * part has ended.
+   * Frees the memory. Call it when the response has been sent or the caller has disconnected. If a part is still running, its bytes stay
+   * counted until the part ends.
    */
   readonly close: () => void;
-  /** Calls `call` once, when the response is closed and the last part of its work has ended. */
-  readonly whenEnded: (call: () => void) => void;
+  /** Calls `call` once, after `close` was called and the last running part has ended. */
+  readonly callWhenEnded: (call: () => void) => void;
 }
 
 function defaultAnswersOptions(): AnswersOptions {
-  const totalBytes = Math.max(TOTAL_MIN_BYTES, getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
-  return { totalBytes, ofOwnerBytes: totalBytes * SHARE_OF_OWNER, ofAnswerBytes: ANSWER_MAX_BYTES };
+  const totalBytes = Math.max(TOTAL_MIN_BYTES, getHeapStatistics().heap_size_limit * HEAP_SHARE_FOR_RESPONSES);
+  return {
+    totalBytes,
+    maxBytesPerOwner: totalBytes * OWNER_SHARE_OF_FREE_BYTES,
+    maxBytesPerResponse: ANSWER_MAX_BYTES,
+  };
 }
 
-/** Returns an estimate: the characters of all strings, and a constant for each value. */
-export function sizeOf(value: unknown): number {
+/** Estimates the size of a value in bytes: the characters of its strings and keys, and a constant for each value in it. */
+export function estimateBytes(value: unknown): number {
   if (typeof value === "string") return value.length;
   if (typeof value !== "object" || value === null) return 8;
   if (value instanceof JsonText) return value.source.length;
-  if (Array.isArray(value)) return value.reduce<number>((sum, element) => sum + sizeOf(element), 8);
+  if (Array.isArray(value)) return value.reduce<number>((sum, element) => sum + estimateBytes(element), 8);
   let sum = 8;
-  for (const key of Object.keys(value)) sum += key.length + sizeOf((value as Record<string, unknown>)[key]);
+  for (const key of Object.keys(value)) sum += key.length + estimateBytes((value as Record<string, unknown>)[key]);
   return sum;
 }
 
-/** Returns the key of the owner of a quota: the credentials of an app, or a person. */
-const credentialOwner = (caller: Caller | null): string =>
+/** Returns the key under which the memory of a caller is counted: the app of an app's credential, otherwise the person. */
+const quotaOwnerOf = (caller: Caller | null): string =>
   caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : ownerOfApp(caller.appId);
 const ownerOfApp = (appId: number): string => `app ${appId}`;
 
 export type Answers = ReturnType<typeof createAnswers>;
 
 export function createAnswers(
-  { totalBytes, ofOwnerBytes, ofAnswerBytes }: AnswersOptions = defaultAnswersOptions(),
+  {
+    totalBytes,
+    maxBytesPerOwner: ofOwnerBytes,
+    maxBytesPerResponse: ofAnswerBytes,
+  }: AnswersOptions = defaultAnswersOptions(),
   turns: Turns = createTurns(),
 ) {
   const byOwner = new Map<string, number>();
@@ -107,8 +117,10 @@ export function createAnswers(
   const tooLarge = () => new ActionError("REQUEST_INVALID", `${sizeMessage}: request fewer fields or entries`);
   const tooLargeAfter = () =>
     new ActionError("REQUEST_INVALID", `${sizeMessage}: the change was made, but its result is omitted`);
-  const overloadedError = (message: string) => new ActionError("OVERLOADED", message, { retryAfter: RETRY_SECONDS });
-  const tooMany = () => overloadedError(`too many large responses are being sent; try again in ${RETRY_SECONDS} s`);
+  const overloadedError = (message: string) =>
+    new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
+  const tooMany = () =>
+    overloadedError(`too many large responses are being sent; try again in ${RETRY_AFTER_SECONDS} s`);
   let total = 0;
 
   function addHeldBytes(owner: string, bytes: number): void {
@@ -119,25 +131,26 @@ export function createAnswers(
   }
 
   /**
-   * True if the owner may use this many more bytes. `times` is the multiple of the total for reads that may be used.
+   * True if the owner may use this many more bytes. `times` multiplies the total limit: 1 for reads, CHANGE_RESULT_FACTOR for results of
+   * changes.
    */
   function hasCapacity(owner: string, bytes: number, times: number): boolean {
     const ownerBytes = byOwner.get(owner) ?? 0;
     const othersBytes = total - ownerBytes;
-    // Share of each owner: half of the total for the first owner, half of the rest for the second, and so on.
+    // Memory that this owner may use: half of the total for the first owner, half of the rest for the second, and so on.
     const share = (ofOwnerBytes / totalBytes) * (times * totalBytes - othersBytes);
     return ownerBytes + bytes <= share;
   }
 
   return {
     /** Returns the counted bytes of all responses that are in progress. */
-    held: (): number => total,
+    countHeldBytes: (): number => total,
 
     /**
-     * Counts the bytes of one text that is sent to several sockets of an app. The returned function frees them.
-     * @throws REQUEST_INVALID if the text is several times larger than a response may be; OVERLOADED if there is no capacity
+     * Counts the bytes of one text that the service sends to several sockets of an app. Returns a function that frees them.
+     * @throws REQUEST_INVALID if the text is larger than a written response may be; OVERLOADED if there is no memory for it
      */
-    share(appId: number, bytes: number): () => void {
+    countSharedText(appId: number, bytes: number): () => void {
       const owner = ownerOfApp(appId);
       if (bytes > WRITTEN_SIZE_FACTOR * ofAnswerBytes) throw tooLarge();
       if (!hasCapacity(owner, bytes, 1)) throw tooMany();
@@ -145,9 +158,9 @@ export function createAnswers(
       return () => addHeldBytes(owner, -bytes);
     },
 
-    /** Starts counting for one request. */
-    open(caller: Caller | null): AnswerBudget {
-      const owner = credentialOwner(caller);
+    /** Creates the memory budget for one request. */
+    openBudget(caller: Caller | null): AnswerBudget {
+      const owner = quotaOwnerOf(caller);
       let heldBytes = 0;
       let isOpen = true;
       let partCount = 0;
@@ -165,7 +178,7 @@ export function createAnswers(
         addHeldBytes(owner, bytes);
       }
 
-      /** Releases the counted bytes. A part that is still running keeps the bytes that it has read. */
+      /** Frees the bytes of a closed budget, unless one of its parts is still running. */
       function releaseBytes(): void {
         if (isOpen || partCount > 0) return;
         addHeldBytes(owner, -heldBytes);
@@ -178,9 +191,9 @@ export function createAnswers(
           admitBytes(0);
           const heldBefore = heldBytes;
           const result = await work();
-          const bytes = Math.max(0, sizeOf(result) - (heldBytes - heldBefore));
+          const bytes = Math.max(0, estimateBytes(result) - (heldBytes - heldBefore));
           if (heldBefore > 0 && heldBytes + bytes > ofAnswerBytes) throw tooLargeAfter();
-          if (bytes > SMALL_BYTES && !hasCapacity(owner, bytes, CHANGE_RESULT_FACTOR)) {
+          if (bytes > SMALL_RESULT_BYTES && !hasCapacity(owner, bytes, CHANGE_RESULT_FACTOR)) {
             throw overloadedError(
               "the change was made, but its result is too large while other responses are being sent",
             );
@@ -197,21 +210,21 @@ export function createAnswers(
         async reserve(bytes) {
           admitBytes(bytes);
           countBytes(bytes);
-          if (bytes <= LARGE_BYTES) return;
+          if (bytes <= LARGE_READ_BYTES) return;
           await turns.takeTurn(owner, () => undefined);
           turns.owe(owner, (bytes / 2 ** 20) * MS_PER_MB);
           // The caller may have disconnected while the request waited.
           admitBytes(0);
         },
-        part<T>(work: () => Promise<T>): Promise<T> {
+        runPart<T>(work: () => Promise<T>): Promise<T> {
           partCount += 1;
           const done = partOrder === null ? countResult(work) : partOrder.then(() => countResult(work));
-          // The caller receives the failure from `done`.
+          // The caller of `runPart` handles a failure of this part, so later parts ignore it.
           partOrder = done.catch(() => undefined);
           return done;
         },
-        whole(result) {
-          const bytes = sizeOf(result);
+        checkResponseSize(result) {
+          const bytes = estimateBytes(result);
           if (bytes > ofAnswerBytes) throw tooLarge();
           countBytes(Math.max(0, bytes - heldBytes));
           releaseBytes();
@@ -220,7 +233,7 @@ export function createAnswers(
           isOpen = false;
           releaseBytes();
         },
-        whenEnded(call) {
+        callWhenEnded(call) {
           endings.push(call);
           releaseBytes();
         },

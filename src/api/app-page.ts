@@ -3,7 +3,7 @@ import type { RuntimeEnv } from "../rules/env-script.js";
 import { authorDocument } from "./author-document.js";
 import { escapeHtml, PAGE_HEADERS } from "./web-assets.js";
 
-/** Returns the page of an app at `/apps/:id`, live or in the viewer. */
+/** Builds the page of an app: the live one at `/apps/:id`, or the viewer, which runs drafts. */
 export function appPage(options: { name: string; env: RuntimeEnv & { token: string }; base: string }): {
   html: string;
   headers: Record<string, string>;
@@ -11,10 +11,18 @@ export function appPage(options: { name: string; env: RuntimeEnv & { token: stri
   const { name, env, base } = options;
   const page = { name };
   const script = "/client/app-page.js";
-  return authorDocument({ title: name, env, page, base, body: "<main></main>", dependencies: [], script });
+  return authorDocument({
+    title: name,
+    env,
+    pageValues: page,
+    pathPrefix: base,
+    bodyHtml: "<main></main>",
+    dependencies: [],
+    scriptPath: script,
+  });
 }
 
-/** Returns the HTML of a page that shows only this message. */
+/** Builds a page that shows only a title and a text. */
 export function messagePage(title: string, text: string): { html: string; headers: Record<string, string> } {
   const html = `<!doctype html>
 <html lang="en">

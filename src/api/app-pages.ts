@@ -1,7 +1,6 @@
 /**
- * Page of an app at `/apps/:id` (live) and `/apps/:id/viewer`. Each load of a page receives its own session
- * (api/author-document.ts): the session of an anonymous visitor, or the viewer session of a signed-in editor. No page
- * sets or needs a cookie.
+ * Routes of an app's pages: `/apps/:id` (live versions) and `/apps/:id/viewer` (drafts). Each load of a page creates a session of its own
+ * (api/author-document.ts): for an anonymous visitor, or for a signed-in editor in the viewer. The pages need no cookie.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError, STATUS } from "../errors.js";

@@ -1,11 +1,10 @@
 /**
- * The document of every page that runs authors' code: its content security policy and its data. Reads no route and no
- * cookie.
+ * Builds the HTML document of every page that runs authors' code, with its content security policy. Handles no requests and reads no
+ * cookies.
  *
- * `sandbox` without `allow-same-origin` gives the document an opaque origin: the document cannot use cookies, storage,
- * workers or pages of the service, and its requests do not count as requests of the service's own pages. The document
- * receives a runtime token of one app, for drafts or for live versions. All code in the document can read the token, so
- * the token has only the rights that the page needs.
+ * `sandbox` without `allow-same-origin` gives the document an opaque origin: the document cannot use cookies, storage, workers or pages of
+ * the service, and its requests do not count as requests of the service's own pages. The document receives a runtime token of one app, for
+ * drafts or for live versions. All code in the document can read the token, so the token has only the rights that the page needs.
  */
 import { randomBytes } from "node:crypto";
 import { buildEnvScript, type RuntimeEnv, toScriptLiteral } from "../rules/env-script.js";
@@ -18,36 +17,36 @@ interface ScriptDependency {
 
 export interface AuthorDocument {
   title: string;
-  /** Public values of the app, and the runtime token of this page. */
+  /** Public values of the app for the runtime script, and the runtime token of this page. */
   env: RuntimeEnv & { token: string };
-  /** Values for the page's own script, which reads them from the element `#svc-page`. */
-  page: Record<string, string>;
-  /** Path prefix of the service, usually "". */
-  base: string;
+  /** Values that the script at `scriptPath` reads from the element `#svc-page`. */
+  pageValues: Record<string, string>;
+  /** Path prefix of the service behind a proxy, usually "". */
+  pathPrefix: string;
   /** HTML that precedes the scripts. */
-  body: string;
-  /** Scripts that are loaded first, in order, each with its integrity if it has one. */
+  bodyHtml: string;
+  /** Scripts that the page loads before its own script, in this order. */
   dependencies: readonly ScriptDependency[];
   /** Path of the page's own script below `/client/`. */
-  script: string;
+  scriptPath: string;
 }
 
-/** Sandbox of the page. It does not allow popups and frames, so that a page cannot open or embed anything that looks like the service. */
+/** Sandbox of the page. It forbids popups and frames, so that a page cannot open or embed an imitation of the service's own pages. */
 const SANDBOX_POLICY = "sandbox allow-scripts allow-forms allow-modals";
 
 /**
- * Matches origins that consist of host characters only. Other text in an address could end the directive of the content security policy and
- * add another one.
+ * Matches an origin of host characters only. Other characters, such as `;`, could end a directive of the content security policy and add
+ * another directive.
  */
-const PLAIN_ORIGIN = /^https?:\/\/[\w.:[\]-]+$/;
+const SAFE_ORIGIN_PATTERN = /^https?:\/\/[\w.:[\]-]+$/;
 
 /**
- * Returns the content security policy. Scripts need the nonce, which the client library passes on to the scripts that it loads, or they
- * must come from the origin of the author's scripts.
+ * Returns the content security policy of a page. A script must have the nonce, which the client library passes on to scripts that it loads,
+ * or come from the origin of an author's dependency.
  */
 function contentPolicy(nonce: string, dependencies: readonly ScriptDependency[]): string {
   const origins = dependencies.map(({ url }) => new URL(url).origin);
-  const otherOrigins = new Set(origins.filter((origin) => PLAIN_ORIGIN.test(origin)));
+  const otherOrigins = new Set(origins.filter((origin) => SAFE_ORIGIN_PATTERN.test(origin)));
   return [
     SANDBOX_POLICY,
     "default-src 'none'",
@@ -64,9 +63,18 @@ function contentPolicy(nonce: string, dependencies: readonly ScriptDependency[])
 }
 
 /**
- * Returns the document and its headers. Values are written as JSON with escaped `<`, so that no value can open or close an HTML element.
+ * Returns the HTML document and its headers. The document contains values as JSON with escaped `<`, so that no value can open or close an
+ * HTML element.
  */
-export function authorDocument({ title, env, page, base, body, dependencies, script }: AuthorDocument): {
+export function authorDocument({
+  title,
+  env,
+  pageValues: page,
+  pathPrefix: base,
+  bodyHtml: body,
+  dependencies,
+  scriptPath: script,
+}: AuthorDocument): {
   html: string;
   headers: Record<string, string>;
 } {
@@ -99,7 +107,7 @@ ${[...dependencies, { url: `${base}${script}` }].map(scriptElement).join("\n")}
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": contentPolicy(nonce, dependencies),
     "cross-origin-resource-policy": "same-origin",
-    // The document contains a token.
+    // The document contains a token, so caches must not store it.
     "cache-control": "no-store",
   };
   return { html, headers };

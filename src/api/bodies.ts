@@ -1,6 +1,6 @@
 /**
- * Receives request bodies. Reserves memory before a body is read, disconnects senders that are too slow, and parses large bodies in their
- * sender's turn.
+ * Receives request bodies. Reserves memory before it reads a body, disconnects senders that are too slow, and parses large bodies when it
+ * is their sender's turn.
  */
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
@@ -18,47 +18,47 @@ import { addressSender, senderOf } from "./sender.js";
 import type { Turns } from "./turns.js";
 
 /**
- * A sender must send this many bytes in PACE_MS milliseconds, or the rest of its body. 64 kilobits a second is the speed of a poor
+ * In each period of this length, a sender must send PACE_BYTES, or the rest of its body. This is 64 kilobits a second, the speed of a poor
  * connection.
  */
 const PACE_MS = 10_000;
 const PACE_BYTES = 80 * 1024;
-/** Time to read, check and store one megabyte, here and in the database (measured). */
-const MS_PER_MB = 20;
+/** Time to parse, check and store one megabyte of a body, in this process and in the database (measured). */
+const PROCESSING_MS_PER_MB = 20;
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** True if the route reads the body itself, within its own limits. */
-    streamed?: true;
+    /** True if the route's handler reads the body itself and enforces its own limits. */
+    isStreamed?: true;
     /**
-     * True for reports of client runs. Visitors may then send bodies up to the route's limit, and one JSON value may
-     * have this size.
+     * True for routes that receive reports of runs in browsers. Visitors may send bodies up to the route's limit, and one JSON value may be
+     * as large as the body.
      */
     isReport?: true;
-    /** True if callers without a credential may use the whole limit of the route. */
+    /** True if callers without a credential may send bodies up to the route's `bodyLimit`, not only up to BODY_MAX_BYTES. */
     isLargeForAll?: true;
   }
 }
 
 /**
- * Returns the limit of the body in bytes. On routes with a larger limit than usual, only callers with rights on the app may exceed the
- * usual one.
+ * Returns the maximum size of the body in bytes: the route's `bodyLimit` for callers with rights on the app, at most BODY_MAX_BYTES for
+ * others.
  */
-function limitOf({ routeOptions, context }: FastifyRequest): number {
+function bodyLimitOf({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
   const { isReport, isLargeForAll } = routeOptions.config;
   const isTrusted = context.caller !== null && !isPageCaller(context.caller);
   return isTrusted || isReport || isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
-/** Key of all requests that name a missing app. They share one quota, so that made-up IDs get no capacity of their own. */
+/** Key of the quota that all requests for missing apps share, so that made-up app IDs get no memory of their own. */
 const NO_APP = "none";
 
 /**
- * Returns the app whose quota the request uses: the app of its credential, which the sender cannot choose; without one, the app in the path
- * if it exists.
+ * Returns the ID of the app whose quota the request uses: the app of the credential, otherwise the app in the path if it exists. The
+ * credential comes first because the sender cannot choose its app.
  */
-async function appOf({ context, params }: FastifyRequest, appExists: AppExists): Promise<string | null> {
+async function quotaAppOf({ context, params }: FastifyRequest, appExists: AppExists): Promise<string | null> {
   const callerAppId = context.caller?.appId;
   if (callerAppId) return String(callerAppId);
   const { appId } = (params ?? {}) as { appId?: string };
@@ -69,21 +69,24 @@ async function appOf({ context, params }: FastifyRequest, appExists: AppExists):
 
 type AppExists = (appId: number) => Promise<boolean>;
 
-/** Returns the announced bytes of the body, or the limit if the request announces none. @throws ActionError PAYLOAD_TOO_LARGE */
+/**
+ * Returns the `Content-Length` of the request, or the maximum size of the body if the header is absent.
+ * @throws ActionError PAYLOAD_TOO_LARGE
+ */
 function announcedLength(request: FastifyRequest): number {
   const { headers } = request.raw;
-  const limit = limitOf(request);
+  const limit = bodyLimitOf(request);
   if (headers["transfer-encoding"] !== undefined) return limit;
   const bytes = Number(headers["content-length"] ?? 0);
-  if (bytes <= limit || request.routeOptions.config.streamed) return Math.min(bytes, limit);
-  throw tooLarge(limit);
+  if (bytes <= limit || request.routeOptions.config.isStreamed) return Math.min(bytes, limit);
+  throw tooLargeError(limit);
 }
 
-const tooLarge = (limit: number): ActionError =>
+const tooLargeError = (limit: number): ActionError =>
   new ActionError("PAYLOAD_TOO_LARGE", `the request is larger than ${limit / 2 ** 20} MB`);
 
 /**
- * Reads a whole body. Fastify compares only the announced length with the limit of the route, and a chunked body announces none.
+ * Reads a whole body of at most `limit` bytes. Fastify checks only `Content-Length`, which a chunked request does not send.
  * @throws ActionError PAYLOAD_TOO_LARGE, REQUEST_INVALID
  */
 function readUpTo(body: Readable, limit: number): Promise<Buffer> {
@@ -98,7 +101,7 @@ function readUpTo(body: Readable, limit: number): Promise<Buffer> {
       chunks.push(chunk);
       if (length <= limit) return;
       stop();
-      reject(tooLarge(limit));
+      reject(tooLargeError(limit));
     };
     const finish = () => {
       stop();
@@ -113,11 +116,12 @@ function readUpTo(body: Readable, limit: number): Promise<Buffer> {
 }
 
 /** Reads the whole body of the request. @throws PAYLOAD_TOO_LARGE, REQUEST_INVALID */
-export const readBytes = (request: FastifyRequest, body: Readable): Promise<Buffer> => readUpTo(body, limitOf(request));
+export const readBytes = (request: FastifyRequest, body: Readable): Promise<Buffer> =>
+  readUpTo(body, bodyLimitOf(request));
 
 /**
- * Ends a request whose sender is too slow, with the error that the server sends for slow headers. Pauses that the service itself makes do
- * not count.
+ * Ends a request with HTTP 408 if its body arrives too slowly. Time in which the service itself does not read the body does not count.
+ * Returns a function that stops the check.
  */
 function endLateBody(request: IncomingMessage, paceMs: number): () => void {
   const { socket } = request;
@@ -130,7 +134,9 @@ function endLateBody(request: IncomingMessage, paceMs: number): () => void {
       return;
     }
     clearInterval(timer);
-    const lateError = Object.assign(new Error("the body did not arrive in time"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
+    const lateError = Object.assign(new Error("the request body did not arrive in time"), {
+      code: "ERR_HTTP_REQUEST_TIMEOUT",
+    });
     const { server } = socket as { server?: NodeJS.EventEmitter };
     server?.emit("clientError", lateError, socket);
   }, paceMs);
@@ -139,22 +145,25 @@ function endLateBody(request: IncomingMessage, paceMs: number): () => void {
 
 const UTF8_DECODER = new TextDecoder("utf-8", { fatal: true });
 
-/** Matches each text that can contain a number too large for a double. */
+/** Matches JSON text that may contain a number too large for a double. */
 const MAY_BE_HUGE = /[eE]\+?\d{3}|\d{100}/;
 
-function textOf(body: Buffer): string {
+function decodeUtf8(body: Buffer): string {
   try {
     return UTF8_DECODER.decode(body);
   } catch {
-    throw new ActionError("REQUEST_INVALID", "the body must be UTF-8 (got other bytes)");
+    throw new ActionError("REQUEST_INVALID", "the body must be UTF-8 text (got bytes that are not UTF-8)");
   }
 }
 
-/** Parses JSON of any shape. Returns undefined for an empty body. Keys such as `__proto__` stay data, which the rules check. */
+/**
+ * Parses JSON of any type. Returns undefined for an empty body. A key such as `__proto__` stays ordinary data, and later checks reject it
+ * if it is not allowed.
+ */
 function parseBody(body: Buffer, { routeOptions }: FastifyRequest): unknown {
   if (body.length === 0) return undefined;
-  const text = textOf(body);
-  const value = parseText(text);
+  const text = decodeUtf8(body);
+  const value = parseJson(text);
   // JSON.parse turns 1e400 into Infinity, which would be stored as null.
   if (MAY_BE_HUGE.test(text) && containsInfinity(value)) {
     const status = routeOptions.url?.endsWith("/settings") ? "SETTINGS_INVALID" : "REQUEST_INVALID";
@@ -163,17 +172,17 @@ function parseBody(body: Buffer, { routeOptions }: FastifyRequest): unknown {
   return value;
 }
 
-function parseText(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    // Returns only the position from the parser's message: the rest may quote a secret.
+    // Returns only the position from the parser's message, because the rest of the message may quote a secret.
     const [at = ""] = /at position \d+/.exec((error as Error).message) ?? [];
     throw new ActionError("REQUEST_INVALID", `the body is not valid JSON${at && ` (${at})`}`);
   }
 }
 
-async function refuseOtherContentTypes(request: FastifyRequest, payload: Readable): Promise<undefined> {
+async function rejectOtherContentTypes(request: FastifyRequest, payload: Readable): Promise<undefined> {
   const body = await readBytes(request, payload);
   if (body.length === 0) return undefined;
   const type = request.headers["content-type"] ?? "none";
@@ -183,7 +192,7 @@ async function refuseOtherContentTypes(request: FastifyRequest, payload: Readabl
   );
 }
 
-/** Registers the body parser. Register the hook that sets `context` first. */
+/** Registers the hooks and the parser for request bodies. The hook that sets `request.context` must be registered first. */
 export function registerBodies(
   app: FastifyInstance,
   options: { rooms: BodyCapacities; turns: Turns; appExists: AppExists; paceMs?: number },
@@ -191,11 +200,11 @@ export function registerBodies(
   const { rooms, turns, appExists, paceMs = PACE_MS } = options;
   const arrivalCallbacks = new WeakMap<FastifyRequest, () => void>();
 
-  /** Resolves when there is capacity for the body. */
+  /** Waits for memory for the body, then disconnects the sender if it sends the body too slowly. */
   async function admitBody(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
-    const app = await appOf(request, appExists);
-    const freeCapacity = await rooms.capacityFor(bytes).enter(addressSender(context.address), bytes, app);
+    const app = await quotaAppOf(request, appExists);
+    const freeCapacity = await rooms.capacityFor(bytes).reserveBytes(addressSender(context.address), bytes, app);
     const stopWatching = endLateBody(raw, paceMs);
     raw.once("end", stopWatching);
     callWhenResponseEnds(raw, reply.raw, () => {
@@ -215,7 +224,7 @@ export function registerBodies(
       done(error as Error);
     }
   });
-  // Releases the capacity: the body has been parsed, or its route streams the body without storing it in memory.
+  // Frees the memory: the body has been parsed, or its route processes the body as a stream and does not store it.
   app.addHook("preValidation", (request, _reply, done) => {
     arrivalCallbacks.get(request)?.();
     done();
@@ -228,13 +237,13 @@ export function registerBodies(
     const sender = senderOf(request.context);
     try {
       if (body.length > BODY_MAX_BYTES) {
-        if (request.routeOptions.config.isReport) return await readLargeReport(sender, textOf(body));
+        if (request.routeOptions.config.isReport) return await readLargeReport(sender, decodeUtf8(body));
         return await parseInParts(body, (step) => turns.takeTurn(sender, step));
       }
       return await turns.takeTurn(sender, () => parseBody(body, request));
     } finally {
-      turns.owe(sender, (body.length / 2 ** 20) * MS_PER_MB);
+      turns.owe(sender, (body.length / 2 ** 20) * PROCESSING_MS_PER_MB);
     }
   });
-  app.addContentTypeParser("*", refuseOtherContentTypes);
+  app.addContentTypeParser("*", rejectOtherContentTypes);
 }

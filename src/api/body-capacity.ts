@@ -1,6 +1,6 @@
 /**
- * Reserves memory for request bodies while they arrive: in total, for each network address and for each app. One app can use at most half
- * of the free memory, and addresses take turns. A body that gets no memory within a few seconds is rejected.
+ * Reserves memory for request bodies while the service receives them: in total, for each network address and for each app. One app can use
+ * at most half of the free memory, and addresses take turns. Rejects a body for which no memory is free within a few seconds.
  */
 import { ActionError } from "../errors.js";
 import {
@@ -12,52 +12,60 @@ import {
   SMALL_BODY_BYTES,
 } from "../limits.js";
 
-/** Time that a body waits for capacity, in milliseconds. Long enough for earlier bodies that arrive at the minimum speed. */
+/** Maximum time that a body waits for memory, in milliseconds. It is long enough for earlier bodies to arrive at the minimum speed. */
 const WAIT_MS = 5_000;
 /**
- * Maximum number of waiting requests for each address, because each waiting request occupies a connection and memory
- * for its headers.
+ * Maximum number of waiting requests of one address. A limit is needed because each waiting request uses a connection and memory for its
+ * headers.
  */
-const WAITING_OF_ADDRESS_MAX = 256;
-const RETRY_SECONDS = 5;
+const WAITING_PER_ADDRESS_MAX = 256;
+const RETRY_AFTER_SECONDS = 5;
 
 export interface BodyCapacityOptions {
   totalBytes: number;
-  ofAddressBytes: number;
-  waitMs: number;
+  maxBytesPerAddress: number;
+  maxWaitMs: number;
 }
 
 export interface BodyCapacity {
   /**
-   * Waits until there is capacity for the bytes.
-   * @param app ID of the app that the request is for; null if it names none
-   * @returns a function that frees the capacity; repeated calls have no effect
-   * @throws OVERLOADED when there is none in time
+   * Waits until `bytes` of memory are free, and reserves them.
+   * @param app ID of the app that the request is for; null if it is for no app
+   * @returns a function that frees the memory; repeated calls have no effect
+   * @throws OVERLOADED if no memory is free in time
    */
-  enter(address: string, bytes: number, app: string | null): Promise<() => void>;
-  /** Bytes that are reserved now. */
+  reserveBytes(address: string, bytes: number, app: string | null): Promise<() => void>;
+  /** Returns the number of bytes that are reserved at present. */
   reservedBytes(): number;
 }
 
 interface WaitingBody {
   bytes: number;
   app: string | null;
-  enter(): void;
+  startReceiving(): void;
 }
 
 const overloadedError = (): ActionError =>
-  new ActionError("OVERLOADED", `too many request bodies are being received; try again in ${RETRY_SECONDS} s`, {
-    retryAfter: RETRY_SECONDS,
-  });
+  new ActionError(
+    "OVERLOADED",
+    `the service receives too many request bodies at present; try again in ${RETRY_AFTER_SECONDS} s`,
+    {
+      retryAfter: RETRY_AFTER_SECONDS,
+    },
+  );
 
-export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyCapacityOptions): BodyCapacity {
+export function createBodyCapacity({
+  totalBytes,
+  maxBytesPerAddress: ofAddressBytes,
+  maxWaitMs: waitMs,
+}: BodyCapacityOptions): BodyCapacity {
   const byAddress = new Map<string, number>();
   const byApp = new Map<string, number>();
-  /** Requests that wait, by address in the order of turns. After its turn, an address moves to the end. */
+  /** Waiting requests by network address, in the order of turns. An address moves to the end after its turn. */
   const lines = new Map<string, Set<WaitingBody>>();
   let total = 0;
 
-  /** True if the app uses at most half of what other apps leave, so that the next app gets a share. */
+  /** True if the app would use at most half of the memory that other apps leave, so that the next app still gets a share. */
   function leavesHalfFree(app: string | null, bytes: number): boolean {
     if (app === null) return true;
     const appBytes = byApp.get(app) ?? 0;
@@ -104,20 +112,20 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
       const [first] = line;
       if (!first || !fitsCapacity(address, first.bytes, first.app)) continue;
       leaveQueue(address, first);
-      first.enter();
+      first.startReceiving();
     }
   }
 
   return {
-    async enter(address, bytes, app) {
+    async reserveBytes(address, bytes, app) {
       const line = lines.get(address);
       if (!line && fitsCapacity(address, bytes, app)) return takeCapacity(address, bytes, app);
-      if (line && line.size >= WAITING_OF_ADDRESS_MAX) throw overloadedError();
+      if (line && line.size >= WAITING_PER_ADDRESS_MAX) throw overloadedError();
       return new Promise((resolve, reject) => {
         const body: WaitingBody = {
           bytes,
           app,
-          enter() {
+          startReceiving() {
             clearTimeout(timer);
             resolve(takeCapacity(address, bytes, app));
           },
@@ -133,28 +141,36 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
   };
 }
 
-/** Separate limits for small, usual and large bodies, so that a small body never waits behind a large one. */
+/** Separate memory limits for small, usual and large bodies, so that a small body never waits for memory that a large body uses. */
 export interface BodyCapacities {
   capacityFor(bytes: number): BodyCapacity;
 }
 
-const SMALL_SHARE = 1 / 4;
+const SMALL_BODIES_SHARE = 1 / 4;
 
 const DEFAULT_CAPACITY: BodyCapacityOptions = {
   totalBytes: BODIES_MAX_BYTES,
-  ofAddressBytes: BODIES_OF_ADDRESS_MAX_BYTES,
-  waitMs: WAIT_MS,
+  maxBytesPerAddress: BODIES_OF_ADDRESS_MAX_BYTES,
+  maxWaitMs: WAIT_MS,
 };
 
-export function createBodyCapacities({ totalBytes, ofAddressBytes, waitMs } = DEFAULT_CAPACITY): BodyCapacities {
+export function createBodyCapacities({
+  totalBytes,
+  maxBytesPerAddress: ofAddressBytes,
+  maxWaitMs: waitMs,
+} = DEFAULT_CAPACITY): BodyCapacities {
   const createShare = (share: number) =>
-    createBodyCapacity({ totalBytes: totalBytes * share, ofAddressBytes: ofAddressBytes * share, waitMs });
-  const smallBodies = createShare(SMALL_SHARE);
+    createBodyCapacity({
+      totalBytes: totalBytes * share,
+      maxBytesPerAddress: ofAddressBytes * share,
+      maxWaitMs: waitMs,
+    });
+  const smallBodies = createShare(SMALL_BODIES_SHARE);
   const usualBodies = createShare(1);
   const largeBodies = createBodyCapacity({
     totalBytes: LARGE_BODIES_MAX_BYTES,
-    ofAddressBytes: LARGE_BODY_MAX_BYTES,
-    waitMs,
+    maxBytesPerAddress: LARGE_BODY_MAX_BYTES,
+    maxWaitMs: waitMs,
   });
   return {
     capacityFor(bytes) {

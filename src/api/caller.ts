@@ -1,6 +1,6 @@
 /**
- * Reads the credential of a request (contract, section 2). Rejects requests that a page of another site makes a browser send (contract,
- * section 7). Read this file before you accept a cookie anywhere.
+ * Reads the credential of a request (contract, section 2). Rejects requests that pages of other sites make a browser send with its cookie
+ * (contract, section 7). Read this file before you accept a cookie anywhere.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { parseCookie } from "cookie";
@@ -11,58 +11,61 @@ export const COOKIE_NAME = "auth_token";
 const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
 /** Route that signs in with a pasted token (POST) and signs out (DELETE). */
-const TOKEN_SIGN_IN = "/v1/session";
+const TOKEN_SIGN_IN_ROUTE = "/v1/session";
 
-/** Part of a request that the check reads. `route` is the pattern that matched, because a path has several spellings. */
+/** Parts of a request that the cross-site check reads. `route` is the route's pattern, because one path has several spellings. */
 export interface RequestHead {
   method: string;
   route: string;
   headers: IncomingHttpHeaders;
 }
 
-/** Source of a request: a page of this service, another page, or unknown, as for programs and for old browsers. */
-export type Source = "own" | "foreign" | "unknown";
+/**
+ * Sender of a request: a page of this service ("own"), a page of another origin ("foreign"), or "unknown" for programs and old browsers,
+ * which send no origin.
+ */
+export type RequestSource = "own" | "foreign" | "unknown";
 
 export interface CallerReader {
-  /** Returns the source by `Origin` if the header is present, otherwise by `Sec-Fetch-Site`. */
-  sourceOf(headers: IncomingHttpHeaders): Source;
+  /** Returns which page sent the request. Reads `Origin` if the header is present, otherwise `Sec-Fetch-Site`. */
+  sourceOf(headers: IncomingHttpHeaders): RequestSource;
   /** Checks that a page of the service sent the request, and returns the service's origin. */
   ownOrigin(headers: IncomingHttpHeaders): string;
   /**
-   * Returns the token of a request, or null. `Auth-token` has precedence over `Authorization`, and `Authorization` over the cookie. A
-   * cookie is ignored for reads by pages of other sites.
-   * @throws ActionError CROSS_SITE_REQUEST for a change with the cookie, and for every sign-in, that no page of this service sent
+   * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. The cookie is ignored for a read that a
+   * page of another site requested.
+   * @throws ActionError CROSS_SITE_REQUEST if a page of another site sent a change with the cookie, or any sign-in
    */
   tokenOf(request: RequestHead): string | null;
 }
 
-/** Returns the token in `Auth-token`, otherwise the one in `Authorization`, otherwise null. */
+/** Returns the token in the `Auth-token` header, otherwise the Bearer token in `Authorization`, otherwise null. */
 export function headerToken(headers: IncomingHttpHeaders): string | null {
   const tokenHeader = headers["auth-token"];
   if (typeof tokenHeader === "string" && tokenHeader !== "") return tokenHeader;
   return /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? null;
 }
 
-/** Returns the token in the cookie. Check where the request comes from before you accept it. */
+/** Returns the token in the session cookie. Before you accept it, check that no page of another site sent the request. */
 export const cookieToken = ({ cookie }: IncomingHttpHeaders): string | null =>
   (cookie ? parseCookie(cookie)[COOKIE_NAME] : undefined) || null;
 
-/** True if a person opened this address by a link on another site. */
-const isNavigation = ({ method, headers }: RequestHead): boolean =>
+/** True if the browser loads the address as a page, for example after a click on a link. */
+const isPageNavigation = ({ method, headers }: RequestHead): boolean =>
   SAFE_METHODS.includes(method) && headers["sec-fetch-mode"] === "navigate";
 
-/** @param publicUrl PUBLIC_URL. If null, the host in the request's `Host` header is the service's own. */
+/** @param publicUrl the setting PUBLIC_URL. If null, the service's own origin is the host in the request's `Host` header */
 export function createCallerReader(publicUrl: string | null): CallerReader {
   const publicOrigin = publicUrl === null ? null : new URL(publicUrl).origin;
 
-  function sourceOf({ origin, host, "sec-fetch-site": site }: IncomingHttpHeaders): Source {
+  function sourceOf({ origin, host, "sec-fetch-site": site }: IncomingHttpHeaders): RequestSource {
     if (origin !== undefined) {
       const isOwnOrigin =
         publicOrigin === null ? origin === `http://${host}` || origin === `https://${host}` : origin === publicOrigin;
       return isOwnOrigin ? "own" : "foreign";
     }
     if (site === undefined) return "unknown";
-    // "none" means that a person opened the address, or that a browser extension sent the request.
+    // The header is "none" if a person entered the address or a browser extension sent the request.
     return site === "same-origin" || site === "none" ? "own" : "foreign";
   }
 
@@ -83,14 +86,15 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
     tokenOf(request) {
       const { method, route, headers } = request;
       const isChange = !SAFE_METHODS.includes(method);
-      const isSignIn = (method === "POST" && route.startsWith("/v1/auth/")) || (isChange && route === TOKEN_SIGN_IN);
+      const isSignIn =
+        (method === "POST" && route.startsWith("/v1/auth/")) || (isChange && route === TOKEN_SIGN_IN_ROUTE);
       if (isSignIn) checkSource(request);
       const token = headerToken(headers);
       if (token !== null) return token;
       const cookie = cookieToken(headers);
       if (cookie === null) return null;
       if (isChange) checkSource(request);
-      const isIgnored = sourceOf(headers) === "foreign" && !isNavigation(request);
+      const isIgnored = sourceOf(headers) === "foreign" && !isPageNavigation(request);
       return isIgnored ? null : cookie;
     },
   };

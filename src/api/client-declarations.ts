@@ -6,7 +6,7 @@ const DECLARATIONS_FILE = fileURLToPath(new URL("../../web/client/svc.d.ts", imp
 
 let declarationsText: Promise<string> | null = null;
 
-/** Reads the file once. After a failed read, the next call tries again. */
+/** Returns the TypeScript declarations. Reads the file once; if reading fails, the next call tries again. */
 export function readClientDeclarations(): Promise<string> {
   declarationsText ??= readFile(DECLARATIONS_FILE, "utf8").catch((error: unknown) => {
     declarationsText = null;

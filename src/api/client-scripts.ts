@@ -1,5 +1,5 @@
 /**
- * Serves the script of an action at its own address, and the debug page that runs it. The resolver and the page sessions decide who gets
+ * Serves the compiled script of each action, and the debug page that runs one action. The resolver and the page sessions check who may load
  * them.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -13,8 +13,8 @@ import { restRequest } from "./rest/request.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
 /**
- * Headers of a script. `no-cors` requests from other origins, including script elements, get no content, because the content depends on the
- * cookie. Opened directly, a script is text in a document without an origin.
+ * Headers of an action's script. Pages of other origins cannot load it, because its content depends on the visitor's cookie. If a person
+ * opens the script's address, the browser shows text in a document without an origin.
  */
 const SCRIPT_HEADERS = {
   "content-type": "text/javascript; charset=utf-8",
@@ -24,7 +24,7 @@ const SCRIPT_HEADERS = {
   vary: "Cookie, Auth-token, Authorization",
 } as const;
 
-const CACHED_FOREVER = "private, max-age=31536000, immutable";
+const IMMUTABLE_CACHE_CONTROL = "private, max-age=31536000, immutable";
 const REVALIDATED_CACHE_CONTROL = "private, no-cache";
 
 export interface ClientScriptsOptions {
@@ -35,9 +35,8 @@ export interface ClientScriptsOptions {
 }
 
 /**
- * GET `/v3/apps/:appId/actions/:id/compile`: returns exactly the bytes whose hash is the action's `integrity`. With
- * `?v=<integrity>` browsers cache it forever. With `?html` it returns the debug page (specification, Debug page), for
- * authors.
+ * Registers GET `/v3/apps/:appId/actions/:id/compile`. It returns exactly the bytes whose hash is the action's `integrity`. Browsers cache
+ * the response to `?v=<integrity>` for a year. With `?html` the route returns the debug page for authors (specification, Debug page).
  */
 export function registerClientScripts(app: FastifyInstance, options: ClientScriptsOptions): void {
   const { resolvers, sessions, origin, pages } = options;
@@ -46,7 +45,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
   async function sendDebugPage(request: FastifyRequest, reply: FastifyReply, appId: number, actionId: number) {
     const preview = { appId, actionId };
     const { context } = request;
-    // An error before the creation of a session is shown to the signed-in person.
+    // Checks access before it creates a session, so that a signed-in person sees the error of the check.
     if (context.caller) {
       await sessions.checkAccess(context.caller, preview);
       await clients.compiledAction(context, appId, actionId);
@@ -67,16 +66,16 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     const [html, version] = [q.text("html"), q.text("v")];
     if (html !== undefined) {
       return sendDebugPage(request, reply, appId, id).catch((error: unknown) => {
-        // A person without a session gets the sign-in form; a program gets a refusal.
+        // A person without a session gets the sign-in form; a program gets an error in JSON.
         const isPerson = error instanceof ActionError && error.status === "UNAUTHORIZED" && wantsPage(request);
         if (isPerson) return sendRefusal(reply, pages, error);
         throw error;
       });
     }
-    // A service worker of a page could intercept later pages of the service.
+    // A browser requests the script as a service worker. A service worker could intercept later pages of the service.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const { script, integrity } = await clients.compiledAction(context, appId, id);
-    const cacheHeader = version === integrity ? CACHED_FOREVER : REVALIDATED_CACHE_CONTROL;
+    const cacheHeader = version === integrity ? IMMUTABLE_CACHE_CONTROL : REVALIDATED_CACHE_CONTROL;
     return reply.headers({ ...SCRIPT_HEADERS, "cache-control": cacheHeader }).send(script);
   });
 }

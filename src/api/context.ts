@@ -14,54 +14,57 @@ declare module "fastify" {
 
 export interface RequestContext extends Visitor {
   idempotencyKey: string | null;
-  /** True for `Idempotency-Retry: failed`: a failed or cancelled run of this key is run again. */
-  retryFailed?: boolean;
-  /** Counts the bytes of the response. Absent for events of a subscription, which are counted elsewhere. */
-  answer?: AnswerBudget;
+  /** True if the header is `Idempotency-Retry: failed`: the key of a failed or cancelled run starts a new run. */
+  shouldRetryFailed?: boolean;
+  /** Memory budget of the response. Absent for events of a subscription, whose bytes api/live counts. */
+  responseBudget?: AnswerBudget;
   /** Returns a signal that aborts when the caller has disconnected. */
-  gone?: () => AbortSignal;
-  /**
-   * Time of the returned resource's last change, for the `ETag` header, if the response body does not contain this
-   * time.
-   */
+  closedSignal?: () => AbortSignal;
+  /** Time of the last change of the returned resource, for the `ETag` header. Set only if the response body does not contain it. */
   updatedAt?: string;
-  /** HTTP status of a REST response, if it differs from the usual one of its route. */
-  http?: number;
+  /** HTTP status of a REST response, if it differs from the usual status of the route. */
+  httpStatus?: number;
   /** Trace span of the request; absent if tracing is off. */
   span?: TraceSpan;
-  /** Browser that sent the request over HTTP: a sign-in reads its name and sets its cookie. Absent on sockets. */
+  /** Data of a browser that sent the request over HTTP. A sign-in stores the browser's name and sets its cookie. Absent for websockets. */
   browser?: {
     userAgent?: string;
-    /** Origin of the service as the browser sees it: from PUBLIC_URL if set, otherwise from the requested address. */
+    /** Origin of the service as the browser sees it: the one of PUBLIC_URL if set, otherwise the one of the requested address. */
     origin: string;
-    /** `Origin` of the page that sent the request. */
+    /** `Origin` header: the page that sent the request. */
     pageOrigin?: string;
-    /** The token that identified the caller. */
+    /** Token with which the service identified the caller. */
     token?: string;
     /** Sets the session cookie; null clears it. */
     setSession(session: { token: string } | null): void;
   };
-  /** True if the request was rejected, even if its HTTP status is 200. */
-  refused?: true;
-  /** True if a rejection may be sent without delay, because its sender cannot learn anything by guessing. */
-  isAnswered?: true;
+  /** True if the service rejected the request, even if the HTTP status is 200 as in GraphQL. */
+  isRejected?: true;
+  /** True if the service may send a rejection without delay, because it tells the sender nothing about a password or token. */
+  mayRejectAtOnce?: true;
 }
 
-/** Returns the data of the request that a sign-in needs. */
+/** Returns the parts of a request that a sign-in needs. */
 export const signInRequest = ({ caller, address, browser }: RequestContext): SignInRequest => ({
   caller,
   address,
   userAgent: browser?.userAgent,
 });
 
-/** True if the key can be used again after its run failed. @throws REQUEST_INVALID */
+/**
+ * Reads `Idempotency-Retry`. True if a key can be used again after its run has failed.
+ * @throws REQUEST_INVALID for an unknown value
+ */
 export function readIdempotencyRetry(header: string | string[] | undefined): boolean {
   if (header === undefined) return false;
   if (header === "failed") return true;
   throw new ActionError("REQUEST_INVALID", 'Idempotency-Retry must be "failed" or absent');
 }
 
-/** Reads the idempotency key, 1 to 255 printable ASCII characters. @throws ActionError REQUEST_INVALID */
+/**
+ * Reads `Idempotency-Key`: 1 to 255 printable ASCII characters. Returns null if the header is absent.
+ * @throws ActionError REQUEST_INVALID
+ */
 export function readIdempotencyKey(header: string | string[] | undefined): string | null {
   if (header === undefined) return null;
   if (typeof header === "string" && /^[\x21-\x7e]{1,255}$/.test(header)) return header;
@@ -71,7 +74,7 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
   );
 }
 
-/** The remaining quota of a limited operation as headers (RateLimit fields of the IETF draft; times in seconds). */
+/** Returns the caller's remaining quota for a rate-limited operation as `RateLimit` headers of the IETF draft, with times in seconds. */
 export function quotaHeaders({ quota }: Visitor): Record<string, string> {
   if (!quota) return {};
   const { accepted, limit, remaining, freesAt } = quota;
@@ -80,7 +83,7 @@ export function quotaHeaders({ quota }: Visitor): Record<string, string> {
     "RateLimit-Limit": String(limit),
     "RateLimit-Remaining": String(remaining),
     "RateLimit-Reset": String(seconds),
-    // The headers also help GraphQL clients: there a refusal has no HTTP status of its own.
+    // Set for GraphQL too, because a refusal there has HTTP status 200 and only this header says when to retry.
     ...(!accepted && { "Retry-After": String(seconds) }),
   };
 }

@@ -1,7 +1,4 @@
-/**
- * Sets the CORS headers: pages of any origin can use the API with a token in a header, but not with the service's
- * cookie.
- */
+/** Sets the CORS headers: pages of any origin can use the API with a token in a header, but cannot use the service's cookie. */
 import cors, { type FastifyCorsOptions } from "@fastify/cors";
 import type { FastifyInstance } from "fastify";
 
@@ -20,14 +17,14 @@ const EXPOSED_HEADERS = [
 ];
 
 /**
- * Allows requests from all origins without cookies. Browsers send no cookie to another origin here, so a page can do only what its token
- * allows. Pages that execute server runs have another origin too.
+ * Allows requests from all origins without cookies. A page of another origin can therefore do only what its token allows. Pages that
+ * execute server runs also have another origin.
  */
 export function registerCors(app: FastifyInstance): void {
   const options: FastifyCorsOptions = {
     origin: "*",
     credentials: false,
-    // An OPTIONS request that is no preflight is not an error.
+    // An OPTIONS request that is not a CORS preflight is not an error.
     strictPreflight: false,
     methods: ["GET", "POST", "PUT", "DELETE"],
     allowedHeaders: ALLOWED_HEADERS.join(", "),
@@ -35,8 +32,8 @@ export function registerCors(app: FastifyInstance): void {
     maxAge: DAY_SECONDS,
   };
   app.register(cors, {
-    // HTTP triggers have their own lists of origins (http-triggers.ts).
+    // Each HTTP trigger has its own list of allowed origins (http-triggers.ts).
     delegator: (request, callback) =>
-      callback(null, request.routeOptions.config.ownCredentials ? { origin: false } : options),
+      callback(null, request.routeOptions.config.checksOwnCredentials ? { origin: false } : options),
   });
 }

@@ -1,4 +1,4 @@
-/** Builds the page that runs one action under the developer tools (specification, Debug page). */
+/** Builds the page on which an author debugs one action with the browser's developer tools (specification, Debug page). */
 import type { RuntimeEnv } from "../rules/env-script.js";
 import { type AuthorDocument, authorDocument } from "./author-document.js";
 import { escapeHtml } from "./web-assets.js";
@@ -6,14 +6,14 @@ import { escapeHtml } from "./web-assets.js";
 export interface DebuggedAction {
   id: number;
   name: string;
-  /** Compiled action (rules/compile-script.ts). */
+  /** Script of the action, as rules/compile-script.ts compiled it. */
   script: string;
   assets: AuthorDocument["dependencies"];
 }
 
 /**
- * Builds the page for GET /v3/apps/:appId/actions/:actionId/compile?html. The page contains the script as data, and `/client/debug.js`
- * loads it. So no author's text is in the markup, and the developer tools show the script under its own name.
+ * Builds the page for GET /v3/apps/:appId/actions/:actionId/compile?html. The page contains the action's script as JSON data, and
+ * `/client/debug.js` runs it. So no author's text is HTML, and the developer tools show the script under its own name.
  */
 export function debugPage(options: { action: DebuggedAction; env: RuntimeEnv & { token: string }; base: string }): {
   html: string;
@@ -31,10 +31,10 @@ acts as a user of the app in the viewer.</p>`;
   return authorDocument({
     title: `${name} · debug`,
     env,
-    page: { script },
-    base,
-    body,
+    pageValues: { script },
+    pathPrefix: base,
+    bodyHtml: body,
     dependencies: assets,
-    script: "/client/debug.js",
+    scriptPath: "/client/debug.js",
   });
 }

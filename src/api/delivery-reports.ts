@@ -1,6 +1,6 @@
 /**
- * POST `/v1/apps/:appId/communicate/events`: receives reports on sent messages from mail and SMS providers. The
- * signature of a report is its only credential.
+ * POST `/v1/apps/:appId/communicate/events`: mail and SMS providers report here whether a message was delivered. The signature of a report
+ * is its only credential.
  */
 import type { FastifyInstance } from "fastify";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
@@ -10,13 +10,13 @@ const REPORT_MAX_BYTES = 256 * 1024;
 
 const headerOf = (value: string | string[] | undefined): string | null => (typeof value === "string" ? value : null);
 
-/** @param options.baseUrl the service's URL as providers call it. Twilio's signature covers this URL. */
+/** @param options.baseUrl URL under which providers call the service; Twilio's signature covers it */
 export function registerDeliveryReports(
   app: FastifyInstance,
   { reports, baseUrl }: { reports: DeliveryReports; baseUrl: string },
 ): void {
   app.register(async (plugin) => {
-    // The signature covers the raw text, whatever its content type.
+    // The signature covers the body's bytes, so Fastify must not parse the body, whatever its content type.
     plugin.removeAllContentTypeParsers();
     plugin.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
     plugin.post<{ Params: { appId: string } }>(

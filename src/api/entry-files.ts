@@ -1,4 +1,6 @@
-/** Streams imports and exports of entries over HTTP. The resolver decides about access, and the rules check the content. */
+/**
+ * Imports and exports entries of data sources as files over HTTP, as streams. The resolver checks access, and the rules check the content.
+ */
 import { Readable, Transform } from "node:stream";
 import multipart from "@fastify/multipart";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -13,18 +15,18 @@ import {
   readRows,
 } from "../operations/data-sources/row-streams.js";
 import { quotaHeaders } from "./context.js";
-import { asFormRefusal, refuseOtherBytes } from "./form-refusal.js";
+import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
-import { STALLED_MS } from "./live/outbox.js";
+import { STALLED_AFTER_MS } from "./live/outbox.js";
 import { endSlowReader } from "./reader-pace.js";
 import { restRequest } from "./rest/request.js";
 
 const SOURCE_ROUTE = "/v1/apps/:appId/data-sources/:ds";
 
-/** Maximum pause of a sender in milliseconds. A silent sender would keep a transaction open. */
-const SILENCE_LIMIT_MS = 20_000;
+/** Maximum time without data from a sender, in milliseconds. A longer pause would keep a database transaction open. */
+const SENDER_PAUSE_MAX_MS = 20_000;
 
-/** Limits of the form, which needs few fields besides the file. */
+/** Limits of an upload form, which needs few fields besides the file. */
 const UPLOAD_FORM_LIMITS = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100, files: 1 } as const;
 
 const CONTENT_TYPES: Record<ExportFormat, string> = {
@@ -39,8 +41,11 @@ const FORMATS_BY_TYPE: readonly (readonly [RegExp, RowFormat])[] = [
   [/^application\/json\b/i, "json"],
 ];
 
-/** Returns the format that the content type names, otherwise the one of the file name's extension. @throws ActionError REQUEST_INVALID */
-function formatOf(type: string, name = ""): RowFormat {
+/**
+ * Returns the file format by the content type, otherwise by the file name's extension.
+ * @throws ActionError REQUEST_INVALID for an unknown format
+ */
+function readFileFormat(type: string, name = ""): RowFormat {
   const byName = /\.(csv|json|jsonl|ndjson)$/i.exec(name)?.[1]?.toLowerCase();
   const namedFormat = byName === "ndjson" ? "jsonl" : (byName as RowFormat | undefined);
   const foundFormat = namedFormat ?? FORMATS_BY_TYPE.find(([pattern]) => pattern.test(type))?.[1];
@@ -51,13 +56,15 @@ function formatOf(type: string, name = ""): RowFormat {
   );
 }
 
-/** Passes on at most `max` bytes. Fails if the sender pauses for too long, so that an import does not keep its transaction open. */
-function boundBytes(bytes: Readable, max: number, { raw }: FastifyRequest): Readable {
+/**
+ * Passes on the bytes of an upload. Fails after `max` bytes or if the sender pauses too long, because the import keeps a transaction open.
+ */
+function limitUpload(bytes: Readable, max: number, { raw }: FastifyRequest): Readable {
   let bytesLeft = max;
   const destroyStream = (error: Error) => bytes.destroy(error);
   const silenceTimer = setTimeout(
     () => destroyStream(new ActionError("REQUEST_INVALID", "the upload stalled")),
-    SILENCE_LIMIT_MS,
+    SENDER_PAUSE_MAX_MS,
   );
   const countingStream = new Transform({
     transform(chunk: Buffer, _encoding, done) {
@@ -82,14 +89,14 @@ function boundBytes(bytes: Readable, max: number, { raw }: FastifyRequest): Read
   return bytes.pipe(countingStream);
 }
 
-async function fileOf(request: FastifyRequest): Promise<{ bytes: Readable; format: RowFormat }> {
+async function readUploadedFile(request: FastifyRequest): Promise<{ bytes: Readable; format: RowFormat }> {
   if (!request.isMultipart()) {
-    return { bytes: request.raw, format: formatOf(request.headers["content-type"] ?? "") };
+    return { bytes: request.raw, format: readFileFormat(request.headers["content-type"] ?? "") };
   }
   const part = await request.file();
   if (!part) throw new ActionError("REQUEST_INVALID", "the form contains no file");
-  refuseOtherBytes(part.filename, part.fieldname);
-  return { bytes: part.file, format: formatOf(part.mimetype, part.filename) };
+  rejectInvalidUtf8(part.filename, part.fieldname);
+  return { bytes: part.file, format: readFileFormat(part.mimetype, part.filename) };
 }
 
 async function importFile(request: FastifyRequest, reply: FastifyReply, entries: Resolvers["entries"]) {
@@ -100,15 +107,15 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   const typesText = q.text("types");
   const layout = createLayout(q.check(() => parseDelimiter(delimiter)) ?? null);
   const types = q.check(() => parseColumnTypes(typesText)) ?? {};
-  // An import from a page has the same limit as its other requests.
+  // A page's visitor may import as many bytes as the visitor may send in other requests.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
   const mostOf = (format: RowFormat) => {
     if (isVisitor) return BODY_MAX_BYTES;
     return format === "json" ? LARGE_BODY_MAX_BYTES : Number.POSITIVE_INFINITY;
   };
   const rows = async function* () {
-    const { bytes, format } = await fileOf(request);
-    yield* readRows(boundBytes(bytes, mostOf(format), request), format, { layout, types, mayBeEmpty: append });
+    const { bytes, format } = await readUploadedFile(request);
+    yield* readRows(limitUpload(bytes, mostOf(format), request), format, { layout, types, mayBeEmpty: append });
   };
   try {
     const importResult = await entries.importFile(context, q.id("appId"), q.reference("ds"), {
@@ -118,7 +125,7 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
     });
     return reply.headers(quotaHeaders(context)).header("Cache-Control", "no-store").send(importResult);
   } catch (error) {
-    throw asFormRefusal(error);
+    throw toFormError(error);
   }
 }
 
@@ -137,7 +144,7 @@ async function exportFile(request: FastifyRequest, reply: FastifyReply, entries:
     .header("X-Content-Type-Options", "nosniff")
     .header("Content-Disposition", `attachment; filename*=UTF-8''${encodeURIComponent(`${name}.${format}`)}`)
     .type(CONTENT_TYPES[format]);
-  reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
+  reply.raw.setTimeout(STALLED_AFTER_MS, () => reply.raw.destroy());
   endSlowReader(reply);
   return reply.send(Readable.from(texts, { objectMode: false }));
 }
@@ -149,7 +156,7 @@ export function registerEntryFiles(app: FastifyInstance, entries: Resolvers["ent
     await scope.register(multipart, { limits: { ...UPLOAD_FORM_LIMITS, fileSize: Number.POSITIVE_INFINITY } });
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
     scope.get(`${SOURCE_ROUTE}/export`, (request, reply) => exportFile(request, reply, entries));
-    scope.post(`${SOURCE_ROUTE}/import`, { config: { streamed: true } }, (request, reply) =>
+    scope.post(`${SOURCE_ROUTE}/import`, { config: { isStreamed: true } }, (request, reply) =>
       importFile(request, reply, entries),
     );
   });

@@ -8,21 +8,21 @@ import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.j
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
 
-/** Value of `Retry-After` in seconds while the database is unavailable. A restarted database is usually back within this time. */
-const AWAY_RETRY_SECONDS = 1;
+/** `Retry-After` in seconds while the database is unavailable. A restarted database usually accepts connections within this time. */
+const DATABASE_RETRY_SECONDS = 1;
 
-/** Body of every failure (contract, section 4). */
+/** JSON body of every error response (contract, section 4). */
 export interface ErrorBody extends ErrorDetails {
   status: Status;
   error: string;
 }
 
-function errorBodyOf({ status, message, details }: ActionError): ErrorBody {
+function createErrorBody({ status, message, details }: ActionError): ErrorBody {
   return { status, error: message, ...details };
 }
 
-/** Converts an error of Fastify by its code. Other 4xx errors of Fastify become REQUEST_INVALID. */
-function fastifyError(error: FastifyError): ActionError | null {
+/** Converts an error of Fastify by its code. Other 4xx errors become REQUEST_INVALID. Returns null for server errors. */
+function convertFastifyError(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new ActionError("PAYLOAD_TOO_LARGE");
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
     return new ActionError("REQUEST_INVALID", "the body must be JSON, with Content-Type: application/json");
@@ -36,25 +36,28 @@ function fastifyError(error: FastifyError): ActionError | null {
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
 }
 
-/** Converts any thrown value to an error that callers may see. Unexpected errors are logged and become INTERNAL_ERROR. */
+/** Converts any thrown value to an error that callers may see. Logs unexpected errors and hides them behind INTERNAL_ERROR. */
 function toVisibleError(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
-  const refusal = fastifyError(error as FastifyError);
+  const refusal = convertFastifyError(error as FastifyError);
   if (refusal) return refusal;
-  // PostgreSQL cannot store text with U+0000. This is a fault of the request that the operation did not check.
+  // PostgreSQL cannot store text with U+0000. The caller sent this character, and no earlier check found it.
   if (isUnstorableText(error)) {
-    return new ActionError("REQUEST_INVALID", "the request contains the character U+0000, which cannot be stored");
+    return new ActionError(
+      "REQUEST_INVALID",
+      "the request contains the character U+0000, which the service cannot store; remove it",
+    );
   }
   if (isDatabaseAway(error)) {
     log.warn({ err: error }, "a request failed because the database is not reachable");
     const problem = isDiskFull() ? "the database's disk is full" : "the database is away";
-    return new ActionError("OVERLOADED", `${problem}, try again shortly`, { retryAfter: AWAY_RETRY_SECONDS });
+    return new ActionError("OVERLOADED", `${problem}; try again shortly`, { retryAfter: DATABASE_RETRY_SECONDS });
   }
   log.error({ err: error }, "a request failed");
   return new ActionError("INTERNAL_ERROR");
 }
 
-/** Returns a REST reply: HTTP status, headers, body. */
+/** Returns the HTTP status, headers and body of a REST error response. */
 export function errorReply(
   error: unknown,
   log: Logger,
@@ -64,27 +67,30 @@ export function errorReply(
   return {
     http: httpOf(failure),
     headers: retryAfter === undefined ? {} : { "Retry-After": String(retryAfter) },
-    body: errorBodyOf(failure),
+    body: createErrorBody(failure),
   };
 }
 
-/** Matches graphql-js's message for a value of the wrong type, up to the value. */
-const WRONG_TYPE =
+/**
+ * Matches the start of graphql-js's message about a value of the wrong type. The value itself follows and is left out, because it may be a
+ * secret.
+ */
+const WRONG_TYPE_PATTERN =
   /(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent (?:(?:non-integer|non 32-bit signed integer|non numeric|a non string|a non boolean|non-enum|non-string) )?value/g;
 
-/** Matches the path of an invalid value in graphql-js's message about a variable. */
-const FAULT_PLACE = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
+/** Matches the path of the invalid value in graphql-js's message about a variable. */
+const VALUE_PATH_PATTERN = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
 
 /**
- * Matches other messages of graphql-js about an input value. Such messages contain field names from the caller but no values, so they can
- * be returned.
+ * Matches other messages of graphql-js about an invalid input. They contain names of fields and types but no values, so callers may see
+ * them.
  */
-const NOT_IN_TYPE =
+const INPUT_TYPE_PATTERN =
   /Expected type "\w+" to be an object|does not exist in "\w+" enum|Field "\w{1,60}" is not defined by type "\w+"/g;
 
-function refusedVariable(variable: string, message: string): string {
-  const place = [...message.matchAll(FAULT_PLACE)].at(-1)?.[1];
-  const expected = message.match(WRONG_TYPE)?.at(-1) ?? message.match(NOT_IN_TYPE)?.at(-1);
+function describeInvalidVariable(variable: string, message: string): string {
+  const place = [...message.matchAll(VALUE_PATH_PATTERN)].at(-1)?.[1];
+  const expected = message.match(WRONG_TYPE_PATTERN)?.at(-1) ?? message.match(INPUT_TYPE_PATTERN)?.at(-1);
   const reason = expected?.replace(/^does not/, "the value does not");
   return `${variable}${place ? ` at "${place}"` : ""}${reason ? `; ${reason}` : ""}`;
 }
@@ -92,8 +98,8 @@ function refusedVariable(variable: string, message: string): string {
 /** Removes the values that graphql-js quotes in a message, because they may be secrets. */
 function removeValues(message: string): string {
   const variable = /^Variable "\$\w+" got invalid value/.exec(message)?.[0];
-  if (variable) return refusedVariable(variable, message);
-  const expected = message.match(WRONG_TYPE)?.at(-1);
+  if (variable) return describeInvalidVariable(variable, message);
+  const expected = message.match(WRONG_TYPE_PATTERN)?.at(-1);
   if (expected) return expected;
   return message
     .replace(/^Value "[\s\S]*" does not exist in/, "The value does not exist in")
@@ -101,12 +107,12 @@ function removeValues(message: string): string {
     .replace(/(, found) [\s\S]*$/, "");
 }
 
-/** True if the document or its variables are invalid, so that no resolver ran. */
+/** True if the GraphQL document or its variables are invalid, so that no resolver has run. */
 function isDocumentFault(error: GraphQLError): boolean {
   return error.originalError === undefined || error.originalError instanceof GraphQLError;
 }
 
-/** Formats an error of a GraphQL response: `message`, and `extensions.status` with the other fields of the REST body. */
+/** Converts an error to the GraphQL format: `message`, and `extensions` with the status and the other fields of a REST error. */
 export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormattedError {
   const locatedError = error instanceof GraphQLError ? error : null;
   const cause = unwrapResolverError(error);
@@ -114,7 +120,7 @@ export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormatte
     locatedError && !(cause instanceof ActionError) && isDocumentFault(locatedError)
       ? new ActionError("REQUEST_INVALID", removeValues(locatedError.message))
       : toVisibleError(cause, log);
-  const { status, error: message, ...details } = errorBodyOf(failure);
+  const { status, error: message, ...details } = createErrorBody(failure);
   return {
     message,
     ...(locatedError?.locations && { locations: locatedError.locations }),
@@ -125,8 +131,8 @@ export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormatte
 
 export type FormatError = (error: unknown) => GraphQLFormattedError;
 
-/** Returns a function that formats errors and counts each by its status. */
-export function formatterOf({
+/** Returns a function that converts errors to the GraphQL format and counts them by status. */
+export function createErrorFormatter({
   measures,
   log,
 }: {

@@ -1,10 +1,9 @@
-/** GET `/`: redirects a browser to Studio, and returns the addresses of the service's parts to a program. */
+/** GET `/`: redirects a browser to Studio, and returns the addresses of Studio, the API and the documentation to a program. */
 import type { FastifyInstance } from "fastify";
 import { pathBefore } from "./page-origin.js";
 import { wantsPage } from "./web-assets.js";
 
-/** Returns the addresses of the service's parts. */
-export function addressesOf(baseUrl: string) {
+export function serviceAddresses(baseUrl: string) {
   return {
     studio: `${baseUrl}/studio`,
     graphiql: `${baseUrl}/graphql`,
@@ -21,9 +20,9 @@ export function registerFirstPage(app: FastifyInstance, baseUrl: string): void {
   const studio = `${pathBefore(baseUrl)}/studio`;
   app.get("/", (request, reply) => {
     reply.header("vary", "Accept").header("cache-control", "no-cache");
-    // Does not redirect to PUBLIC_URL: a person who used another name of this machine stays on it.
+    // Redirects to a relative address, not to PUBLIC_URL, so that the person stays on the host name that they entered.
     return wantsPage(request)
       ? reply.redirect(studio)
-      : reply.send({ name: "Svc App Actions", ...addressesOf(baseUrl) });
+      : reply.send({ name: "Svc App Actions", ...serviceAddresses(baseUrl) });
   });
 }

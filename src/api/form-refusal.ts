@@ -1,22 +1,22 @@
-/** Converts errors of the form parser (@fastify/multipart, busboy) to REQUEST_INVALID. */
+/** Converts errors of the upload form's parser (@fastify/multipart, busboy) to REQUEST_INVALID. */
 import { ActionError } from "../errors.js";
 
-/** The form parser decodes bytes that are not UTF-8 to this character without an error. */
+/** Character by which the form parser replaces bytes that are not UTF-8, without an error. */
 const REPLACEMENT_CHARACTER = "\ufffd";
 
-/** @throws REQUEST_INVALID if a text of a form is not UTF-8 */
-export function refuseOtherBytes(text: unknown, field: string): void {
+/** @throws REQUEST_INVALID if the form field `field` contains bytes that are not UTF-8 */
+export function rejectInvalidUtf8(text: unknown, field: string): void {
   if (typeof text !== "string" || !text.includes(REPLACEMENT_CHARACTER)) return;
-  throw new ActionError("REQUEST_INVALID", `${field} must be UTF-8 (got other bytes)`);
+  throw new ActionError("REQUEST_INVALID", `the form field ${field} must be UTF-8 text (got bytes that are not UTF-8)`);
 }
 
-/** Matches the form parser's messages about an invalid form. "needle" is its word for a boundary that is too long. */
-const FORM_MESSAGE = /form|multipart|boundary|needle|premature|aborted|header/i;
+/** Matches the form parser's messages about an invalid form. It calls a form boundary "needle". */
+const FORM_ERROR_PATTERN = /form|multipart|boundary|needle|premature|aborted|header/i;
 
-/** Returns REQUEST_INVALID for a fault of the form; any other error unchanged. */
-export function asFormRefusal(error: unknown): unknown {
+/** Returns REQUEST_INVALID for an error about an invalid form; any other error unchanged. */
+export function toFormError(error: unknown): unknown {
   if (error instanceof ActionError) return error;
   const { code = "", message = "" } = error as NodeJS.ErrnoException;
-  if (!code.startsWith("FST_") && !FORM_MESSAGE.test(message)) return error;
+  if (!code.startsWith("FST_") && !FORM_ERROR_PATTERN.test(message)) return error;
   return new ActionError("REQUEST_INVALID", "the form is incomplete or is not multipart/form-data");
 }

@@ -2,7 +2,10 @@
 import type { FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 
-/** Runs before the body is read, because the body is useless without a credential. @throws ActionError UNAUTHORIZED */
-export async function requireAdmission({ context }: FastifyRequest): Promise<void> {
+/**
+ * Rejects a request without a credential, before its body is read.
+ * @throws ActionError UNAUTHORIZED
+ */
+export async function requireCredential({ context }: FastifyRequest): Promise<void> {
   if (!context.caller) throw new ActionError("UNAUTHORIZED");
 }

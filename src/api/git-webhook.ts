@@ -1,6 +1,6 @@
 /**
- * POST `/v1/apps/:appId/git/webhook`: receives a git server's notifications of pushes. The signature of a notification
- * is its only credential.
+ * POST `/v1/apps/:appId/git/webhook`: a git server notifies the service here of pushes. The signature of a notification is its only
+ * credential.
  */
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
@@ -8,19 +8,19 @@ import type { GitWebhooks } from "../operations/git/git-webhooks.js";
 import { readBytes } from "./bodies.js";
 import { toId } from "./rest/request.js";
 
-/** Maximum size of a notification of a push, which lists the pushed commits and their files. */
+/** Maximum size of a push notification, which lists the pushed commits and their changed files. */
 const PUSH_MAX_BYTES = 5 * 1024 * 1024;
 
 export function registerGitWebhook(app: FastifyInstance, webhooks: GitWebhooks): void {
   app.register(async (scope) => {
-    // The signature covers the raw bytes, whatever their content type.
+    // The signature covers the body's bytes, so Fastify must not parse the body, whatever its content type.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (request: FastifyRequest, payload: Readable) => readBytes(request, payload));
     scope.post<{ Params: { appId: string } }>(
       "/v1/apps/:appId/git/webhook",
       {
         bodyLimit: PUSH_MAX_BYTES,
-        config: { ownCredentials: true, isLargeForAll: true },
+        config: { checksOwnCredentials: true, isLargeForAll: true },
         onRequest: async ({ context, params }) => webhooks.countAddress(context.address, toId(params.appId)),
       },
       async ({ context, params, headers, body }, reply) => {

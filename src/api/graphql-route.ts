@@ -1,4 +1,4 @@
-/** Serves GraphQL over HTTP. Checks the caller and the document before Apollo executes it, and sends the result as JSON text. */
+/** Serves GraphQL over HTTP. Checks the caller and the document before Apollo executes the document, and sends the result as JSON text. */
 import { ApolloServer } from "@apollo/server";
 import { fastifyApolloHandler } from "@as-integrations/fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -16,20 +16,20 @@ import type { RequestTracing } from "../operations/watch/tracing.js";
 import { isObject } from "../rules/described.js";
 import { writeJson } from "../rules/json-text.js";
 import { quotaHeaders, type RequestContext } from "./context.js";
-import { type FormatError, formatterOf } from "./error-reply.js";
+import { createErrorFormatter, type FormatError } from "./error-reply.js";
 import type { Documents } from "./graphql/documents.js";
-import { sharedKeyFault } from "./graphql/idempotency.js";
-import { createKnownAnswers, QUESTION_MAX_CHARACTERS } from "./graphql/introspection.js";
+import { findSharedKeyError } from "./graphql/idempotency.js";
+import { createKnownAnswers, KNOWN_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
 import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
-import { createRefusals, sendText } from "./graphql/refusals.js";
+import { createRefusals, sendJsonText } from "./graphql/refusals.js";
 import { senderOf } from "./sender.js";
 import { traceRequest } from "./traces.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
-/** Size limit of anonymous requests: a known introspection query and the fields around it. */
-const ANONYMOUS_MAX_BYTES = 2 * QUESTION_MAX_CHARACTERS;
+/** Maximum size of anonymous requests: they may only send one of the service's known introspection queries, with the JSON around it. */
+const ANONYMOUS_REQUEST_MAX_BYTES = 2 * KNOWN_QUERY_MAX_CHARACTERS;
 
-/** Key under which a request stores its checked document. */
+/** Property of a request in which the route stores the GraphQL document that passed the checks. */
 const CHECKED_DOCUMENT = Symbol("checked document");
 
 interface GraphqlContext extends RequestContext {
@@ -46,9 +46,9 @@ export interface GraphqlOptions {
   log: Logger;
 }
 
-const OTHER_METHODS = ["PUT", "DELETE", "PATCH"];
+const UNSUPPORTED_METHODS = ["PUT", "DELETE", "PATCH"];
 
-/** Parses a URL parameter as JSON. Returns text that is not JSON unchanged, so that Apollo rejects it. */
+/** Parses a URL parameter as JSON. Returns invalid JSON as text, so that Apollo rejects it. */
 function parseJsonParameter(text: unknown): unknown {
   try {
     return typeof text === "string" ? JSON.parse(text) : text;
@@ -57,7 +57,7 @@ function parseJsonParameter(text: unknown): unknown {
   }
 }
 
-/** Returns the parameters of a request from its URL or body. Apollo rejects a request without a query. */
+/** Returns the GraphQL parameters from the URL (GET) or the body (POST). Apollo rejects a request without a query. */
 function readRequestParameters({ method, body, query }: FastifyRequest): Record<string, unknown> {
   if (method !== "GET") return isObject(body) ? body : {};
   const requested = query as Record<string, unknown>;
@@ -66,16 +66,19 @@ function readRequestParameters({ method, body, query }: FastifyRequest): Record<
 
 const REQUEST_PARAMETERS = ["query", "variables", "operationName", "extensions"];
 
-/** @throws ActionError REQUEST_INVALID if the URL has a parameter twice */
-function refuseRepeated({ method, query }: FastifyRequest): void {
+/** @throws ActionError REQUEST_INVALID if the URL contains one of the GraphQL parameters twice */
+function rejectRepeatedParameters({ method, query }: FastifyRequest): void {
   if (method !== "GET") return;
   const repeatedParameter = REQUEST_PARAMETERS.find((name) => Array.isArray((query as Record<string, unknown>)[name]));
   if (repeatedParameter)
-    throw new ActionError("REQUEST_INVALID", `${repeatedParameter} must be given once (got it several times)`);
+    throw new ActionError("REQUEST_INVALID", `${repeatedParameter} must occur once in the URL (got it several times)`);
 }
 
-/** Returns null, or an error for an operation that this HTTP method does not support. @throws METHOD_NOT_ALLOWED */
-function methodFault(method: string, document: DocumentNode, operationName: string | null): GraphQLError | null {
+/**
+ * Returns an error if the HTTP method does not support the operation, for example GET for a mutation; otherwise null.
+ * @throws METHOD_NOT_ALLOWED for methods other than GET and POST
+ */
+function findMethodFault(method: string, document: DocumentNode, operationName: string | null): GraphQLError | null {
   const operation = getOperationAST(document, operationName)?.operation;
   if (operation === "subscription") {
     return new GraphQLError("subscriptions need a websocket (graphql-transport-ws on this path)");
@@ -86,14 +89,14 @@ function methodFault(method: string, document: DocumentNode, operationName: stri
   return null;
 }
 
-/** Returns the result, or an error if its JSON text would be too large. */
+/** Returns the result, or an error in its place if the result's JSON text would be too large. */
 function errorIfTooLarge(
-  { answer }: GraphqlContext,
+  { responseBudget: answer }: GraphqlContext,
   result: FormattedExecutionResult,
   format: FormatError,
 ): FormattedExecutionResult {
   try {
-    answer?.whole(result.data);
+    answer?.checkResponseSize(result.data);
     return result;
   } catch (error) {
     return { data: null, errors: [format(error)] };
@@ -109,14 +112,14 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
     persistedQueries: false,
     allowBatchedHttpRequests: false,
     includeStacktraceInErrorResponses: false,
-    // Apollo's check is not needed: a GET makes no change, a POST must be JSON, and `caller.ts` ignores or rejects the cookie of a request
-    // from another origin.
+    // Apollo's CSRF check is not needed: a GET changes nothing, a POST must have a JSON body, and `caller.ts` rejects or ignores cookies
+    // from other origins.
     csrfPrevention: false,
     formatError: (_formatted, error) => format(error),
     stringifyResult: (result) => `${writeJson(result)}\n`,
-    // The keys end in the hash of the text. A checked document is not parsed or validated again.
+    // Gives Apollo the document that passed the checks, by its hash, so that Apollo does not parse or validate it again.
     documentStore: {
-      get: async (key) => documents.cached(key.slice(key.lastIndexOf(":") + 1)),
+      get: async (key) => documents.findCachedDocument(key.slice(key.lastIndexOf(":") + 1)),
       set: async () => undefined,
       delete: async () => undefined,
     },
@@ -125,7 +128,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
         requestDidStart: async () => ({
           async didResolveSource({ source, contextValue }) {
             if (source !== contextValue[CHECKED_DOCUMENT])
-              throw new GraphQLError("the GraphQL document differs from the document that was checked");
+              throw new GraphQLError("the GraphQL document differs from the document that the service checked");
           },
           async willSendResponse({ contextValue, response }) {
             const { body } = response;
@@ -139,28 +142,28 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
   });
 }
 
-/** Serves `/graphql`, and GraphiQL to browsers. Returns a function that stops it. */
+/** Registers `/graphql`, which also serves GraphiQL to browsers. Returns a function that stops the Apollo server. */
 export async function registerGraphql(app: FastifyInstance, options: GraphqlOptions): Promise<() => Promise<void>> {
   const { schema, documents, pages, tracing, graphqlDocuments } = options;
-  const format = formatterOf(options);
+  const format = createErrorFormatter(options);
   const apollo = createApollo(options, format);
   const knownAnswers = createKnownAnswers(schema);
   await apollo.start();
   const execute = fastifyApolloHandler(apollo, { context: async (request) => request.context as GraphqlContext });
 
-  const { refuse, fail } = createRefusals(format);
+  const { sendRefusal: refuse, sendFailure: fail } = createRefusals(format);
 
   const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
 
-  /** Rejects requests of anonymous callers that are larger than a known introspection query, before the body is read. */
-  async function refuseWithoutReadingBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  /** Rejects a request of an anonymous caller before its body is read, if the body is larger than a known introspection query. */
+  async function rejectLargeAnonymousRequest(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
-    if (!isOfNobody(request) || length <= ANONYMOUS_MAX_BYTES) return undefined;
-    request.context.refused = true;
+    if (!isOfNobody(request) || length <= ANONYMOUS_REQUEST_MAX_BYTES) return undefined;
+    request.context.isRejected = true;
     return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
   }
 
-  /** Returns the reason why the document is not executed, or null. */
+  /** Checks the caller and the document. Returns the response if the document must not be executed, otherwise null. */
   async function checkRequest(
     { method, context, headers }: FastifyRequest,
     query: string,
@@ -177,8 +180,8 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     });
     if (!("kind" in checkedDocument)) return checkedDocument;
     const fault =
-      methodFault(method, checkedDocument, name) ??
-      (context.idempotencyKey === null ? null : sharedKeyFault(schema, checkedDocument, name));
+      findMethodFault(method, checkedDocument, name) ??
+      (context.idempotencyKey === null ? null : findSharedKeyError(schema, checkedDocument, name));
     return fault === null ? [] : [fault];
   }
 
@@ -189,17 +192,17 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   ): Promise<unknown> {
     const requested = readRequestParameters(request);
     const answer = knownAnswers(requested);
-    if (answer !== null) return sendText(request, reply, answer);
+    if (answer !== null) return sendJsonText(request, reply, answer);
     if (isOfNobody(request)) {
-      request.context.refused = true;
+      request.context.isRejected = true;
       return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
     }
-    refuseRepeated(request);
-    // Apollo reads the document of a GET from the URL, where the text of a persisted document cannot be inserted.
+    rejectRepeatedParameters(request);
+    // Apollo reads the document of a GET from the URL, and the text of a persisted document cannot be inserted there.
     const query = queryTextOf(request.method === "GET" ? { query: requested["query"] } : requested);
     if (query instanceof GraphQLError) return fail(request, reply, query);
     if (query !== null) {
-      // Apollo reads the document from the body.
+      // Apollo reads the document of a POST from the body.
       requested["query"] = query;
       const requestFaults = await checkRequest(request, query, requested);
       if (requestFaults.length > 0) return refuse(request, reply, requestFaults);
@@ -216,10 +219,16 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   app.get("/graphql", { errorHandler }, async (request, reply) =>
     wantsPage(request) ? pages.send(reply, "graphiql") : handleGraphqlRequest.call(app, request, reply),
   );
-  app.post("/graphql", { errorHandler, onRequest: refuseWithoutReadingBody }, handleGraphqlRequest);
+  app.post("/graphql", { errorHandler, onRequest: rejectLargeAnonymousRequest }, handleGraphqlRequest);
   const refuseMethod = async () => {
     throw new ActionError("METHOD_NOT_ALLOWED");
   };
-  app.route({ method: OTHER_METHODS, url: "/graphql", errorHandler, onRequest: refuseMethod, handler: refuseMethod });
+  app.route({
+    method: UNSUPPORTED_METHODS,
+    url: "/graphql",
+    errorHandler,
+    onRequest: refuseMethod,
+    handler: refuseMethod,
+  });
   return () => apollo.stop();
 }

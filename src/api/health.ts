@@ -1,33 +1,33 @@
 /**
- * Handles requests before the API does: the two health addresses (contract, section 1), the metrics, a refusal while
- * the API is not ready, and the count of requests in progress.
+ * Handles requests before they reach the API: the two health addresses (contract, section 1) and the metrics. Refuses requests while the
+ * API is not ready, and counts requests in progress.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Status } from "../errors.js";
 import { TASK_TOKEN_PREFIX } from "../operations/access/tokens.js";
 
-/** For each part of the service, a function that returns whether the part is up, or the reason why it is not. */
+/** Functions by the name of a part of the service. Each returns true if the part works, otherwise false or the reason. */
 export type ServiceParts = Record<string, () => boolean | string>;
 
-/** The text of the metrics, and its content type. */
+/** The metrics in a text format, and the content type of this format. */
 export interface Metrics {
-  type: string;
-  read: () => Promise<string>;
+  contentType: string;
+  readMetrics: () => Promise<string>;
 }
 
 export interface FrontDoor {
-  handle: RequestListener;
-  /** Rejects bytes that are not valid HTTP or exceed Node's limits. Handler of the server's `clientError` event. */
-  refuse(error: NodeJS.ErrnoException, socket: Socket): void;
-  /** Passes requests to the API from now on. With null, all of them get 503. */
-  open(api: RequestListener | null): void;
-  /** Passes only requests of runs to the API from now on, because a stopping service lets its runs finish. */
-  drain(): void;
-  /** Serves `/metrics` from now on, in every role. */
+  handleRequest: RequestListener;
+  /** Handles the server's event `clientError`: responds to bytes that are not valid HTTP or exceed Node's limits, and closes the socket. */
+  rejectInvalidRequest(error: NodeJS.ErrnoException, socket: Socket): void;
+  /** Passes all later requests to `api`. If `api` is null, they get 503. */
+  openApi(api: RequestListener | null): void;
+  /** Passes only requests that a run may have sent to the API from now on, because a stopping service lets its runs finish. */
+  startDraining(): void;
+  /** Serves `/metrics` from now on, whatever the ROLES of this process; null stops it. */
   publishMetrics(metrics: Metrics | null): void;
-  /** Resolves when every request that reached the API has been answered. */
-  idle(): Promise<void>;
+  /** Resolves when the API has answered every request that it received. */
+  waitUntilIdle(): Promise<void>;
 }
 
 function replyWithJson(response: ServerResponse, http: number, body: object): void {
@@ -37,9 +37,12 @@ function replyWithJson(response: ServerResponse, http: number, body: object): vo
     .end(JSON.stringify(body));
 }
 
-const NOT_READY = { status: "OVERLOADED", error: "the service is starting or stopping, try again shortly" } as const;
+const NOT_READY_ERROR = {
+  status: "OVERLOADED",
+  error: "the service is starting or stopping; try again shortly",
+} as const;
 
-const NO_API = {
+const NO_API_ERROR = {
   status: "NOT_FOUND",
   error: "this process serves only health and metrics, because its ROLES do not include api",
 } as const;
@@ -56,14 +59,14 @@ function sendReadiness(parts: ServiceParts, response: ServerResponse): void {
   replyWithJson(response, 503, { status: "OVERLOADED", error: `not up: ${words.join(", ")}`, failing });
 }
 
-/** HTTP statuses for Node's error codes of requests that it could not read. */
+/** HTTP status and message by Node's error code, for requests that Node could not read. */
 const UNREADABLE_REQUESTS: Record<string, readonly [line: string, error: string]> = {
   HPE_HEADER_OVERFLOW: ["400 Bad Request", "the headers are larger than 16 KB"],
-  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request did not arrive in time"],
+  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the service did not receive the whole request in time"],
 };
 
-/** Returns the HTTP response to a request that could not be parsed. */
-function unreadableAnswer({ code = "" }: NodeJS.ErrnoException): string {
+/** Returns the HTTP response to a request that Node could not parse. */
+function createUnreadableResponse({ code = "" }: NodeJS.ErrnoException): string {
   const [line, error] = UNREADABLE_REQUESTS[code] ?? ["400 Bad Request", "the request is not valid HTTP"];
   const body = JSON.stringify({ status: "REQUEST_INVALID" satisfies Status, error });
   const length = `Content-Length: ${body.length}`;
@@ -71,7 +74,10 @@ function unreadableAnswer({ code = "" }: NodeJS.ErrnoException): string {
   return [`HTTP/1.1 ${line}`, ...headers, "", body].join("\r\n");
 }
 
-/** True if a run may have sent the request. A run sends a task token, which the API checks; a preflight has no token. */
+/**
+ * True if a run may have sent the request: it has a task token, which the API checks later, or is a CORS preflight, which never has a
+ * token.
+ */
 function canComeFromRun({ method, headers }: IncomingMessage): boolean {
   const token = headers["auth-token"] ?? headers.authorization?.replace(/^bearer /i, "");
   return method === "OPTIONS" || String(token).startsWith(TASK_TOKEN_PREFIX);
@@ -91,7 +97,7 @@ export function createFrontDoor(parts: ServiceParts): FrontDoor {
     whenIdle = [];
   }
 
-  function sendMetrics({ type, read }: Metrics, response: ServerResponse): void {
+  function sendMetrics({ contentType: type, readMetrics: read }: Metrics, response: ServerResponse): void {
     read().then(
       (text) => response.writeHead(200, { "content-type": type, "cache-control": "no-store" }).end(text),
       () => replyWithJson(response, 503, { status: "OVERLOADED", error: "not up: database" }),
@@ -99,8 +105,8 @@ export function createFrontDoor(parts: ServiceParts): FrontDoor {
   }
 
   return {
-    handle(request: IncomingMessage, response: ServerResponse) {
-      // For every response: a browser must not interpret JSON as a page or a script.
+    handleRequest(request: IncomingMessage, response: ServerResponse) {
+      // Set on every response, so that a browser does not interpret JSON as a page or a script.
       response.setHeader("X-Content-Type-Options", "nosniff");
       const [path] = (request.url ?? "").split("?");
       if (path === "/health/live") return replyWithJson(response, 200, { status: "LIVE" });
@@ -111,21 +117,21 @@ export function createFrontDoor(parts: ServiceParts): FrontDoor {
         response.once("close", endRequest);
         return api(request, response);
       }
-      if (!("api" in parts)) return replyWithJson(response, 404, NO_API);
+      if (!("api" in parts)) return replyWithJson(response, 404, NO_API_ERROR);
       response.setHeader("Connection", "close");
-      replyWithJson(response, 503, NOT_READY);
+      replyWithJson(response, 503, NOT_READY_ERROR);
     },
 
-    refuse(error, socket) {
+    rejectInvalidRequest(error, socket) {
       if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
-      else socket.end(unreadableAnswer(error));
+      else socket.end(createUnreadableResponse(error));
     },
 
-    open(next) {
+    openApi(next) {
       api = next;
     },
 
-    drain() {
+    startDraining() {
       isDraining = true;
     },
 
@@ -133,6 +139,6 @@ export function createFrontDoor(parts: ServiceParts): FrontDoor {
       metrics = next;
     },
 
-    idle: () => (activeRequests === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),
+    waitUntilIdle: () => (activeRequests === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Serves the routes of HTTP triggers, `/h/:appId/…`: reads the body as bytes, answers preflights, writes the response. Access is checked
- * elsewhere.
+ * Serves the routes of HTTP triggers, `/h/:appId/…`: reads the body as bytes, answers CORS preflights, sends the response. Other files
+ * check access.
  */
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
@@ -28,28 +28,28 @@ import { toId } from "./rest/request.js";
 import { LARGE_CHARACTERS, streamSlices } from "./sliced.js";
 
 /** Route of all HTTP triggers. */
-export const TRIGGER_ADDRESS = "/h/:appId/*";
-const PREFLIGHT_SECONDS = 600;
+export const TRIGGER_ROUTE = "/h/:appId/*";
+const PREFLIGHT_CACHE_SECONDS = 600;
 /** HTTP method of CORS preflights. The service answers preflights itself, without a run. */
 const OPTIONS_METHOD = "OPTIONS";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** True if the route checks credentials itself. Cookies and tokens are not resolved before it runs. */
-    ownCredentials?: true;
+    /** True if the route's handler checks credentials itself. The service then does not read cookies and tokens before the handler. */
+    checksOwnCredentials?: true;
   }
 }
 
 export interface HttpTriggerOptions {
   triggers: HttpTriggers;
   credentials: Credentials;
-  /** PUBLIC_URL. If null, the address that senders use is unknown. */
+  /** The setting PUBLIC_URL. If null, the service does not know the address that senders use. */
   publicUrl: string | null;
-  /** Origin of pages that run authors' code. If null, this is the service's own origin. */
+  /** Origin of the pages that run authors' code; null if they have the service's own origin. */
   runtimeUrl: string | null;
 }
 
-/** Returns the path below `/h/:appId/` and the query, as sent. A path prefix may precede `/h/`. */
+/** Returns the path below `/h/:appId/`, and the query string as the client sent it. A proxy's path prefix may precede `/h/`. */
 function splitUrl(url: string): { path: string; query: string } {
   const queryStart = url.indexOf("?");
   const wholePath = queryStart < 0 ? url : url.slice(0, queryStart);
@@ -57,8 +57,11 @@ function splitUrl(url: string): { path: string; query: string } {
   return { path, query: queryStart < 0 ? "" : url.slice(queryStart + 1) };
 }
 
-/** @throws NOT_FOUND for a path that no trigger can have */
-function addressOf(request: FastifyRequest): TriggerAddress {
+/**
+ * Reads the app, path and method of a request to a trigger.
+ * @throws NOT_FOUND for a path that no trigger can have
+ */
+function readAddress(request: FastifyRequest): TriggerAddress {
   const appId = toId((request.params as { appId?: string }).appId);
   const segments = splitPath(splitUrl(request.raw.url ?? "").path);
   if (appId === 0 || !segments) throw new ActionError("NOT_FOUND");
@@ -73,8 +76,10 @@ function addressOf(request: FastifyRequest): TriggerAddress {
   };
 }
 
-/** Returns the token of an editor who calls a draft: from a header, or from the cookie if the request comes from the service's own page. */
-function draftToken(headers: IncomingHttpHeaders): string | null {
+/**
+ * Returns the token of an editor who calls a draft's trigger: from a header, or from the cookie if a page of the service sent the request.
+ */
+function readDraftToken(headers: IncomingHttpHeaders): string | null {
   const bearerToken = headerToken(headers);
   return bearerToken === null && headers["sec-fetch-site"] === "same-origin" ? cookieToken(headers) : bearerToken;
 }
@@ -82,8 +87,12 @@ function draftToken(headers: IncomingHttpHeaders): string | null {
 const isPreflight = ({ method, headers }: FastifyRequest): boolean =>
   method === OPTIONS_METHOD && headers.origin !== undefined && headers["access-control-request-method"] !== undefined;
 
-/** Allows pages of the trigger's origins to read the response. */
-function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply, { where: { cors } }: TriggerRoute): boolean {
+/** Sets the CORS header if the trigger allows the page's origin to read responses. Returns true if it does. */
+function setOriginHeaders(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  { where: { cors } }: TriggerRoute,
+): boolean {
   if (!cors) return false;
   reply.header("vary", "Origin");
   const { origin } = headers;
@@ -100,9 +109,11 @@ function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }:
   if (!isPreflight(request)) return reply.header("allow", allowHeaderOf(routes)).send();
   const requestedMethod = headers["access-control-request-method"]!;
   const route = routeFor(routes, requestedMethod);
-  if (route && allowOrigin(request, reply, route)) {
+  if (route && setOriginHeaders(request, reply, route)) {
     const names = headers["access-control-request-headers"];
-    reply.header("access-control-allow-methods", requestedMethod).header("access-control-max-age", PREFLIGHT_SECONDS);
+    reply
+      .header("access-control-allow-methods", requestedMethod)
+      .header("access-control-max-age", PREFLIGHT_CACHE_SECONDS);
     if (names !== undefined) reply.header("access-control-allow-headers", names);
   }
   return reply.send();
@@ -110,8 +121,8 @@ function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }:
 
 function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: TriggerResponse): FastifyReply {
   const { status, headers, body, runId, isReplayed } = answer;
-  // A response of the author's code is not a refusal by the service.
-  request.context.isAnswered = true;
+  // The author's code chose this status, so the service does not delay the response as it does its own refusals.
+  request.context.mayRejectAtOnce = true;
   reply.code(status).headers({ "cache-control": "no-store", ...headers, "svc-run-id": String(runId) });
   if (isReplayed) reply.header("svc-replayed", "true");
   if (request.method === "HEAD" && body !== null) return reply.header("content-length", Buffer.byteLength(body)).send();
@@ -119,18 +130,20 @@ function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: Trigge
   return reply.header("content-length", body.length).send(streamSlices([body], () => reply.raw.destroy()));
 }
 
-/** Returns the URLs that the sender of the request may have used, by PUBLIC_URL if set, otherwise by the host that the request names. */
-function urlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: string | null): string[] {
+/**
+ * Returns the URLs under which the sender may have called the trigger: from PUBLIC_URL if set, otherwise from the request's `Host` header.
+ */
+function possibleUrlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: string | null): string[] {
   const path = raw.url ?? "";
   if (publicUrl === null) return host === undefined ? [] : [`https://${host}${path}`, `http://${host}${path}`];
   const { origin, pathname } = new URL(publicUrl);
-  // A proxy may have removed the prefix.
+  // Adds the path of PUBLIC_URL if a proxy has removed it from the request's path.
   return [path.startsWith(`${pathname.replace(/\/$/, "")}/`) ? origin + path : publicUrl + path];
 }
 
 /**
- * True if a browser would show the response on the service's own origin although RUNTIME_URL gives author pages another one. The request is
- * then redirected.
+ * True if a browser would show the trigger's response as a page of the service's own origin although RUNTIME_URL gives authors' pages
+ * another origin. The service then redirects the request.
  */
 function mustRedirectToRuntime(
   { headers }: FastifyRequest,
@@ -152,26 +165,32 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
   const { triggers, credentials, publicUrl, runtimeUrl } = options;
   const foundTriggers = new WeakMap<FastifyRequest, MatchedTriggers>();
 
-  /** Finds the trigger, before the body is read. @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN */
+  /**
+   * Finds the trigger and checks access before the body is read.
+   * @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN
+   */
   async function findTrigger(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.headers(SECURITY_HEADERS);
     const { context } = request;
-    context.isAnswered = true;
-    const address = addressOf(request);
+    context.mayRejectAtOnce = true;
+    const address = readAddress(request);
     triggers.countAddress(context.address, address.appId);
     if (address.isDraft && !isPreflight(request)) {
-      const token = draftToken(request.headers);
+      const token = readDraftToken(request.headers);
       context.caller = token === null ? null : await credentials.resolve(token, context.address);
       triggers.checkAuthor(context.caller, address.appId);
     }
-    // Only requests that start a run need current routes. For other requests, cached routes are sufficient.
+    // A request that starts a run needs the current routes. For other requests, the cached routes are good enough.
     const runsAction = request.method !== OPTIONS_METHOD && !mustRedirectToRuntime(request, address, runtimeUrl);
     const cached = runsAction ? triggers.findCached(address, request.method) : null;
     if (cached) foundTriggers.set(request, cached);
     else await findRoutes(request, reply, address);
   }
 
-  /** @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED */
+  /**
+   * Finds the triggers for the request's path and method.
+   * @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED
+   */
   async function findRoutes(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -185,7 +204,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     if (method === OPTIONS_METHOD) return found;
     const route = routeFor(routes, method);
     if (route) {
-      allowOrigin(request, reply, route);
+      setOriginHeaders(request, reply, route);
       return found;
     }
     reply.header("allow", allowHeaderOf(routes));
@@ -205,8 +224,8 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const body = (request.body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0);
     const input = { headers, body, query: splitUrl(raw.url ?? "").query, requestId: randomUUID() };
     const triggerSender = { address: context.address, token: headerToken(headers), appId: address.appId };
-    const signedParts = { header: createHeaderReader(headers), urls: urlsOf(request, publicUrl) };
-    const disconnectSignal = context.gone ?? (() => responseEndSignal(raw, reply.raw));
+    const signedParts = { header: createHeaderReader(headers), urls: possibleUrlsOf(request, publicUrl) };
+    const disconnectSignal = context.closedSignal ?? (() => responseEndSignal(raw, reply.raw));
     const countedLimits: TriggerRequest["countedLimits"] = new Set();
     const triggerRequest = { ...input, ...triggerSender, ...signedParts, method, disconnectSignal, countedLimits };
     try {
@@ -220,8 +239,8 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       }
     } catch (error) {
       if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
-        // Refusals are delayed here, because passwords and tokens could be guessed.
-        delete context.isAnswered;
+        // The service delays refusals of these requests, so that clients cannot guess passwords and tokens quickly.
+        delete context.mayRejectAtOnce;
         if (routeFor(found.routes, method)?.where.auth.type === "basic")
           reply.header("www-authenticate", 'Basic realm="action", charset="UTF-8"');
       }
@@ -235,8 +254,8 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     scope.addContentTypeParser("*", (request: FastifyRequest, payload: Readable) => readBytes(request, payload));
     scope.route({
       method: [...HTTP_METHODS, OPTIONS_METHOD],
-      url: TRIGGER_ADDRESS,
-      config: { ownCredentials: true },
+      url: TRIGGER_ROUTE,
+      config: { checksOwnCredentials: true },
       exposeHeadRoute: false,
       onRequest: findTrigger,
       handler: answerTrigger,

@@ -1,25 +1,30 @@
 /**
- * Parses a large JSON object in parts, and yields to other requests in between: arrays at its top level in batches of
- * their elements, everything else value by value. `JSON.parse` of 64 MB at once blocks the main thread for half a
- * second.
+ * Parses a large JSON object in parts, and handles other requests in between. Arrays at the top level are parsed in batches of elements,
+ * other values one by one. `JSON.parse` of 64 MB at once would block the main thread for half a second.
  */
 import { ActionError } from "../errors.js";
 
 const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58] as const;
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] as const;
-const BLANK_BYTES = [9, 10, 13, 32];
+const WHITESPACE_BYTES = [9, 10, 13, 32];
 
-/** Maximum bytes of elements that are parsed without a pause. One element or value cannot be larger. */
+/**
+ * Maximum bytes of array elements that are parsed without a pause. A single element or value of the object is parsed without a pause at any
+ * size up to VALUE_MAX_BYTES.
+ */
 const BATCH_BYTES = 128 * 1024;
 const VALUE_MAX_BYTES = 2 * 1024 * 1024;
 
-/** @param place position of the byte in the body */
+/** @param place index of the invalid byte in the body */
 const invalidJson = (place: number) =>
   new ActionError("REQUEST_INVALID", `the body is not valid JSON (at position ${place})`);
 
 const utf8Decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Parses the bytes. The parser's message may quote a secret, so the error contains only the position. */
+/**
+ * Parses the JSON in `bytes`, with `before` and `after` added around it. The error contains only the position, because the parser's message
+ * may quote a secret.
+ */
 function parsePart(before: string, bytes: Buffer, after: string, place: number): unknown {
   try {
     return JSON.parse(before + utf8Decoder.decode(bytes) + after);
@@ -34,11 +39,11 @@ class JsonReader {
   constructor(private readonly body: Buffer) {}
 
   private skipBlank(): void {
-    while (BLANK_BYTES.includes(this.body[this.at]!)) this.at += 1;
+    while (WHITESPACE_BYTES.includes(this.body[this.at]!)) this.at += 1;
   }
 
-  /** If the next character after spaces is this character, moves past it and returns true. */
-  private takes(character: number): boolean {
+  /** If the next character after blanks is `character`, moves past it and returns true. */
+  private skipIfNext(character: number): boolean {
     this.skipBlank();
     if (this.body[this.at] !== character) return false;
     this.at += 1;
@@ -54,7 +59,7 @@ class JsonReader {
     this.at += 1;
   }
 
-  /** Moves past one value to the comma or bracket after it. Recognizes strings and brackets only; `JSON.parse` checks the rest later. */
+  /** Moves past one value, to the comma or bracket after it. Recognizes only strings and brackets; `JSON.parse` checks the rest later. */
   private skipValue(): void {
     const started = this.at;
     for (let depth = 0; this.at < this.body.length; ) {
@@ -78,59 +83,59 @@ class JsonReader {
     throw invalidJson(this.at);
   }
 
-  /** Returns the next elements, as many as fit into one batch. */
-  private batch(): unknown[] {
+  /** Parses the next elements of an array, as many as fit into one batch. Returns them. */
+  private parseBatch(): unknown[] {
     const started = this.at;
     let partEnd = started;
     do {
       this.skipValue();
       partEnd = this.at;
-    } while (partEnd - started < BATCH_BYTES && this.takes(COMMA));
+    } while (partEnd - started < BATCH_BYTES && this.skipIfNext(COMMA));
     return parsePart("[", this.body.subarray(started, partEnd), "]", started) as unknown[];
   }
 
-  /** Yields the elements one by one, and pauses after each parsed batch. */
-  *elements(): Generator<undefined, unknown[]> {
+  /** Parses the elements of an array, and pauses (yields) after each batch. Returns all elements. */
+  *parseElements(): Generator<undefined, unknown[]> {
     this.at += 1;
     const parts: unknown[] = [];
-    if (this.takes(CLOSE_ARRAY)) return parts;
+    if (this.skipIfNext(CLOSE_ARRAY)) return parts;
     for (;;) {
-      const batch = this.batch();
-      // A comma must be followed by a value.
+      const batch = this.parseBatch();
+      // The batch is empty although a comma precedes it, so the JSON is invalid.
       if (batch.length === 0) throw invalidJson(this.at);
       for (const element of batch) parts.push(element);
       yield;
-      if (this.takes(CLOSE_ARRAY)) return parts;
-      if (!this.takes(COMMA)) throw invalidJson(this.at);
+      if (this.skipIfNext(CLOSE_ARRAY)) return parts;
+      if (!this.skipIfNext(COMMA)) throw invalidJson(this.at);
     }
   }
 
-  private key(): string {
+  private readKey(): string {
     this.skipBlank();
     const started = this.at;
     if (this.body[started] !== QUOTE) throw invalidJson(started);
     this.skipString();
     const key = parsePart("", this.body.subarray(started, this.at), "", started) as string;
-    if (!this.takes(COLON)) throw invalidJson(this.at);
+    if (!this.skipIfNext(COLON)) throw invalidJson(this.at);
     return key;
   }
 
   *object(): Generator<undefined, Record<string, unknown>> {
     const members: [string, unknown][] = [];
-    if (!this.takes(OPEN_OBJECT)) throw invalidJson(this.at);
-    let hasMore = !this.takes(CLOSE_OBJECT);
+    if (!this.skipIfNext(OPEN_OBJECT)) throw invalidJson(this.at);
+    let hasMore = !this.skipIfNext(CLOSE_OBJECT);
     while (hasMore) {
-      const key = this.key();
+      const key = this.readKey();
       this.skipBlank();
       const started = this.at;
-      if (this.body[started] === OPEN_ARRAY) members.push([key, yield* this.elements()]);
+      if (this.body[started] === OPEN_ARRAY) members.push([key, yield* this.parseElements()]);
       else {
         this.skipValue();
         members.push([key, parsePart("", this.body.subarray(started, this.at), "", started)]);
         yield;
       }
-      hasMore = this.takes(COMMA);
-      if (!hasMore && !this.takes(CLOSE_OBJECT)) throw invalidJson(this.at);
+      hasMore = this.skipIfNext(COMMA);
+      if (!hasMore && !this.skipIfNext(CLOSE_OBJECT)) throw invalidJson(this.at);
     }
     this.skipBlank();
     if (this.at < this.body.length) throw invalidJson(this.at);
@@ -139,9 +144,9 @@ class JsonReader {
 }
 
 /**
- * Returns the object that `JSON.parse` would.
- * @param turn runs one step of the work in its turn
- * @throws REQUEST_INVALID if the body is not a JSON object, PAYLOAD_TOO_LARGE for one value of more than 2 MB
+ * Parses a JSON object. The result equals that of `JSON.parse`.
+ * @param turn runs one step of the parsing when it is the sender's turn
+ * @throws REQUEST_INVALID if the body is not a JSON object, PAYLOAD_TOO_LARGE if one value is larger than 2 MB
  */
 export async function parseInParts(
   body: Buffer,

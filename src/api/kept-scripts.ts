@@ -1,18 +1,18 @@
-/** Serves the stored scripts of dependencies, each at an address that contains its hash. Independent of actions and callers. */
+/** Serves the stored scripts of npm dependencies. The address of a script contains its hash, so it needs no access check. */
 import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { StoredScripts } from "../operations/packages/kept-scripts.js";
 
-/** Path prefix of all files that a page may load, on any origin. */
-export const KEPT_ROUTE = "/client/kept/:file";
+/** Route of all scripts that a page of any origin may load. */
+export const STORED_SCRIPT_ROUTE = "/client/kept/:file";
 
-const FILE = /^([0-9a-f]{64})\.js$/;
+const SCRIPT_FILE_PATTERN = /^([0-9a-f]{64})\.js$/;
 
 /**
- * Headers of a stored script. Pages of other origins load it too, because knowing the hash of a script is enough. The content of an address
- * never changes. Opened directly, it is text in a document without an origin.
+ * Headers of a stored script. Pages of other origins may load it, because its content is public to everyone who knows its hash. The content
+ * of an address never changes. If a person opens the address, the browser shows text in a document without an origin.
  */
-const HEADERS = {
+const SCRIPT_HEADERS = {
   "content-type": "text/javascript; charset=utf-8",
   "x-content-type-options": "nosniff",
   "cache-control": "public, max-age=31536000, immutable",
@@ -21,13 +21,13 @@ const HEADERS = {
   "content-security-policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
 } as const;
 
-export function registerKeptScripts(app: FastifyInstance, scripts: StoredScripts): void {
-  app.get<{ Params: { file: string } }>(KEPT_ROUTE, async ({ params, headers }, reply) => {
-    // Third-party code must not become a service worker, which could intercept later pages.
+export function registerStoredScripts(app: FastifyInstance, scripts: StoredScripts): void {
+  app.get<{ Params: { file: string } }>(STORED_SCRIPT_ROUTE, async ({ params, headers }, reply) => {
+    // A browser requests the script as a service worker. Third-party code as a service worker could intercept later pages of the service.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
-    const sha256 = FILE.exec(params.file)?.[1];
+    const sha256 = SCRIPT_FILE_PATTERN.exec(params.file)?.[1];
     const script = sha256 === undefined ? null : await scripts.read(sha256);
     if (!script) throw new ActionError("NOT_FOUND");
-    return reply.headers(HEADERS).send(script.raw ?? script.source);
+    return reply.headers(SCRIPT_HEADERS).send(script.raw ?? script.source);
   });
 }

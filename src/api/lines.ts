@@ -1,16 +1,19 @@
 /**
- * A response that is sent line by line while its operation runs; each line is a JSON value. If the client reads slowly, the operation
- * waits, until its time limit ends or the client is disconnected (reader-pace.ts).
+ * Response that an operation sends line by line while it runs; each line is a JSON value. If the client reads slowly, the operation waits,
+ * until its time limit ends or reader-pace.ts disconnects the client.
  */
 import { once } from "node:events";
 import { PassThrough, type Readable } from "node:stream";
 import { runInBackground } from "../background.js";
 
-export class Lines {
-  /** @param perform sends the lines by its argument, which resolves when the next one can be sent */
+export class LineStream {
+  /** @param perform runs the operation. It sends each line with `send`, which resolves when the client can receive the next line */
   constructor(private readonly perform: (send: (line: object) => Promise<void>) => Promise<void>) {}
 
-  /** Starts the operation. If it fails, the failure is logged and the connection ends without the last line. */
+  /**
+   * Starts the operation. If the operation fails, the failure is logged, and the connection closes before the last line, so that the client
+   * notices.
+   */
   stream(): Readable {
     const stream = new PassThrough();
     const closed = new AbortController();
@@ -22,7 +25,7 @@ export class Lines {
     const performedWork = this.perform(send).then(
       () => stream.end(),
       (error: Error) => {
-        // If the client has disconnected, the operation fails too; this failure is not logged.
+        // A disconnected client makes the operation fail too. Such a failure is not logged.
         if (stream.destroyed) return;
         stream.destroy(error);
         throw error;

@@ -1,4 +1,4 @@
-/** Uploads and downloads media files over HTTP, whole or in ranges. The resolver decides about access. */
+/** Uploads and downloads media files over HTTP, as a whole or in byte ranges. The resolver checks access. */
 import type { Readable } from "node:stream";
 import multipart, { type MultipartFile, type MultipartValue } from "@fastify/multipart";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -9,15 +9,15 @@ import type { MediaContents } from "../operations/media/contents.js";
 import type { UploadRequest } from "../operations/media/uploads.js";
 import { parseContentsForm, parseFolderId } from "../rules/media-fields.js";
 import { containsTag, contentDisposition, parseRange, servingHeadersFor } from "../rules/media-serving.js";
-import { asFormRefusal, refuseOtherBytes } from "./form-refusal.js";
+import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
-import { STALLED_MS } from "./live/outbox.js";
+import { STALLED_AFTER_MS } from "./live/outbox.js";
 import { endSlowReader } from "./reader-pace.js";
 import { restRequest } from "./rest/request.js";
 
 const FILES_ROUTE = "/v1/apps/:appId/media/files";
 
-/** Limits of the form, which needs few fields besides the files: names and IDs. */
+/** Limits of an upload form, which needs few fields besides the files: names and IDs. */
 const UPLOAD_FORM_LIMITS = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100 } as const;
 
 type FormPart = MultipartFile | MultipartValue;
@@ -27,7 +27,7 @@ function lengthOf({ headers }: FastifyRequest): number | null {
   return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** Ends the current file when its request ends early, because its reader would otherwise wait forever. */
+/** Makes reading the current file fail when the client disconnects during the upload, because the reader would otherwise wait forever. */
 function whileConnected({ raw }: FastifyRequest) {
   let current: Readable | undefined;
   const destroyBytes = () => {
@@ -41,7 +41,7 @@ function whileConnected({ raw }: FastifyRequest) {
   };
 }
 
-/** Reads a form. Fields come from the URL or the form; in the form, they must come before the files. */
+/** Reads an upload form. `folderId` and `name` come from the URL or from form fields before the files. */
 async function receiveForm(
   request: FastifyRequest,
   upload: UploadRequest,
@@ -50,20 +50,23 @@ async function receiveForm(
   const folder = () => parseFolderId(fields["folderId"] ?? null);
   const connectionSignal = whileConnected(request);
   for await (const part of request.parts() as AsyncIterable<FormPart>) {
-    refuseOtherBytes(part.fieldname, "the name of a field");
-    refuseOtherBytes(part.type === "file" ? part.filename : part.value, part.fieldname);
+    rejectInvalidUtf8(part.fieldname, "the name of a field");
+    rejectInvalidUtf8(part.type === "file" ? part.filename : part.value, part.fieldname);
     if (part.type === "file") await upload.receive(connectionSignal(part.file), part.filename, folder());
     else if (part.fieldname === "folderId" || part.fieldname === "name") fields[part.fieldname] = part.value;
   }
   return upload.finish({ folderId: folder(), name: fields["name"] });
 }
 
-/** Content security policy for contents: a browser can show them, in a document with an opaque origin that runs and loads nothing. */
+/**
+ * Headers of a file's contents. A browser can show the contents, but in a document with an opaque origin that cannot run scripts or load
+ * anything.
+ */
 const CONTENTS_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy":
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; frame-ancestors 'none'",
-  // Pages of other origins can show an app's pictures that are public or have a signed link.
+  // Pages of other origins may show pictures of an app that are public or have a signed link.
   "cross-origin-resource-policy": "cross-origin",
   "referrer-policy": "no-referrer",
   "accept-ranges": "bytes",
@@ -76,8 +79,8 @@ function headersOf({ name, contentType, isDecodablePicture, isPublic, tag }: Med
     ...CONTENTS_HEADERS,
     "content-type": servingHeaders.contentType,
     "content-disposition": contentDisposition(isSaved ? "attachment" : servingHeaders.disposition, name),
-    // Browsers revalidate on each use, so that a deletion or a removed permission takes effect at once. This reads one
-    // row.
+    // Browsers check for a newer version at each use, so that a deletion or a removed permission takes effect at once. A check reads one
+    // database row.
     "cache-control": isPublic ? "public, no-cache" : "private, no-cache",
     etag: tag,
   };
@@ -102,7 +105,7 @@ async function sendContents(
   if (length !== null) reply.header("content-length", length);
   if (method === "HEAD") return reply.send();
   const source = await contents.open(range ?? undefined);
-  reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
+  reply.raw.setTimeout(STALLED_AFTER_MS, () => reply.raw.destroy());
   endSlowReader(reply);
   return reply.send(source);
 }
@@ -119,13 +122,13 @@ async function contentsOf(
   const input = { size: q.text("size"), width: q.text("width"), format: q.text("format"), quality: q.text("quality") };
   const form = q.check(() => parseContentsForm(input)) ?? { kind: "whole" };
   const contents = await media.contents(context, q.id("appId"), q.id("id"), form, link);
-  // A request with a signed link needs no permission.
+  // A signed link is the permission. Without one, throws the error that the access check found.
   throwDeferred(context);
   reply.headers(headersOf(contents, download !== undefined));
   try {
     return await sendContents(request, reply, contents);
   } catch (error) {
-    // Removes the headers of the file's contents, because they do not apply to an error response.
+    // An error response must not have the headers that describe the file's contents.
     for (const name of ["content-disposition", "etag", "content-length", "content-type"]) reply.removeHeader(name);
     reply.header("cache-control", "no-store");
     throw error;
@@ -138,7 +141,7 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
     await scope.register(multipart, {
       limits: { ...UPLOAD_FORM_LIMITS, files: FILES_PER_UPLOAD + 1, fileSize: Number.POSITIVE_INFINITY },
     });
-    scope.post(FILES_ROUTE, { config: { streamed: true } }, async (request, reply) => {
+    scope.post(FILES_ROUTE, { config: { isStreamed: true } }, async (request, reply) => {
       const { context } = request;
       const q = restRequest(request, context);
       const fields = { folderId: q.text("folderId"), name: q.text("name") };
@@ -150,13 +153,13 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
         const files = await receiveForm(request, upload, fields);
         return reply.code(201).header("cache-control", "no-store").send({ files });
       } catch (error) {
-        throw asFormRefusal(error);
+        throw toFormError(error);
       } finally {
         await upload.close();
       }
     });
   });
-  // Replaces Fastify's HEAD handler, which would read the contents only to drop them.
+  // Replaces Fastify's HEAD handler, which would read the whole file and then drop its contents.
   app.route({
     method: ["GET", "HEAD"],
     url: `${FILES_ROUTE}/:id/contents`,

@@ -1,4 +1,4 @@
-/** Metrics of the service and of this process for Prometheus. Metrics of single apps are in `engine/measures.ts`. */
+/** Metrics of the service and of this process for Prometheus. `engine/measures.ts` has the metrics of single apps. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { ROLES } from "../config.js";
 import type { ReadVitals, VitalSigns } from "../operations/upkeep/vitals.js";
@@ -7,25 +7,25 @@ import { serviceVersion } from "../version.js";
 import type { Metrics } from "./health.js";
 
 export interface MetricSources {
-  /** Reads figures of all processes together. Rejects while the database is not available. */
+  /** Reads the figures of all processes together from the database. Rejects while the database is unavailable. */
   vitals: ReadVitals;
-  /** Connections in the database pool of this process. */
+  /** Returns the number of connections in this process's database pool, by state. */
   database: () => { busy: number; idle: number; waiting: number };
-  /** Connections that this process has lost so far. */
+  /** Returns the number of database connections that this process has lost since it started. */
   lost: () => number;
-  /** True while PostgreSQL refuses writes because its disk is full. */
+  /** True while PostgreSQL rejects writes because its disk is full. */
   diskFull: () => boolean;
-  /** Bytes that are free under DATA_DIR. */
+  /** Returns the number of free bytes under DATA_DIR. */
   dataDirFree: () => Promise<number>;
-  /** Milliseconds by which the database's clock is ahead of this machine's. */
+  /** Returns how many milliseconds the database's clock is ahead of this machine's clock. */
   clockSkewMs: () => number;
   /** Returns the bytes of the responses that this process is sending; null if the process does not serve requests. */
   answers: (() => number) | null;
-  /** Returns the number of open sockets and of their subscriptions; null if the process does not serve requests. */
+  /** Returns the number of open websockets and of their subscriptions; null if the process does not serve requests. */
   sockets: (() => { open: number; subscriptions: number }) | null;
-  /** Counters of this process. */
+  /** Counters of events in this process. */
   measures: Pick<ServiceMeasures, "register">;
-  /** Slots and runs of this process as a runner; null if this process is not a runner. */
+  /** Slots and runs of this process; null if the process is not a runner. */
   runner: {
     places: () => { total: number; free: number; waiting: number };
     taking: () => boolean;
@@ -33,7 +33,10 @@ export interface MetricSources {
   } | null;
 }
 
-/** Metrics of the Node process itself. Created once, even if tests run several services in the process. */
+/**
+ * Metrics of the Node process itself. Created once, because prom-client collects them only once in a process, even if tests run several
+ * services in it.
+ */
 let registryOfProcess: Registry | null = null;
 
 function processRegistry(): Registry {
@@ -43,7 +46,10 @@ function processRegistry(): Registry {
   return registryOfProcess;
 }
 
-/** Registers the number of queued runs for the apps with the longest queues, by app ID, and one sum for all other apps. */
+/**
+ * Registers the metric of queued runs: one value for each of the apps with the longest queues, and one sum for all other apps. Returns a
+ * function that sets the values.
+ */
 function registerQueues(register: Registry): (now: VitalSigns | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",
@@ -72,8 +78,8 @@ function registerQueues(register: Registry): (now: VitalSigns | null) => void {
 }
 
 /**
- * Registers gauges for the values of `vitals`, which are read once per scrape. While the database is unavailable, the gauges have no value,
- * because zero would look like an idle service.
+ * Registers metrics with the values that `vitals` reads once per scrape. While the database is unavailable, the metrics have no values,
+ * because zeros would look like an idle service.
  */
 function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<void> {
   const gauge = (name: string, help: string, readValue: (now: VitalSigns) => number) => {
@@ -101,7 +107,7 @@ function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<v
   ];
   const setQueues = registerQueues(register);
   return async () => {
-    // Without the database, `svc_database_up` is 0.
+    // Without the database there are no figures, and the metric `svc_database_up` is 0.
     const now = await vitals().catch(() => null);
     up.set(now ? 1 : 0);
     for (const set of all) set(now);
@@ -237,7 +243,7 @@ function registerRunner(register: Registry, runner: NonNullable<MetricSources["r
   });
 }
 
-/** Builds the `/metrics` response of one process. While the database is unavailable, it contains only the metrics of the process. */
+/** Builds the text of `/metrics` for one process. While the database is unavailable, the text contains only the metrics of this process. */
 export function createMetrics(sources: MetricSources): Metrics {
   const register = new Registry();
   const readVitals = registerVitals(register, sources.vitals);
@@ -250,8 +256,8 @@ export function createMetrics(sources: MetricSources): Metrics {
   const counted = sources.measures.register;
   const ownRegistry = processRegistry();
   return {
-    type: register.contentType,
-    async read() {
+    contentType: register.contentType,
+    async readMetrics() {
       await readVitals();
       const texts = await Promise.all([register, counted, ownRegistry].map((registry) => registry.metrics()));
       return texts.join("");

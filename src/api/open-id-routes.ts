@@ -1,6 +1,6 @@
 /**
- * Sign-in at OpenID providers: the redirect to the provider and back (contract, section 7). The secrets of one sign-in
- * are in a cookie of the browser that started it, so that the provider's answer is useless in another browser.
+ * Sign-in with an OpenID provider: the redirect to the provider and back (contract, section 7). A cookie contains the secrets of one
+ * sign-in, so that only the browser that started the sign-in can use the provider's answer.
  */
 import { parseCookie, stringifySetCookie } from "cookie";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -15,13 +15,13 @@ const PROVIDER_ROUTE = "/v1/auth/oidc/:provider";
 
 export interface OpenIdRoutesOptions {
   openId: OpenId;
-  /** The service's address for people, without a trailing slash: its origin and path. */
+  /** The service's address for people, without a trailing slash. */
   baseUrl: string;
 }
 
 export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: OpenIdRoutesOptions): void {
   const secure = baseUrl.startsWith("https:");
-  // The prefix prevents other hosts of the same domain from setting the cookie; browsers accept it over https only.
+  // The prefix `__Host-` prevents other hosts of the same domain from setting the cookie. Browsers accept this prefix only over https.
   const name = secure ? "__Host-svc_openid" : "svc_openid";
   const base = pathBefore(baseUrl);
   const cookie = (value: string, maxAge: number) =>
@@ -41,8 +41,8 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     return beginFlow(reply, flow).redirect(url);
   });
 
-  // The route accepts only POST, which other sites cannot send. A GET could link an attacker's identity to the account of a person who
-  // follows a link.
+  // A GET route would be unsafe: a person who follows a link on another site could link the account to an attacker's identity. Other sites
+  // cannot send this POST.
   app.post(`${PROVIDER_ROUTE}/link`, async (request, reply) => {
     const { caller } = request.context;
     if (!caller) throw new ActionError("UNAUTHORIZED");
@@ -65,9 +65,9 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     callback.search = new URL(request.url, callback).search;
     const outcome = await openId.finish(signInRequest(request.context), providerIn(request), flow, callback);
     if (outcome.kind === "signed-in") request.context.browser!.setSession(outcome.signedIn.session);
-    // Keeps the session's cookie, if there is one.
+    // Keeps the session cookie that an earlier step set on this response.
     const cookies = [reply.getHeader("set-cookie") ?? []].flat().map(String);
-    // Fastify would append to the existing `set-cookie` header instead of replacing it.
+    // Fastify would add to the existing `set-cookie` header instead of replacing it.
     reply.removeHeader("set-cookie");
     reply.header("set-cookie", [...cookies.filter((text) => !text.startsWith(name)), cookie("", 0)]);
     reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");

@@ -1,4 +1,4 @@
-/** GET `/v1/openapi.json`: the REST table for tools, public like the GraphQL schema. The first request builds it. */
+/** GET `/v1/openapi.json`: the OpenAPI document of all REST routes. Needs no credential. Built at the first request. */
 import type { FastifyInstance } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import { openapiDocument } from "./openapi/document.js";

@@ -1,34 +1,39 @@
 /**
- * Determines the origin of pages that run authors' code: RUNTIME_URL if it is set, otherwise the service's own origin. Redirects signed-in
+ * Determines the origin of pages that run authors' code: the setting RUNTIME_URL, otherwise the service's own origin. Redirects signed-in
  * editors to that origin.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { PageSession, PageSessions, PreviewPage } from "../operations/client/page-sessions.js";
-import { TRIGGER_ADDRESS } from "./http-triggers.js";
-import { KEPT_ROUTE } from "./kept-scripts.js";
+import { TRIGGER_ROUTE } from "./http-triggers.js";
+import { STORED_SCRIPT_ROUTE } from "./kept-scripts.js";
 
 export interface PageOriginOptions {
   sessions: PageSessions;
   /** The service's address for people, without a trailing slash. */
   baseUrl: string;
-  /** Origin of pages that run authors' code. If null, it is the service's own origin. */
+  /** The setting RUNTIME_URL: origin of pages that run authors' code. If null, these pages have the service's own origin. */
   runtimeUrl: string | null;
 }
 
 export interface PageOrigin {
-  /** Path prefix of the service at the origin of authors' pages. */
+  /** Path prefix of the service at the origin of pages that run authors' code. */
   base: string;
-  /** Redirects a browser that came to the wrong origin to `path` at the right one; returns null if the origin is right. */
+  /**
+   * If the browser requested the page at another origin, redirects it to `path` at the origin of authors' pages. Otherwise returns null.
+   */
   moved(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply | null;
-  /** Returns the session of an editor's page; null if the browser has been redirected. @throws as PageSessions.preview */
+  /**
+   * Returns the session of an editor's page; null if this function has redirected the browser.
+   * @throws the errors of PageSessions.preview
+   */
   preview(request: FastifyRequest, reply: FastifyReply, preview: PreviewPage): Promise<PageSession | null>;
 }
 
 const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
 
-/** All routes that the origin of authors' pages serves. */
-const SERVED_ROUTES = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*", KEPT_ROUTE, TRIGGER_ADDRESS];
+/** Routes that work at the origin of pages that run authors' code. All other routes are missing there. */
+const SERVED_ROUTES = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*", STORED_SCRIPT_ROUTE, TRIGGER_ROUTE];
 
 function isServedAtPageOrigin({ routeOptions: { url = "" }, query }: FastifyRequest): boolean {
   return SERVED_ROUTES.includes(url) && (url !== DEBUG_PAGE || "html" in (query as object));
@@ -37,7 +42,7 @@ function isServedAtPageOrigin({ routeOptions: { url = "" }, query }: FastifyRequ
 const pathOf = ({ appId, actionId }: PreviewPage) =>
   actionId === null ? `/apps/${appId}/viewer?` : `/v3/apps/${appId}/actions/${actionId}/compile?html&`;
 
-/** Returns the path of a URL; "" if it has none. */
+/** Returns the path of a URL without a trailing slash; "" if the URL has no path. */
 export const pathBefore = (address: string): string => new URL(address).pathname.replace(/\/$/, "");
 
 export function createPageOrigin(
@@ -54,7 +59,7 @@ export function createPageOrigin(
   const { host } = new URL(runtimeUrl);
   const isAtRuntimeHost = (request: FastifyRequest) => request.headers.host?.toLowerCase() === host;
 
-  // This origin has no sign-in and no route that could need a cookie.
+  // This origin has no sign-in, and none of its routes needs a cookie, so cookies are ignored.
   app.addHook("onRequest", async (request) => {
     if (isAtRuntimeHost(request) && !isServedAtPageOrigin(request)) throw new ActionError("NOT_FOUND");
   });
@@ -72,7 +77,8 @@ export function createPageOrigin(
       }
       const { once } = request.query as { once?: unknown };
       const session = typeof once === "string" ? await sessions.redeem(once, preview) : null;
-      // A code that was used before, as after a reload: the service's own origin has the session.
+      // The code in the URL was used before, for example because the page was reloaded. The service's own origin has the session, so the
+      // browser goes back there.
       if (!session) reply.redirect(baseUrl + path.slice(0, -1));
       return session;
     },

@@ -1,28 +1,27 @@
 /**
- * Feeds the HTTP parser of each connection one request at a time, so that a pipelined request waits as bytes in the
- * socket until the previous request has been answered. Without this, Node would parse and start all requests that a
- * client sends in one go.
+ * Passes the bytes of each connection to Node's HTTP parser so that it parses one request at a time. A client may send several requests
+ * without waiting (pipelining); the later ones wait as bytes until the earlier one has been answered. Node would start all of them at once.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 const HEAD_END = "\r\n\r\n";
-/** Number of bytes that the parser gets at once if the end of a request cannot be computed: for a chunked body, or an incomplete head. */
+/** Number of bytes that the parser gets in one step if the end of the request is unknown: for a chunked body, or an incomplete head. */
 const SLICE_BYTES = 1_024;
 
 type ParseBytes = (bytes: Buffer) => void;
 
 /** Passes the received bytes of one connection to the HTTP parser, one request at a time. */
 class RequestFeed {
-  /** Bytes that were received but not yet passed to the HTTP parser. */
+  /** Bytes that the connection has received but the HTTP parser has not. */
   private rest: Buffer = Buffer.alloc(0);
   private current: IncomingMessage | null = null;
   private isAnswered = true;
-  /** Bytes of the current body that the parser has not received; null if the length is unknown. */
+  /** Number of bytes of the current body that the parser has not received; null if the body's length is unknown. */
   private bodyLeft: number | null = null;
   /**
-   * Requests that began in the same slice as the end of the previous request. They are rare: the slice is so small that it holds few of
-   * them.
+   * Functions that start requests which began in the same slice as the end of the previous request. Few requests fit into one slice, so the
+   * list is short.
    */
   private readonly early: (() => void)[] = [];
 
@@ -39,12 +38,12 @@ class RequestFeed {
     this.feed();
   };
 
-  /** True while the next request must wait: the current one has arrived but has no response yet. */
+  /** True while the next request must wait, because the current one has arrived completely but has no response yet. */
   private isBusy(): boolean {
     return this.current?.complete === true && !this.isAnswered;
   }
 
-  /** Returns the number of waiting bytes that belong to the current request. */
+  /** Returns how many of the waiting bytes the parser may get next. */
   private sliceLength(): number {
     if (this.current && !this.current.complete) return this.bodyLeft || SLICE_BYTES;
     const headEnd = this.rest.indexOf(HEAD_END);
@@ -58,13 +57,13 @@ class RequestFeed {
       this.rest = this.rest.subarray(slice.length);
       if (this.current && !this.current.complete && this.bodyLeft !== null) this.bodyLeft -= slice.length;
       this.parse(slice);
-      // After an upgrade the parser has released the socket.
+      // After an upgrade to a websocket, the parser has released the connection.
       if (!(socket as Socket & { parser?: object | null }).parser) {
         this.release();
         return;
       }
     }
-    // Only an unpaused socket reports the end of its peer, so it is paused only while bytes wait.
+    // A paused connection does not report that the client has disconnected, so it is paused only while bytes wait.
     if (this.rest.length > 0 && this.isBusy()) socket.pause();
   };
 
@@ -83,7 +82,7 @@ class RequestFeed {
     handle(request, response);
   }
 
-  /** Handles the request now, or as soon as the previous request on this connection has been answered. */
+  /** Handles the request now if no earlier request of this connection is in progress, otherwise after the earlier response. */
   accept(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
     if (this.isAnswered) this.beginRequest(request, response, handle);
     else this.early.push(() => this.beginRequest(request, response, handle));
@@ -101,7 +100,7 @@ class RequestFeed {
   }
 }
 
-/** Registers `handle` for the requests of the server, one at a time on each connection. */
+/** Registers `handle` for the requests of the server. Each connection handles one request at a time. */
 export function handleInTurn(server: Server, handle: RequestListener): void {
   const feeds = new WeakMap<Socket, RequestFeed>();
   server.on("connection", (socket: Socket) => {

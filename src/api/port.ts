@@ -1,24 +1,24 @@
-/** The HTTP server at the service's port. Limits how long a request may take to arrive, and how many connections may stay silent. */
+/** The HTTP server at the service's port. Limits how long a request may take to arrive, and how many connections may send nothing. */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { Socket } from "node:net";
 import type { FrontDoor } from "./health.js";
 import { handleInTurn } from "./pipelining.js";
 
 export interface PortLimits {
-  /** Milliseconds in which the head of a request must arrive, and the whole request. Forms with files have more time. */
+  /** Maximum time in milliseconds to receive the head of a request (headMs), the whole request (requestMs), or an upload form (formMs). */
   headMs: number;
   requestMs: number;
   formMs: number;
-  /** Interval of both checks. */
+  /** Interval of the checks for these times, in milliseconds. */
   checkMs: number;
   connections: number;
-  /** Maximum number of connections of one address that have sent nothing. */
+  /** Maximum number of connections from one address that have sent nothing yet. */
   silentPerAddress: number;
 }
 
 /**
- * Default limits. A megabyte arrives within a minute over any connection. A browser opens six connections and a busy proxy some hundreds;
- * the database needs file descriptors too.
+ * Default limits. Any connection can transfer a megabyte within a minute. A browser opens six connections, a busy proxy some hundreds. Not
+ * all file descriptors are used for connections, because the database needs some.
  */
 const DEFAULT_LIMITS: PortLimits = {
   headMs: 10_000,
@@ -29,7 +29,7 @@ const DEFAULT_LIMITS: PortLimits = {
   silentPerAddress: 512,
 };
 
-/** Watches connections for silence, by address, the oldest first. */
+/** Tracks the connections that have sent nothing yet, by address and from the oldest to the newest. */
 function createSilence(max: number) {
   const byAddress = new Map<string, Set<Socket>>();
 
@@ -45,7 +45,7 @@ function createSilence(max: number) {
       const silentSockets = byAddress.get(address) ?? new Set();
       byAddress.set(address, silentSockets.add(socket));
       socket.once("close", () => removeSocket(socket, address));
-      // Closes the oldest silent connection. A real client would have sent a request by then.
+      // Closes the oldest connection without a request. A real client would have sent a request by now.
       const [oldest] = silentSockets;
       if (silentSockets.size <= max || !oldest) return;
       removeSocket(oldest, address);
@@ -54,17 +54,20 @@ function createSilence(max: number) {
   };
 }
 
-/** True for a request that may take long to arrive: files in a form or as the body, or a commit of many entries. */
+/** True for a request that may take longer to arrive: a file, in a form or as the body, or a commit of many entries. */
 const isFormRequest = ({ headers, url = "" }: IncomingMessage): boolean =>
   (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
   /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);
 
 /**
- * Ends requests that take too long to arrive. Node has one limit for all requests, which is set to the long limit for
- * forms; other requests have a shorter limit.
+ * Ends requests that take too long to arrive. Node has one time limit for all requests, which is the long one for forms; this function
+ * applies the shorter limit to all other requests.
  */
-function limitRequestTime({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse">, limitMs: number): RequestListener {
-  const lateError = Object.assign(new Error("the request did not arrive in time"), {
+function limitRequestTime(
+  { handleRequest: handle, rejectInvalidRequest: refuse }: Pick<FrontDoor, "handleRequest" | "rejectInvalidRequest">,
+  limitMs: number,
+): RequestListener {
+  const lateError = Object.assign(new Error("the service did not receive the whole request in time"), {
     code: "ERR_HTTP_REQUEST_TIMEOUT",
   });
   return (request, response) => {
@@ -83,7 +86,10 @@ function limitRequestTime({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse
   };
 }
 
-export function createPort(door: Pick<FrontDoor, "handle" | "refuse">, limits: PortLimits = DEFAULT_LIMITS): Server {
+export function createPort(
+  door: Pick<FrontDoor, "handleRequest" | "rejectInvalidRequest">,
+  limits: PortLimits = DEFAULT_LIMITS,
+): Server {
   const server = createServer({
     headersTimeout: limits.headMs,
     requestTimeout: limits.formMs,
@@ -91,5 +97,7 @@ export function createPort(door: Pick<FrontDoor, "handle" | "refuse">, limits: P
   });
   server.maxConnections = limits.connections;
   handleInTurn(server, limitRequestTime(door, limits.requestMs));
-  return server.on("connection", createSilence(limits.silentPerAddress).enter).on("clientError", door.refuse);
+  return server
+    .on("connection", createSilence(limits.silentPerAddress).enter)
+    .on("clientError", door.rejectInvalidRequest);
 }

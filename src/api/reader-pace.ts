@@ -1,10 +1,13 @@
-/** Minimum rate at which the reader of a streamed response must read: a slower reader would hold capacity that others need. */
+/** Minimum speed at which a client must read a streamed response. A slower client would occupy memory or a slot that others need. */
 import type { FastifyReply } from "fastify";
 
-/** Minimum rate of 32 KB a second: a quarter of a megabit. */
+/** Minimum speed: 480 KB in 15 seconds, which is 32 KB (a quarter of a megabit) a second. */
 export const READER_PACE = { ms: 15_000, bytes: 480 * 1024 };
 
-/** Ends the connection if its reader reads less than this while more bytes wait. A slow source does not count. */
+/**
+ * Closes the connection if the client reads less than `pace` while more bytes wait to be sent. Time in which the response's source produces
+ * no bytes does not count.
+ */
 export function endSlowReader({ raw }: FastifyReply, pace = READER_PACE): void {
   const { socket } = raw;
   if (!socket) return;
@@ -12,7 +15,7 @@ export function endSlowReader({ raw }: FastifyReply, pace = READER_PACE): void {
   let hasWaited = false;
   const timer = setInterval(() => {
     const bytesTaken = socket.bytesWritten - bytesBefore;
-    // More bytes must wait both at the start and at the end of the interval.
+    // Bytes must wait both at the start and at the end of the interval, otherwise the source may have been the slow part.
     const isWaiting = raw.writableNeedDrain;
     if (hasWaited && isWaiting && bytesTaken < pace.bytes) raw.destroy();
     hasWaited = isWaiting;

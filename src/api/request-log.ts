@@ -1,13 +1,13 @@
 /**
- * Writes one log line for each finished request at `LOG_LEVEL=debug`. The line has the route's pattern instead of the path, and no query
- * string, header or body, because these contain values and credentials.
+ * Writes one log line for each finished request if `LOG_LEVEL=debug`. The line contains the route's pattern instead of the path, and no
+ * query string, headers or body, because these contain values and credentials.
  */
 import { randomUUID } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { callWhenResponseEnds } from "./answer-end.js";
 
-/** Registers the hooks. Call it before every other hook is registered, so that requests that a hook answers are logged too. */
+/** Registers the logging hooks. Call it before all other hooks, so that it also logs requests that another hook answers. */
 export function registerRequestLog(app: FastifyInstance, log: Logger): void {
   if (!log.isLevelEnabled("debug")) return;
   app.addHook("onRequest", ({ method, routeOptions, raw }, reply, done) => {

@@ -1,4 +1,4 @@
-/** The HTTP server of the service: REST, GraphQL with its websocket, pages and health checks at one port. */
+/** The HTTP server of the service: REST, GraphQL over HTTP and websockets, pages and health checks, all at one port. */
 import { createServer, type RequestListener } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { GraphQLSchema } from "graphql";
@@ -40,7 +40,7 @@ import { createDocuments, type Documents } from "./graphql/documents.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { registerHttpTriggers } from "./http-triggers.js";
-import { registerKeptScripts } from "./kept-scripts.js";
+import { registerStoredScripts } from "./kept-scripts.js";
 import { registerManifestSchema } from "./manifest-schema-route.js";
 import { registerMcp } from "./mcp/routes.js";
 import { registerMediaBytes } from "./media-bytes.js";
@@ -61,8 +61,8 @@ import { discardUnreadBody } from "./unread-body.js";
 import { registerWebAssets, wantsPage } from "./web-assets.js";
 
 /**
- * Maximum length of a path parameter. No valid request line is that long, so the router never rejects a parameter; the rules report whether
- * it is an ID.
+ * Maximum length of a path parameter. A valid request line cannot contain a longer one, so the router never rejects a parameter. The rules
+ * check later if it is an ID.
  */
 const PARAM_MAX_CHARACTERS = 16_384;
 
@@ -76,11 +76,11 @@ export interface ApiOptions {
   scripts: StoredScripts;
   /** The service's address for people and browsers, without a trailing slash. */
   baseUrl: string;
-  /** PUBLIC_URL. If null, readers of the docs see the address by which they reach the service. */
+  /** The setting PUBLIC_URL. If null, the documentation shows the address that its reader used. */
   publicUrl: string | null;
   callers: CallerReader;
   openId: OpenId;
-  /** Origin of the pages that run authors' code. If null, this is the service's own origin. */
+  /** The setting RUNTIME_URL: origin of pages that run authors' code. If null, these pages have the service's own origin. */
   runtimeUrl: string | null;
   addressOf: AddressOf;
   answers: Answers;
@@ -91,7 +91,7 @@ export interface ApiOptions {
   appExists: (appId: number) => Promise<boolean>;
   measures: Pick<ServiceMeasures, "refused">;
   tracing: RequestTracing;
-  /** Which GraphQL documents app users may send. */
+  /** GraphQL documents that app users may send: any, or only persisted ones. */
   graphqlDocuments: "any" | "persisted";
   httpTriggers: HttpTriggers;
   gitWebhooks: GitWebhooks;
@@ -101,9 +101,9 @@ export interface ApiOptions {
 export interface Api {
   schema: GraphQLSchema;
   documents: Documents;
-  /** Every registered route. */
+  /** Method and path of every registered route. */
   addresses: readonly { method: string; path: string }[];
-  /** Answers one request of the HTTP server. */
+  /** Handles one request of the HTTP server. */
   handle: RequestListener;
   stop(): Promise<void>;
 }
@@ -121,7 +121,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
     frameworkErrors(error, _request, reply) {
       fail(error, reply as FastifyReply);
     },
-    // This server never listens: health.ts owns the port, and closing the API must not wait for the port's connections.
+    // This Fastify server never listens: health.ts has the port, and stopping the API must not wait for the port's connections.
     serverFactory: (listener) => {
       handle = listener;
       return createServer();
@@ -135,15 +135,15 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
 }
 
 /**
- * Registers how responses are sent: a large text in slices, a refusal while the rest of its request is dropped, and refusals for missing
- * credentials with a delay.
+ * Registers how responses are sent: a large text in slices, an error while the rest of the request is still read and dropped, and an error
+ * about a credential after a delay.
  */
 function registerLeaving(app: FastifyInstance, refusalDelay: RefusalDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
-    if (reply.statusCode >= 400 || context?.refused === true) {
+    if (reply.statusCode >= 400 || context?.isRejected === true) {
       discardUnreadBody(raw);
-      // Fastify closes the connection after a body that is too large. Here the body is read to its end, so that the connection can serve
-      // the next request.
+      // Fastify closes the connection after a body that is too large. The service reads the body to its end instead, so that the connection
+      // can serve the next request.
       reply.removeHeader("connection");
     }
     done(null, payload);
@@ -154,8 +154,8 @@ function registerLeaving(app: FastifyInstance, refusalDelay: RefusalDelay): void
     };
     const isLarge = typeof payload === "string" && payload.length > LARGE_CHARACTERS;
     const sendPayload = () => done(null, isLarge ? streamSlices([payload], destroyResponse) : payload);
-    const refused = reply.statusCode >= 400 || context?.refused === true;
-    if (!refused || context?.caller !== null || context.isAnswered) return sendPayload();
+    const refused = reply.statusCode >= 400 || context?.isRejected === true;
+    if (!refused || context?.caller !== null || context.mayRejectAtOnce) return sendPayload();
     refusalDelay.wait(addressSender(context.address)).then((isAnswered) => {
       if (!isAnswered) destroyResponse();
       sendPayload();
@@ -163,7 +163,7 @@ function registerLeaving(app: FastifyInstance, refusalDelay: RefusalDelay): void
   });
 }
 
-/** Builds the API without listening: health.ts passes the requests of the port to `handle`. */
+/** Builds the API. It does not listen: health.ts passes the requests of the port to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { resolvers, credentials, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl, addressOf, answers } =
     options;
@@ -198,21 +198,21 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     request.context = {
       caller: null,
       idempotencyKey: null,
-      gone: disconnectSignal,
+      closedSignal: disconnectSignal,
       browser,
       ...(address && { address }),
     };
-    const isOwn = routeOptions.config.ownCredentials;
+    const isOwn = routeOptions.config.checksOwnCredentials;
     const token = isOwn ? null : callers.tokenOf({ method, headers, route: routeOptions.url ?? "" });
     const caller = token === null ? null : await credentials.resolve(token, address);
     if (caller !== null) browser.token = token!;
-    const answer = answers.open(caller);
+    const answer = answers.openBudget(caller);
     callWhenResponseEnds(request.raw, reply.raw, answer.close);
-    Object.assign(request.context, { caller, answer });
-    answer.whenEnded(await limiter.acquireSlot(request.context, disconnectSignal));
+    Object.assign(request.context, { caller, responseBudget: answer });
+    answer.callWhenEnded(await limiter.acquireSlot(request.context, disconnectSignal));
     if (isOwn) return;
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
-    request.context.retryFailed = readIdempotencyRetry(request.headers["idempotency-retry"]);
+    request.context.shouldRetryFailed = readIdempotencyRetry(request.headers["idempotency-retry"]);
   });
   registerTraces(app, tracing);
   registerBodies(app, options);
@@ -226,7 +226,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerEnvScript(app, resolvers.settings, callers);
   const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });
   const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });
-  registerKeptScripts(app, scripts);
+  registerStoredScripts(app, scripts);
   registerClientScripts(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });
   registerSignIn(app, { credentials, sessions, auth: resolvers.auth, cookie });
@@ -239,7 +239,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const studio = ({ context: { caller } }: FastifyRequest, reply: FastifyReply) =>
     pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin");
   for (const path of ["/studio", "/studio/setup", "/studio/reset", "/studio/invitation"]) app.get(path, studio);
-  // Studio shows a page with a link back.
+  // No page exists below /studio/, so Studio shows an error with a link back.
   app.get("/studio/*", (request, reply) =>
     wantsPage(request) ? studio(request, reply.code(404)) : reply.callNotFound(),
   );

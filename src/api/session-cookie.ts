@@ -1,10 +1,12 @@
-/** Sets the cookie that carries a browser's credential (contract, section 2): the session of a sign-in, or a token that a person pasted. */
+/**
+ * Builds the cookie header with a browser's credential (contract, section 2): the session of a sign-in, or a token that a person pasted.
+ */
 import { stringifySetCookie } from "cookie";
 import { COOKIE_NAME } from "./caller.js";
 import { pathBefore } from "./page-origin.js";
 
 export interface SessionCookie {
-  /** @param maxAge lifetime in seconds; with null, the cookie lasts until the browser is closed */
+  /** @param maxAge lifetime in seconds; if null, the browser deletes the cookie when it closes */
   set(value: string, maxAge: number | null): string;
   clear(): string;
 }

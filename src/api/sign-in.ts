@@ -1,5 +1,6 @@
 /**
- * Signs in with a pasted token, which is stored in the browser's cookie (contract, section 2), and signs out. People sign in at `/v1/auth`.
+ * Signs a browser in with a token that a person pasted, by storing the token in a cookie (contract, section 2). Also signs out. `/v1/auth`
+ * signs people in with their passphrase.
  */
 import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
@@ -12,9 +13,9 @@ const SIGNED_IN_SECONDS = 7 * 24 * 60 * 60;
 
 export interface SignInOptions {
   credentials: Credentials;
-  /** Sessions of app pages. A session that a signed-in person opened ends when this person signs out. */
+  /** Sessions of app pages. Signing out ends the sessions of pages that the person opened. */
   sessions: PageSessions;
-  /** Ends the person's session, if the browser has one. */
+  /** Ends the person's own session, if the browser has one. */
   auth: Pick<AuthResolver, "authSession" | "signOut">;
   cookie: SessionCookie;
 }
@@ -33,7 +34,7 @@ export function registerSignIn(app: FastifyInstance, { credentials, sessions, au
   app.post("/v1/session", async (request, reply) => {
     const { address } = request.context;
     const { token, keep = true } = (request.body ?? {}) as { token?: unknown; keep?: unknown };
-    if (typeof keep !== "boolean") throw new ActionError("REQUEST_INVALID", "keep must be true or false");
+    if (typeof keep !== "boolean") throw new ActionError("REQUEST_INVALID", '"keep" must be true or false');
     const caller = typeof token === "string" ? await credentials.resolve(token, address) : null;
     if (!caller) throw new ActionError("UNAUTHORIZED");
     if (request.context.caller?.session) await auth.signOut(request.context);

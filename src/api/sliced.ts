@@ -1,11 +1,11 @@
 /**
- * Sends a large text in slices at the speed of its reader, so that writing it does not block other requests. Disconnects a reader that is
- * too slow.
+ * Sends a large text in slices, as fast as its client reads, so that writing the text does not block other requests. Disconnects a client
+ * that reads too slowly.
  */
 import { Readable } from "node:stream";
 import { READER_PACE } from "./reader-pace.js";
 
-/** Minimum size of a text that is sliced. A smaller text fits into the system's buffers. */
+/** Length from which a text is sent in slices. The buffers of the operating system can hold a smaller text. */
 export const LARGE_CHARACTERS = 64 * 1024;
 const SLICE_CHARACTERS = 128 * 1024;
 
@@ -18,7 +18,7 @@ function* slicesOf(parts: readonly (string | Buffer)[]): Generator<Buffer> {
     }
     for (let from = 0; from < part.length; ) {
       let to = Math.min(part.length, from + SLICE_CHARACTERS);
-      // Keeps both halves of a surrogate pair together.
+      // Moves the end of the slice before a surrogate pair, so that no character is divided.
       if (to < part.length && (part.charCodeAt(to - 1) & 0xfc00) === 0xd800) to -= 1;
       yield Buffer.from(part.slice(from, to));
       from = to;
@@ -26,7 +26,10 @@ function* slicesOf(parts: readonly (string | Buffer)[]): Generator<Buffer> {
   }
 }
 
-/** Sends the text. @param onSlow called once if the reader is too slow; the rest of the text is then not sent */
+/**
+ * Sends the texts one after the other as one response.
+ * @param onSlow called once if the client reads too slowly; the rest of the response is then not sent
+ */
 export function streamSlices(
   parts: readonly (string | Buffer)[],
   onSlow: () => void,
@@ -41,7 +44,7 @@ export function streamSlices(
   const stream = new Readable({
     highWaterMark: SLICE_CHARACTERS,
     read() {
-      // Lets other work run between two slices.
+      // Handles other work between two slices.
       setImmediate(() => {
         if (stream.destroyed) return;
         const { value, done } = slices.next();

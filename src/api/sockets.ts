@@ -1,6 +1,6 @@
 /**
- * Serves GraphQL over websockets at the address of GraphQL over HTTP. Checks credentials and origins, limits sockets,
- * and closes those whose credential has ended.
+ * Serves GraphQL over websockets at /graphql, the path of GraphQL over HTTP. Checks credentials and origins, limits websockets, and closes
+ * those whose credential has expired or was revoked.
  */
 
 import { type IncomingMessage, STATUS_CODES } from "node:http";
@@ -23,7 +23,7 @@ import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
 import { websocketClosedSignal } from "./answer-end.js";
 import type { AnswerBudget, Answers } from "./answers.js";
-import { errorReply, type FormatError, formatterOf } from "./error-reply.js";
+import { createErrorFormatter, errorReply, type FormatError } from "./error-reply.js";
 import type { ActionFeedContext } from "./graphql/action-resolver.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
 import type { Documents } from "./graphql/documents.js";
@@ -32,8 +32,8 @@ import type { TailContext } from "./graphql/log-resolver.js";
 import type { NotificationContext } from "./graphql/notification-resolver.js";
 import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
-import { createSocketBound } from "./live/operations.js";
-import { createRecheck, type HeldConnection } from "./live/recheck.js";
+import { createSocketLimiter } from "./live/operations.js";
+import { createRecheck, type TokenHolder } from "./live/recheck.js";
 import { createSharedResults, type ResultReceiver } from "./live/shared-results.js";
 import { createTransport, type LinkContext } from "./live/transport.js";
 import { addressSender, senderOf } from "./sender.js";
@@ -43,18 +43,18 @@ import type { ReadUpgrade } from "./upgrade-origin.js";
 
 const PATH = "/graphql";
 export const SUBSCRIPTIONS_PER_SOCKET = 100;
-/** Interval of rechecks in milliseconds, because no notification is sent when a credential expires. */
+/** Interval in milliseconds at which the credentials of all websockets are checked again, because an expiry sends no notification. */
 const RECHECK_MS = 10_000;
-/** Time in milliseconds after which a client is disconnected that does not confirm the closing of its socket. */
+/** Time in milliseconds after which a client is disconnected if it does not confirm the closing of its websocket. */
 const CLOSING_LIMIT_MS = 1_000;
 const INIT_WAIT_MS = 5_000;
 
-/** WebSocket close codes, of the graphql-transport-ws protocol and of the websocket standard. */
+/** WebSocket close codes: 44xx of the protocol graphql-transport-ws, 10xx of the websocket standard. */
 const FORBIDDEN_CLOSE_CODE = 4403;
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
 
-/** Parts of the context that provide the events of subscriptions. */
+/** Event sources of the subscriptions. Each operation gets them in its context. */
 type Sources = Pick<
   TailContext & ConsoleContext & ClientFeedContext & ActionFeedContext & EntryFeedContext & NotificationContext,
   "gate" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
@@ -67,7 +67,9 @@ interface SocketOptions extends Sources {
   answers: Answers;
   turns: Turns;
   limiter: RequestLimiter;
-  /** Origin of pages that run authors' code, which has no API. If null, this is the service's own origin. */
+  /**
+   * The setting RUNTIME_URL: origin of pages that run authors' code, which has no API. If null, these pages have the service's own origin.
+   */
   runtimeUrl: string | null;
   readUpgrade: ReadUpgrade;
   credentials: Credentials;
@@ -77,21 +79,21 @@ interface SocketOptions extends Sources {
   log: Logger;
 }
 
-/** Credential of a socket. `upgradeToken` is the token of its upgrade request. */
-interface SocketLink extends HeldConnection {
+/** A websocket with its credential. `upgradeToken` is the token of its upgrade request. */
+interface SocketLink extends TokenHolder {
   id: number;
   upgradeToken: string | null;
 }
 
 type SocketContext = LinkContext<SocketLink>;
 
-/** Returns the token in the connection's parameters, otherwise that of the upgrade. */
+/** Returns the token that the client sent in the `connection_init` message, otherwise the token of the upgrade request. */
 function connectionToken({ connectionParams, extra }: SocketContext): string | null {
   const token = connectionParams?.["authToken"];
   return typeof token === "string" ? token : extra.upgradeToken;
 }
 
-/** Returns the text of an HTTP response that refuses a websocket. */
+/** Returns the text of an HTTP response that rejects a websocket. */
 const refusalText = (http: number, body: string): string =>
   [
     `HTTP/1.1 ${http} ${STATUS_CODES[http]}`,
@@ -103,39 +105,36 @@ const refusalText = (http: number, body: string): string =>
   ].join("\r\n");
 
 export interface Sockets {
-  /** Handles an upgrade request of the HTTP server. */
+  /** Handles a request of the HTTP server to upgrade to a websocket. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Returns the number of open sockets and of their subscriptions. */
+  /** Returns the number of open websockets and of their subscriptions. */
   figures(): { open: number; subscriptions: number };
   stop(): Promise<void>;
 }
 
-/** Context of each operation's execution. */
+/** GraphQL context of one operation on a websocket. */
 type OperationContext = Sources &
   ResultReceiver & {
     caller: Caller | null;
     address?: string;
     idempotencyKey: null;
-    answer: AnswerBudget;
-    gone: () => AbortSignal;
-    /** Sends the only result of a query or mutation. Frees its counted bytes once the result has been sent. */
+    responseBudget: AnswerBudget;
+    closedSignal: () => AbortSignal;
+    /** Sends the single result of a query or mutation. The result's memory is freed when it has been sent. */
     reply: (result: string) => void;
-    /**
-     * Ends the operation. Call `done` when the operation's work is finished; for a subscription, when its source is
-     * open.
-     */
+    /** Ends the operation. Called when the work of a query or mutation is finished, or when the event source of a subscription is open. */
     done: () => void;
   };
 
-/** Yields nothing, because the result has already been sent to the socket. */
+/** Yields nothing, because `reply` has already sent the result. */
 async function* emptyStream(): AsyncGenerator<never, void, void> {}
 
-/** Replaces GraphQL's own `execute`, because graphql-ws would parse and print the result, which is text already. */
+/** Replaces graphql-js's `execute` in graphql-ws. The result is already JSON text, and graphql-ws would parse it and write it again. */
 async function performOperation(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
-  const { answer, reply, done } = args.contextValue as OperationContext;
+  const { responseBudget: answer, reply, done } = args.contextValue as OperationContext;
   try {
     const { errors, ...result } = await execute(args);
-    answer.whole(result.data);
+    answer.checkResponseSize(result.data);
     const formattedErrors = errors?.map(format);
     reply(writeJson(formattedErrors ? { ...result, errors: formattedErrors } : result));
   } catch (error) {
@@ -162,7 +161,7 @@ export function createSockets({
   log,
   ...sources
 }: SocketOptions): Sockets {
-  const format = formatterOf({ measures, log });
+  const format = createErrorFormatter({ measures, log });
   const results = createSharedResults(answers, log);
   const runtimeHost = runtimeUrl === null ? null : new URL(runtimeUrl).host;
   const server = new WebSocketServer({
@@ -174,17 +173,20 @@ export function createSockets({
     credentials,
     onResolved(holder) {
       results.recheck(holder, holder.caller);
-      if (!holder.caller) holder.outbox.afterWaiting(() => holder.socket.close(FORBIDDEN_CLOSE_CODE, "Forbidden"));
+      if (!holder.caller) holder.outbox.callAfterSending(() => holder.socket.close(FORBIDDEN_CLOSE_CODE, "Forbidden"));
     },
   });
 
   const rate = createMessageRate();
-  const socketBound = createSocketBound<SocketContext["extra"]>(({ socket }) =>
+  const socketBound = createSocketLimiter<SocketContext["extra"]>(({ socket }) =>
     socket.close(TRY_AGAIN_LATER, "Too many idle sockets"),
   );
   let openedSockets = 0;
 
-  /** Returns the senders whose rate limit a message uses: the address, and the credential once it is known. */
+  /**
+   * Returns the senders whose rate limits a message counts against: the network address, and the credential if the client has
+   * authenticated.
+   */
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
     const networkAddress = addressOf(request);
     const address = addressSender(networkAddress);
@@ -204,19 +206,19 @@ export function createSockets({
       left ? extra.outbox.sendCounted(left, messageHead, result, "}") : extra.outbox.send(`${messageHead}${result}}`);
     const miss = () => extra.socket.close(TRY_AGAIN_LATER, "Too many large events are being sent");
     const caller = callerOf(extra);
-    const answer = answers.open(extra.caller);
+    const answer = answers.openBudget(extra.caller);
     const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${messageHead}${result}}`);
     const closeSignal = () => websocketClosedSignal(extra.socket);
     return {
       ...caller,
       idempotencyKey: null,
       ...sources,
-      owner: extra,
-      shape,
-      deliver,
-      miss,
-      answer,
-      gone: closeSignal,
+      socketKey: extra,
+      queryKey: shape,
+      receiveResult: deliver,
+      onMissedEvent: miss,
+      responseBudget: answer,
+      closedSignal: closeSignal,
       reply,
       done,
     };
@@ -230,9 +232,9 @@ export function createSockets({
     }
   }
 
-  /** True once the client has completed the operation, so that no further step starts. */
+  /** True if the client has ended the operation, so that no further step of it may start. */
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
-  const completedError = () => [new GraphQLError("the client has already completed this operation")];
+  const completedError = () => [new GraphQLError("the client has already ended this operation")];
 
   const takeSocket = createTransport<SocketLink>(
     {
@@ -250,10 +252,10 @@ export function createSockets({
           if (!(error instanceof ActionError)) throw error;
           extra.socket.close(TRY_AGAIN_LATER, "Too many unknown tokens");
         }
-        // The socket may have closed during the wait.
+        // The websocket may have closed while this function waited.
         if (!extra.caller || extra.socket.readyState !== extra.socket.OPEN) return false;
         recheck.add(extra);
-        extra.admit();
+        extra.removeByteLimit();
         return true;
       },
       onClose({ extra }) {
@@ -261,19 +263,19 @@ export function createSockets({
       },
       async onSubscribe(context, id, { query: input, variables, operationName, extensions }) {
         const { extra } = context;
-        // The operation counts before the first await, so that messages that arrive meanwhile do not count.
+        // Counts the operation before the first await, so that operations which arrive meanwhile are counted correctly.
         const operation = extra.operations.beginOperation();
         if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET) {
           return [new GraphQLError(`a websocket can have at most ${SUBSCRIPTIONS_PER_SOCKET} open subscriptions`)];
         }
-        // `limiter` rejects only if the socket has closed while the operation waited.
+        // `limiter` rejects only if the websocket has closed while the operation waited.
         const releaseSlot = await limiter
           .acquireSlot(callerOf(extra), () => websocketClosedSignal(extra.socket))
           .catch(() => null);
         if (!releaseSlot) return completedError();
-        operation.whenEnded(releaseSlot);
+        operation.callWhenEnded(releaseSlot);
         if (isCompleted(context, id)) return completedError();
-        if (!(await recheck.holds(extra))) return [new GraphQLError("a valid credential is required")];
+        if (!(await recheck.checkHolder(extra))) return [new GraphQLError("a valid credential is required")];
         const query = queryTextOf({ query: input, documentId: extensions?.["documentId"] }) ?? "";
         if (query instanceof GraphQLError) return [query];
         const refusal = errorIfNotPersisted(query, extra.caller, graphqlDocuments);
@@ -291,10 +293,10 @@ export function createSockets({
         result.errors && { ...result, errors: result.errors.map(format) },
     },
     {
-      rate: (link) =>
+      countMessage: (link) =>
         rate.takeMessage(String(link.id), ratedSenders(link), () => link.socket.readyState === link.socket.OPEN),
-      turn: (link, handle) => turns.takeTurn(senderOf(callerOf(link)), handle),
-      enter: (link) => socketBound.enter(addressSender(addressOf(link.request)), link),
+      handleInTurn: (link, handle) => turns.takeTurn(senderOf(callerOf(link)), handle),
+      countSocket: (link) => socketBound.addSocket(addressSender(addressOf(link.request)), link),
     },
     log,
   );
@@ -309,7 +311,7 @@ export function createSockets({
       socket.end(refusalText(http, JSON.stringify(body)));
       return;
     }
-    // The socket may have closed while the origin was checked.
+    // The client may have disconnected while the origin was checked.
     if (socket.destroyed) return;
     server.handleUpgrade(request, socket, head, (upgraded) => {
       upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
@@ -318,14 +320,14 @@ export function createSockets({
     });
   }
 
-  const timer = setInterval(() => runInBackground(recheck.all()), RECHECK_MS);
+  const timer = setInterval(() => runInBackground(recheck.checkAll()), RECHECK_MS);
   const stopWatching = credentials.watch((id) =>
-    runInBackground(id === null ? recheck.all() : recheck.ofCredential(id)),
+    runInBackground(id === null ? recheck.checkAll() : recheck.checkCredential(id)),
   );
 
   return {
     upgrade(request, socket, head) {
-      // Until the protocol handler takes over, nothing else handles the error of a peer that disconnects.
+      // Until graphql-ws takes over, no other code handles the error when a client disconnects.
       socket.on("error", () => socket.destroy());
       const [path] = (request.url ?? "").split("?");
       if (path !== PATH || request.headers.host?.toLowerCase() === runtimeHost) {

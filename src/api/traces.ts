@@ -1,6 +1,6 @@
 /**
- * Creates a trace span for each request. It continues the trace of callers with credentials of the app, never that of a visitor. It
- * contains routes and codes, but no addresses, headers or bodies.
+ * Creates a trace span for each request. It continues the trace of a caller with a credential of the app, never the trace of a visitor. A
+ * span contains routes and status codes, but no addresses, headers or bodies.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { RequestTracing, TraceSpan } from "../operations/watch/tracing.js";
@@ -8,14 +8,14 @@ import { isPageCaller } from "../rules/access.js";
 import { callWhenResponseEnds } from "./answer-end.js";
 import type { RequestContext } from "./context.js";
 
-/** Returns the trace that the sender of a request names; null if the sender is not trusted. */
+/** Returns the trace that the request's `traceparent` header names; null if the service does not trust the sender. */
 function parentOf({ headers, context }: FastifyRequest): string | null {
   const { caller } = context;
   const { traceparent } = headers;
   return typeof traceparent === "string" && caller && !isPageCaller(caller) ? traceparent : null;
 }
 
-/** Registers the hooks, if requests are traced. Call it after the hook that creates the context. */
+/** Registers the hooks that create spans, if tracing is on. Call it after the hook that sets `request.context`. */
 export function registerTraces(app: FastifyInstance, tracing: RequestTracing): void {
   if (!tracing.isOn) return;
   app.addHook("onRequest", async (request, reply) => {
@@ -32,12 +32,12 @@ export function registerTraces(app: FastifyInstance, tracing: RequestTracing): v
   });
 }
 
-/** Runs the work of a request within its span. */
+/** Runs `work`, so that spans which it creates belong to the request's span. */
 export function traceRequest<T>(tracing: RequestTracing, { span }: Pick<RequestContext, "span">, work: () => T): T {
   return span ? tracing.within(span, work) : work();
 }
 
-/** Runs the work of one websocket operation within its own span. */
+/** Runs one websocket operation within a new span. */
 export async function tracedOperation<T>(tracing: RequestTracing, work: () => Promise<T>): Promise<T> {
   if (!tracing.isOn) return work();
   const span: TraceSpan = tracing.beginSpan("websocket operation", "server", null);

@@ -1,31 +1,32 @@
 /**
- * Divides the main thread between callers. Expensive work runs in turns. After each turn its caller pauses in proportion to the duration,
- * so that no caller gets more than its share of the thread.
+ * Divides the main thread between callers: expensive work runs in turns. After a turn, its caller must pause in proportion to the time of
+ * the turn, so that no caller gets more than its share of the thread.
  */
 import { rateLimitError } from "../errors.js";
 
-/** Pause of a key as a multiple of its work, so that a key gets at most a tenth of the thread. */
+/** Pause of a key after its work, as a multiple of the work's duration. With 9, a key gets at most a tenth of the thread. */
 const PAUSE_FACTOR = 9;
 /**
- * Pause of all keys together, as a multiple of their work. This leaves half of the thread to work that takes no turns.
+ * Pause of all keys together after each turn, as a multiple of its duration. With 1, half of the thread stays free for work that takes no
+ * turns.
  */
 const SHARED_PAUSE_FACTOR = 1;
 const REST_MAX_MS = 3_000;
-/** Maximum number of waiting tasks for one key. */
+/** Maximum number of waiting tasks of one key. */
 const WAITING_MAX = 256;
 const RETRY_SECONDS = 2;
-/** Number of keys above which keys whose pause has ended are removed from memory. */
+/** Number of keys in memory from which the keys whose pause has ended are removed. */
 const KEYS_SWEPT = 1_000;
 
 export interface Turns {
   /**
-   * Runs the work when it is the key's turn: immediately, unless the key must pause or others are waiting. At most
-   * `max` milliseconds count for work of limited size, because a longer time comes from the machine, for example from a
-   * garbage collection.
-   * @throws RATE_LIMIT_EXCEEDED if too much work of that key is waiting; errors of the work
+   * Runs `work` when it is the key's turn: immediately, unless the key must pause or other keys wait.
+   * @param max maximum duration in milliseconds that counts for the key's pause. Work of limited size takes longer only because of the
+   * machine, for example during a garbage collection
+   * @throws RATE_LIMIT_EXCEEDED if too many tasks of this key wait; errors of `work`
    */
   takeTurn<T>(key: string, work: () => T, max?: number): Promise<T>;
-  /** Counts work that cannot run in a turn, or runs later. The key pauses for it as well. */
+  /** Adds `ms` milliseconds of work to the key's pause, for work that runs later or outside of a turn. */
   owe(key: string, ms: number): void;
 }
 
@@ -34,7 +35,7 @@ interface TurnSender {
   restsUntil: number;
 }
 
-/** Clock and timers, which tests replace. Times are in milliseconds. */
+/** Clock and timers, which tests can replace. Times are in milliseconds. */
 export interface TurnsClock {
   now(): number;
   wait(ms: number, callback: () => void): void;
@@ -51,7 +52,7 @@ const REAL_CLOCK: TurnsClock = {
 export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
   const senders = new Map<string, TurnSender>();
   let allRestUntil = 0;
-  /** Time of the next planned turn. A new plan replaces the earlier one. */
+  /** Time at which the next turn starts. A new plan replaces the earlier one. */
   let plannedFor = Number.POSITIVE_INFINITY;
   let plannedTurns = 0;
 
@@ -93,7 +94,7 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
     if (allRestUntil <= now) {
       for (const [key, sender] of senders) {
         if (sender.waiting.length === 0 || sender.restsUntil > now) continue;
-        // Moves the key behind all others.
+        // Moves the key behind all other keys.
         senders.delete(key);
         senders.set(key, sender);
         sender.waiting.shift()!();

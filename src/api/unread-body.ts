@@ -1,17 +1,14 @@
 /**
- * Reads and drops the rest of a request that is refused before its body has arrived. A connection that is closed with
- * unread bytes is reset, and then most clients report the reset instead of the refusal.
+ * Reads and drops the rest of a request that the service rejected before its body had arrived. If the service closed the connection
+ * instead, most clients would report a connection reset and not the response.
  */
 import type { IncomingMessage } from "node:http";
 
-/** Size of the largest body that any route accepts in one piece. */
+/** Maximum number of bytes that are dropped: the size of the largest body that a route accepts as JSON. */
 const DROPPED_MAX_BYTES = 64 * 1024 * 1024;
 const DROPPED_MAX_MS = 30_000;
 
-/**
- * Drops the rest of the request. Closes the connection if the rest is too large or too slow; the response has been sent
- * by then.
- */
+/** Drops the rest of the request. Closes the connection if the rest is too large or too slow; the response has already been sent then. */
 export function discardUnreadBody(
   request: IncomingMessage,
   maxBytes = DROPPED_MAX_BYTES,

@@ -1,25 +1,30 @@
 /**
- * Checks which origins may open a websocket (contract, section 7). Only the service's own origin can use the cookie.
- * Pages of apps have no origin (sandboxed) or that of RUNTIME_URL. Pages on origins that an app lists, and server runs,
- * may also open a websocket. Programs send no origin.
+ * Checks which origins may open a websocket (contract, section 7). Only pages of the service's own origin can use the cookie. Allowed
+ * without a cookie: programs (no origin), pages of apps (opaque origin or RUNTIME_URL), origins in an app's list, and documents of server
+ * runs.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { ActionError } from "../errors.js";
 import { type CallerReader, cookieToken, headerToken } from "./caller.js";
 
-/** Matches the origin of a document that executes a server run. No such host exists, so that no page of the internet has this origin. */
+/**
+ * Matches the origin of a document in which a server run executes. No such host exists, so no page of the internet can have this origin.
+ */
 const RUN_ORIGIN = /^https:\/\/app-\d+\.actions\.internal$/;
-/** Origin of a sandboxed document. */
+/** `Origin` header of a sandboxed document. */
 const NO_ORIGIN = "null";
 
-/** Returns the token of an upgrade request, or null. @throws ActionError CROSS_SITE_REQUEST */
+/**
+ * Returns the token of an upgrade request; null if there is none.
+ * @throws ActionError CROSS_SITE_REQUEST if the page may not open a websocket
+ */
 export type ReadUpgrade = (headers: IncomingHttpHeaders) => Promise<string | null>;
 
 export function createUpgradeReader(options: {
   callers: CallerReader;
-  /** Origin of pages that run authors' code. If null, this is the service's own origin. */
+  /** The setting RUNTIME_URL: origin of pages that run authors' code. If null, these pages have the service's own origin. */
   runtimeUrl: string | null;
-  /** True if an app lists the origin. */
+  /** True if the list of some app contains the origin. */
   isListed: (origin: string) => Promise<boolean>;
 }): ReadUpgrade {
   const { callers, runtimeUrl, isListed } = options;

@@ -1,5 +1,5 @@
 /** Text for the person at the terminal after a start: the service's addresses, and how to sign in for the first time. */
-import { addressesOf } from "../api/first-page.js";
+import { serviceAddresses } from "../api/first-page.js";
 
 /** Converts an address to a URL that a browser can open: browsers cannot open a wildcard address, and passkeys require a host name. */
 const toClickable = (url: string): string =>
@@ -15,7 +15,7 @@ export function startGreeting(greeted: {
   setupLink: string | null;
 }): string {
   const { baseUrl, firstCredentials, setupLink } = greeted;
-  const { studio, graphiql, api } = addressesOf(toClickable(baseUrl));
+  const { studio, graphiql, api } = serviceAddresses(toClickable(baseUrl));
   const lines = [
     "",
     "Svc App Actions is up.",

@@ -195,14 +195,14 @@ export class Starting {
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
     // The API stops after all runs have ended, because runs send requests to it.
-    releases.add("door", () => door.open(null));
+    releases.add("door", () => door.openApi(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
-      door.open(handle);
+      door.openApi(handle);
       parts["api"] = () => true;
       releases.add("arrivals", () => {
         server.off("upgrade", sockets.upgrade);
-        door.drain();
+        door.startDraining();
       });
     };
   }
@@ -215,7 +215,9 @@ export class Starting {
     const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();
     // Waits, so that the callers of aborted runs still get their responses.
-    releases.add("last answers", () => Promise.race([door.idle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]));
+    releases.add("last answers", () =>
+      Promise.race([door.waitUntilIdle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]),
+    );
     let longestWaitMs = 0;
     const claimRuns = async () => {
       longestWaitMs = await dispatcher.claimQueued();
@@ -225,7 +227,12 @@ export class Starting {
     const admitting = createTicker({ work: debouncer.releaseDue, msUntil: (time) => time - Date.now(), log });
     const graceOver = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
     releases.add("runs", () =>
-      Promise.all([ticker.stop(), admitting.stop(), runs.drain(impatience), Promise.race([door.idle(), graceOver])]),
+      Promise.all([
+        ticker.stop(),
+        admitting.stop(),
+        runs.drain(impatience),
+        Promise.race([door.waitUntilIdle(), graceOver]),
+      ]),
     );
     const taking = () => ticker.healthy() && longestWaitMs < WAIT_LIMIT_MS;
     if (config.roles.has("runner")) {
@@ -250,7 +257,7 @@ export class Starting {
   ): void {
     const { config, door, measures, releases } = this.plan;
     const runner = browsers && { ...work, browsers: browsers.countBrowsers };
-    const answers = config.roles.has("api") ? this.answers.held : null;
+    const answers = config.roles.has("api") ? this.answers.countHeldBytes : null;
     const sockets = this.sockets?.figures ?? null;
     const database = () => countConnections(db);
     door.publishMetrics(

@@ -123,7 +123,7 @@ describe("the metrics of one process", () => {
         taking: () => taking,
         browsers: () => ({ up: 1, serving: 3, warm: 2, spare: 1 }),
       },
-    }).read();
+    }).readMetrics();
 
   it("show that runs wait although the process has free slots and starts none", async () => {
     const text = await createRunnerMetrics(async () => NOW, false);
@@ -165,14 +165,14 @@ describe("the metrics of one process", () => {
       measures: createMeasures(),
       runner: null,
     });
-    expect(await metrics.read()).to.match(/^svc_runs_queued 7$/m);
+    expect(await metrics.readMetrics()).to.match(/^svc_runs_queued 7$/m);
     away = true;
-    const text = await metrics.read();
+    const text = await metrics.readMetrics();
     expect(text)
       .to.match(/^svc_database_up 0$/m)
       .and.to.match(/^svc_database_connections_lost_total 1$/m);
     expect(text).to.not.match(/^svc_(runs_(queued|running|oldest)|queue|schedule|instances)\w* [\d.]+$/m);
     away = false;
-    expect(await metrics.read()).to.match(/^svc_runs_queued 7$/m);
+    expect(await metrics.readMetrics()).to.match(/^svc_runs_queued 7$/m);
   });
 });

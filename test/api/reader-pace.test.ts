@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
-import { Lines } from "../../src/api/lines.js";
+import { LineStream } from "../../src/api/lines.js";
 import { endSlowReader } from "../../src/api/reader-pace.js";
 import { reportFailuresTo } from "../../src/background.js";
 
@@ -70,7 +70,7 @@ describe("a response in lines", () => {
 
   it("reports an error after its first line, but no disconnect of its reader", async () => {
     const broken = new Error("broken");
-    const stream = new Lines(async (send) => {
+    const stream = new LineStream(async (send) => {
       await send({ text: "a" });
       throw broken;
     }).stream();
@@ -80,7 +80,7 @@ describe("a response in lines", () => {
     expect(failures).to.deep.equal([broken]);
 
     const hasEnded = Promise.withResolvers<void>();
-    const left = new Lines(async (send) => {
+    const left = new LineStream(async (send) => {
       try {
         for (;;) await send({ text: "x".repeat(100_000) });
       } finally {
@@ -96,7 +96,7 @@ describe("a response in lines", () => {
 
   it("waits for its reader without adding a listener for each wait", async () => {
     const counts: number[] = [];
-    const stream: Readable = new Lines(async (send) => {
+    const stream: Readable = new LineStream(async (send) => {
       for (let line = 0; line < 30; line += 1) {
         await send({ text: "x".repeat(100_000) });
         counts.push(stream.listenerCount("close"), stream.listenerCount("error"));

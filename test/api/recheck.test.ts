@@ -1,7 +1,7 @@
 /** Tests when the service checks the tokens of open sockets again: when they expire, and on request. */
 import { mock } from "node:test";
 import { expect } from "chai";
-import { createRecheck, type HeldConnection } from "../../src/api/live/recheck.js";
+import { createRecheck, type TokenHolder } from "../../src/api/live/recheck.js";
 import type { Credentials } from "../../src/operations/access/credentials.js";
 import type { Caller } from "../../src/rules/access.js";
 
@@ -26,11 +26,11 @@ describe("the tokens of open sockets", () => {
           return callerOf(token);
         },
       } as unknown as Credentials,
-      onResolved: ({ token, caller }: HeldConnection) => {
+      onResolved: ({ token, caller }: TokenHolder) => {
         if (caller === null) ended.push(token!);
       },
     });
-  const holder = (token: string): HeldConnection => ({ token, caller: callerOf(token) });
+  const holder = (token: string): TokenHolder => ({ token, caller: callerOf(token) });
   const passTime = async (ms: number) => {
     mock.timers.tick(ms);
     for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
@@ -80,20 +80,20 @@ describe("the tokens of open sockets", () => {
     const one = holder("long");
     recheck.add(one);
     isAway = true;
-    expect(await recheck.holds(one)).to.equal(true);
+    expect(await recheck.checkHolder(one)).to.equal(true);
     isAway = false;
     delete expiresAt["long"];
-    expect(await recheck.holds(one)).to.equal(false);
+    expect(await recheck.checkHolder(one)).to.equal(false);
     expect(ended).to.deep.equal(["long"]);
   });
 
   it("are checked once for all sockets of a token", async () => {
     const recheck = create();
     for (const token of ["long", "long", "short"]) recheck.add(holder(token));
-    await recheck.all();
+    await recheck.checkAll();
     expect(resolved.sort()).to.deep.equal(["long", "short"]);
     resolved = [];
-    await recheck.ofCredential("short".length);
+    await recheck.checkCredential("short".length);
     expect(resolved).to.deep.equal(["short"]);
   });
 });

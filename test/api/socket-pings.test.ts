@@ -21,12 +21,12 @@ describe("pings on a websocket", () => {
     const open = createTransport(
       { schema: buildSchema("type Query { n: Int }") },
       {
-        rate() {
+        countMessage() {
           paused.resolve();
           return allowed.promise;
         },
-        turn: async (_link, handle) => handle(),
-        enter: () => () => undefined,
+        handleInTurn: async (_link, handle) => handle(),
+        countSocket: () => () => undefined,
       },
       pino({ level: "silent" }),
       PING_MS,

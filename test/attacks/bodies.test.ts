@@ -17,10 +17,12 @@ const settled = () => new Promise(setImmediate);
 
 describe("the memory for request bodies", () => {
   it("is limited in total and for one address, and released once", async () => {
-    const room = createBodyCapacity({ totalBytes: 100, ofAddressBytes: 60, waitMs: 1 });
-    const leave = await room.enter("a", 60, null);
+    const room = createBodyCapacity({ totalBytes: 100, maxBytesPerAddress: 60, maxWaitMs: 1 });
+    const leave = await room.reserveBytes("a", 60, null);
     const refusals = await Promise.all(
-      [room.enter("a", 1, null), room.enter("b", 50, null)].map((one) => one.catch((error: ActionError) => error)),
+      [room.reserveBytes("a", 1, null), room.reserveBytes("b", 50, null)].map((one) =>
+        one.catch((error: ActionError) => error),
+      ),
     );
     expect(refusals.map((one) => [(one as ActionError).status, (one as ActionError).details.retryAfter])).to.deep.equal(
       [
@@ -28,19 +30,19 @@ describe("the memory for request bodies", () => {
         ["OVERLOADED", 5],
       ],
     );
-    await room.enter("b", 40, null);
+    await room.reserveBytes("b", 40, null);
     leave();
     leave();
     expect(room.reservedBytes()).to.equal(40);
   });
 
   it("rotates over addresses, however often each one asks", async () => {
-    const room = createBodyCapacity({ totalBytes: 10, ofAddressBytes: 10, waitMs: 10_000 });
-    const first = await room.enter("a", 10, null);
+    const room = createBodyCapacity({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 10_000 });
+    const first = await room.reserveBytes("a", 10, null);
     const order: string[] = [];
     const leaves: (() => void)[] = [first];
     for (const address of ["a", "a", "a", "b", "b", "c"]) {
-      void room.enter(address, 10, null).then((leave) => {
+      void room.reserveBytes(address, 10, null).then((leave) => {
         order.push(address);
         leaves.push(leave);
       });
@@ -54,11 +56,11 @@ describe("the memory for request bodies", () => {
   });
 
   it("is used only by half by one app with any number of addresses, so that the next app gets some", async () => {
-    const room = createBodyCapacity({ totalBytes: 100, ofAddressBytes: 100, waitMs: 1 });
+    const room = createBodyCapacity({ totalBytes: 100, maxBytesPerAddress: 100, maxWaitMs: 1 });
     const fill = async (app: string): Promise<number> => {
       let held = 0;
       for (;;) {
-        const entered = await room.enter(`${app} from ${held}`, 1, app).catch(() => null);
+        const entered = await room.reserveBytes(`${app} from ${held}`, 1, app).catch(() => null);
         if (!entered) return held;
         held += 1;
       }
@@ -67,10 +69,10 @@ describe("the memory for request bodies", () => {
   });
 
   it("keeps only a few hundred bodies of one address waiting", async () => {
-    const room = createBodyCapacity({ totalBytes: 10, ofAddressBytes: 10, waitMs: 60_000 });
-    const leave = await room.enter("a", 10, null);
+    const room = createBodyCapacity({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 60_000 });
+    const leave = await room.reserveBytes("a", 10, null);
     const waiting = Array.from({ length: 300 }, () =>
-      room.enter("a", 10, null).then(
+      room.reserveBytes("a", 10, null).then(
         (free) => free(),
         (error: ActionError) => error.status,
       ),
@@ -100,10 +102,10 @@ describe("uploads that stall", () => {
     app.setErrorHandler((error: ActionError, _request, reply) =>
       reply.code(error.status === "OVERLOADED" ? 503 : 400).send({ status: error.status }),
     );
-    const rooms = createBodyCapacities({ totalBytes: 4 * MB, ofAddressBytes: 2 * MB, waitMs });
+    const rooms = createBodyCapacities({ totalBytes: 4 * MB, maxBytesPerAddress: 2 * MB, maxWaitMs: waitMs });
     const appExists = async (id: number) => id === 1 || id === 2;
     registerBodies(app, { rooms, turns: createTurns(), appExists, paceMs });
-    app.post("/streamed", { config: { streamed: true } }, async ({ raw }) => {
+    app.post("/streamed", { config: { isStreamed: true } }, async ({ raw }) => {
       let bytes = 0;
       for await (const chunk of raw) {
         bytes += (chunk as Buffer).length;

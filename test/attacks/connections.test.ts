@@ -31,7 +31,7 @@ describe("connections that waste the port", () => {
   async function listen(limits: Partial<PortLimits> = {}): Promise<number> {
     const door = createFrontDoor({});
     // The server responds only when it has read the whole body.
-    door.open((request, response) => request.resume().once("end", () => response.end()));
+    door.openApi((request, response) => request.resume().once("end", () => response.end()));
     const server = createPort(door, { ...SHORT, ...limits });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -57,7 +57,9 @@ describe("connections that waste the port", () => {
   ] as const) {
     it(`are closed if one ${what}`, async () => {
       const { ended } = await open(await listen(), text);
-      expect(await ended).to.match(/^HTTP\/1\.1 408 [\s\S]*"error":"the request did not arrive in time"}$/);
+      expect(await ended).to.match(
+        /^HTTP\/1\.1 408 [\s\S]*"error":"the service did not receive the whole request in time"}$/,
+      );
     });
   }
 

@@ -104,12 +104,12 @@ describe("GraphQL documents that request too much", () => {
     ]) {
       const { body } = await service.rest("POST", "/graphql", { body: { query } });
       const received = body.errors.map(({ message }: { message: string }) => message);
-      expect(received, query.slice(0, 40)).to.deep.equal(["a document has at most 500 levels of a value"]);
+      expect(received, query.slice(0, 40)).to.deep.equal(["a GraphQL document can have at most 500 levels of a value"]);
     }
   });
 
   it("are not cached when they are rejected, so that they cannot replace other documents", async () => {
-    const { check, cached: remembered } = await documents();
+    const { check, findCachedDocument: remembered } = await documents();
     const isRemembered = (query: string) => remembered(createHash("sha256").update(query).digest("hex")) !== undefined;
     const validQuery = "query ($options: ActionLogsInput) { actionLogs(appId: 1, options: $options) { count } }";
     expect(check({ query: validQuery, variables: {} })).to.have.property("kind");

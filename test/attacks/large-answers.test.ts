@@ -186,8 +186,8 @@ describe("the count of bytes in progress", () => {
     );
 
   it("leaves half of the total to others, whatever one app requests, and releases what has been sent", async () => {
-    const answers = createAnswers({ totalBytes: 100, ofOwnerBytes: 50, ofAnswerBytes: 40 });
-    const [first, again, second, third] = [1, 1, 2, 3].map((appId) => answers.open(caller(appId)));
+    const answers = createAnswers({ totalBytes: 100, maxBytesPerOwner: 50, maxBytesPerResponse: 40 });
+    const [first, again, second, third] = [1, 1, 2, 3].map((appId) => answers.openBudget(caller(appId)));
     await first!.reserve(40);
     expect(await statusOf(again!.reserve(20))).to.equal("OVERLOADED");
     expect(await statusOf(second!.reserve(40))).to.equal("OVERLOADED");
@@ -196,25 +196,25 @@ describe("the count of bytes in progress", () => {
     first!.close();
     expect(await statusOf(again!.reserve(20))).to.equal(null);
     for (const answer of [again, second, third]) answer!.close();
-    expect(answers.held()).to.equal(0);
+    expect(answers.countHeldBytes()).to.equal(0);
   });
 
   it("rejects the next part of a response, and undoes no completed part", async () => {
-    const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 40 });
-    const answer = answers.open(caller(1));
+    const answers = createAnswers({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 40 });
+    const answer = answers.openBudget(caller(1));
     const large = new JsonText(`"${"x".repeat(60)}"`);
-    const parts = [answer.part(async () => large), answer.part(async () => "not begun")];
+    const parts = [answer.runPart(async () => large), answer.runPart(async () => "not begun")];
     const [done, refused] = await Promise.allSettled(parts);
     expect(done).to.deep.equal({ status: "fulfilled", value: large });
     expect((refused as PromiseRejectedResult).reason.status).to.equal("REQUEST_INVALID");
   });
 
   it("leaves out a result that would make the response too large, and keeps those before it", async () => {
-    const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 40 });
-    const answer = answers.open(caller(1));
+    const answers = createAnswers({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 40 });
+    const answer = answers.openBudget(caller(1));
     let done = 0;
     const part = (length: number) =>
-      answer.part(async () => {
+      answer.runPart(async () => {
         done += 1;
         return new JsonText("x".repeat(length));
       });
@@ -223,17 +223,17 @@ describe("the count of bytes in progress", () => {
     expect(
       settled.map((one) => (one.status === "fulfilled" ? one.value.text.length : one.reason.message)),
     ).to.deep.equal([...[20, 15], "a response can have at most 0 MB: the change was made, but its result is omitted"]);
-    expect(() => answer.whole(new JsonText("x".repeat(41)))).to.throw("a response can have at most");
-    answer.whole(new JsonText("x".repeat(40)));
+    expect(() => answer.checkResponseSize(new JsonText("x".repeat(41)))).to.throw("a response can have at most");
+    answer.checkResponseSize(new JsonText("x".repeat(40)));
   });
 
   it("starts no further part for a disconnected caller, and releases the bytes when the current part has ended", async () => {
-    const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 1_000 });
-    const answer = answers.open(caller(1));
+    const answers = createAnswers({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
+    const answer = answers.openBudget(caller(1));
     const reading = Promise.withResolvers<string>();
     let started = 0;
     const part = () =>
-      answer.part(async () => {
+      answer.runPart(async () => {
         started += 1;
         await answer.reserve(60);
         return reading.promise;
@@ -241,38 +241,38 @@ describe("the count of bytes in progress", () => {
     const parts = Promise.allSettled([part(), part(), part()]);
     await Promise.resolve();
     answer.close();
-    expect(answers.held()).to.equal(60);
+    expect(answers.countHeldBytes()).to.equal(60);
     reading.resolve("x".repeat(60));
     expect((await parts).map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "rejected"]);
-    expect([started, answers.held()]).to.deep.equal([1, 0]);
+    expect([started, answers.countHeldBytes()]).to.deep.equal([1, 0]);
   });
 
   it("starts nothing for a disconnected caller, and ends only with its last part", async () => {
-    const answers = createAnswers({ totalBytes: 100, ofOwnerBytes: 100, ofAnswerBytes: 100 });
-    const answer = answers.open(caller(1));
+    const answers = createAnswers({ totalBytes: 100, maxBytesPerOwner: 100, maxBytesPerResponse: 100 });
+    const answer = answers.openBudget(caller(1));
     const events: string[] = [];
-    answer.whenEnded(() => events.push("ended"));
+    answer.callWhenEnded(() => events.push("ended"));
     const work = Promise.withResolvers<void>();
-    const part = answer.part(() => work.promise).then(() => events.push("part done"));
+    const part = answer.runPart(() => work.promise).then(() => events.push("part done"));
     answer.close();
     expect(events).to.deep.equal([]);
     work.resolve();
     await part;
     expect(events).to.deep.equal(["ended", "part done"]);
-    const late = answers.open(caller(1));
+    const late = answers.openBudget(caller(1));
     late.close();
-    late.whenEnded(() => events.push("ended at once"));
-    expect(await statusOf(late.part(async () => void events.push("not begun")))).to.equal("REQUEST_INVALID");
+    late.callWhenEnded(() => events.push("ended at once"));
+    expect(await statusOf(late.runPart(async () => void events.push("not begun")))).to.equal("REQUEST_INVALID");
     expect(await statusOf(late.reserve(60))).to.equal("REQUEST_INVALID");
     expect(events.slice(2)).to.deep.equal(["ended at once"]);
-    expect(answers.held()).to.equal(0);
+    expect(answers.countHeldBytes()).to.equal(0);
   });
 
   it("returns the result of a completed change up to twice the limit, and above that only its success", async () => {
-    const answers = createAnswers({ totalBytes: 10 * MB, ofOwnerBytes: 5 * MB, ofAnswerBytes: 5 * MB });
+    const answers = createAnswers({ totalBytes: 10 * MB, maxBytesPerOwner: 5 * MB, maxBytesPerResponse: 5 * MB });
     const run = (appId: number, bytes: number) => {
       const { promise, resolve } = Promise.withResolvers<JsonText>();
-      const done = answers.open(caller(appId)).part(() => promise);
+      const done = answers.openBudget(caller(appId)).runPart(() => promise);
       return { done, end: () => resolve(new JsonText("x".repeat(bytes))) };
     };
     const runs = [run(1, 4 * MB), run(1, 4 * MB), run(1, 4 * MB), run(1, 100), run(2, 4 * MB)];
@@ -289,6 +289,6 @@ describe("the count of bytes in progress", () => {
       100,
       4 * MB,
     ]);
-    expect(answers.held()).to.be.within(12 * MB, 12 * MB + 1_000);
+    expect(answers.countHeldBytes()).to.be.within(12 * MB, 12 * MB + 1_000);
   });
 });

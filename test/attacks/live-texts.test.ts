@@ -10,14 +10,14 @@ const EVENT = { text: "x".repeat(10_000) };
 
 describe("one event to sockets that each request it with a different document", () => {
   const schema = buildSchema("type Query { none: Int } type Event { text: String } type Subscription { added: Event }");
-  const answers = createAnswers({ totalBytes: 100_000, ofOwnerBytes: 50_000, ofAnswerBytes: 40_000 });
+  const answers = createAnswers({ totalBytes: 100_000, maxBytesPerOwner: 50_000, maxBytesPerResponse: 40_000 });
   const { subscribe } = createSharedResults(answers, pino({ level: "silent" }));
   let listeners: ((event: object) => void)[] = [];
   let ends: (() => unknown)[] = [];
   afterEach(async () => {
     for (const end of ends) await end();
     [listeners, ends] = [[], []];
-    expect(answers.held()).to.equal(0);
+    expect(answers.countHeldBytes()).to.equal(0);
   });
 
   interface Received {
@@ -35,13 +35,13 @@ describe("one event to sockets that each request it with a different document", 
       send: () => sentCallbacks.splice(0).forEach((left) => void left()),
     };
     const contextValue: ResultReceiver = {
-      owner: {},
-      shape: fields,
-      deliver(result, left) {
+      socketKey: {},
+      queryKey: fields,
+      receiveResult(result, left) {
         received.results.push(result);
         if (left) sentCallbacks.push(left);
       },
-      miss() {
+      onMissedEvent() {
         received.missed += 1;
       },
     };
@@ -69,7 +69,7 @@ describe("one event to sockets that each request it with a different document", 
     expect(sockets.filter(({ results }) => results.length === 1)).to.have.length(4);
     expect(sockets.filter(({ missed }) => missed === 1)).to.have.length(5);
     expect([other.results.length, other.missed]).to.deep.equal([1, 0]);
-    expect(answers.held()).to.be.within(50_000, 51_000);
+    expect(answers.countHeldBytes()).to.be.within(50_000, 51_000);
   });
 
   it("is serialized once for all identical documents, and counted until the last socket has sent it", async () => {
@@ -77,9 +77,9 @@ describe("one event to sockets that each request it with a different document", 
     await emit();
     expect(new Set(sockets.map(({ results }) => results[0])).size).to.equal(1);
     for (const { send } of sockets.slice(1)) send();
-    expect(answers.held()).to.be.within(10_000, 10_200);
+    expect(answers.countHeldBytes()).to.be.within(10_000, 10_200);
     sockets[0]!.send();
-    expect(answers.held()).to.equal(0);
+    expect(answers.countHeldBytes()).to.equal(0);
   });
 
   it("is rejected with an explanation if a document requests it under too many names", async () => {
@@ -94,14 +94,14 @@ describe("one event to sockets that each request it with a different document", 
     const sockets = await Promise.all(Array.from({ length: 100 }, (_, at) => follow(`a${at}: text`)));
     await emit({ text: "short" });
     expect(sockets.every(({ results }) => String(results[0]).includes("short"))).to.equal(true);
-    expect(answers.held()).to.equal(0);
+    expect(answers.countHeldBytes()).to.equal(0);
   });
 });
 
 describe("a subscription whose events are for one socket only", () => {
   it("ends its source as soon as it is completed, even if no event arrives", async () => {
     const schema = buildSchema("type Query { none: Int } type Subscription { added: Int }");
-    const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 1_000 });
+    const answers = createAnswers({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
     const { subscribe, count } = createSharedResults(answers, pino({ level: "silent" }));
     let isOver = false;
     const lines = createAbortableGenerator(async function* (left) {

@@ -20,7 +20,7 @@ const CHARACTERS = Array.from({ length: 0x80 }, (_, code) => String.fromCharCode
 
 function policyOf(addresses: readonly string[]): string {
   const dependencies = addresses.map((url) => ({ url }));
-  const plain = { title: "x", env: ENV, page: {}, base: "", body: "", script: "/client/debug.js" };
+  const plain = { title: "x", env: ENV, pageValues: {}, pathPrefix: "", bodyHtml: "", scriptPath: "/client/debug.js" };
   const { headers } = authorDocument({ ...plain, dependencies });
   return headers[POLICY]!.replace(NONCE, "");
 }

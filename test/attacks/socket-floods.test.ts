@@ -1,6 +1,6 @@
 /** Tests thousands of messages and sockets: their limits are separate for each sender. */
 import { expect } from "chai";
-import { createSocketBound, Operations } from "../../src/api/live/operations.js";
+import { createSocketLimiter, Operations } from "../../src/api/live/operations.js";
 import { createMessageRate } from "../../src/operations/access/message-rate.js";
 
 const HOUR_MS = 3_600_000;
@@ -37,11 +37,11 @@ describe("the operations of a socket", () => {
     const operations = new Operations();
     const steps: string[] = [];
     const work = Promise.withResolvers<void>();
-    const subscribe = operations.during(async () => {
-      operations.beginOperation().whenEnded(() => steps.push("ended"));
+    const subscribe = operations.handleMessage(async () => {
+      operations.beginOperation().callWhenEnded(() => steps.push("ended"));
       await work.promise;
     });
-    await operations.during(async () => undefined);
+    await operations.handleMessage(async () => undefined);
     expect([operations.count, steps]).to.deep.equal([1, []]);
     work.resolve();
     await subscribe;
@@ -50,7 +50,7 @@ describe("the operations of a socket", () => {
 
   it("no longer count when their handling fails", async () => {
     const operations = new Operations();
-    const failed = operations.during(async () => {
+    const failed = operations.handleMessage(async () => {
       operations.beginOperation();
       throw new Error("no");
     });
@@ -64,24 +64,27 @@ describe("the sockets of one address", () => {
 
   it("are limited: a new one closes the oldest idle one, never one with an operation or of another address", () => {
     const closed: string[] = [];
-    const bound = createSocketBound<ReturnType<typeof link>>(({ name }) => closed.push(name), {
+    const bound = createSocketLimiter<ReturnType<typeof link>>(({ name }) => closed.push(name), {
       sockets: 100,
       idle: 2,
     });
-    bound.enter("a", link("busy", 1));
-    for (const name of ["first", "second", "third", "fourth"]) bound.enter("a", link(name, 0));
-    for (const name of ["x", "y"]) bound.enter("b", link(name, 0));
+    bound.addSocket("a", link("busy", 1));
+    for (const name of ["first", "second", "third", "fourth"]) bound.addSocket("a", link(name, 0));
+    for (const name of ["x", "y"]) bound.addSocket("b", link(name, 0));
     expect(closed).to.deep.equal(["first", "second"]);
   });
 
   it("are limited even if each has an operation: the newest is closed", () => {
     const closed: string[] = [];
-    const bound = createSocketBound<ReturnType<typeof link>>(({ name }) => closed.push(name), { sockets: 3, idle: 2 });
-    const leaves = ["1", "2", "3"].map((name) => bound.enter("a", link(name, 1)));
-    bound.enter("a", link("4", 0));
+    const bound = createSocketLimiter<ReturnType<typeof link>>(({ name }) => closed.push(name), {
+      sockets: 3,
+      idle: 2,
+    });
+    const leaves = ["1", "2", "3"].map((name) => bound.addSocket("a", link(name, 1)));
+    bound.addSocket("a", link("4", 0));
     expect(closed).to.deep.equal(["4"]);
     leaves[0]!();
-    bound.enter("a", link("5", 0));
+    bound.addSocket("a", link("5", 0));
     expect(closed).to.deep.equal(["4"]);
   });
 });

@@ -143,7 +143,10 @@ describe("imports of entries", () => {
     const named = await upload(id, "text/csv", "sep=;\r\na,x;b\r\n1;2,5\r\n");
     expect(named.body).to.deep.equal({ inserted: 1, columns: ["a,x", "b"], delimiter: ";" });
     const twice = await upload(id, "text/csv", "a\n1\n", "?delimiter=a&delimiter=b");
-    expect([twice.http, twice.body.error]).to.deep.equal([400, "delimiter must be given once (got it 2 times)"]);
+    expect([twice.http, twice.body.error]).to.deep.equal([
+      400,
+      "delimiter must occur once in the URL (got it 2 times)",
+    ]);
     const bars = await upload(id, "text/csv", "Title|Sub,Note|x\n1,2\n");
     expect(bars.body).to.deep.equal({ inserted: 1, columns: ["Title|Sub", "Note|x"], delimiter: "," });
     for (const query of ["?delimiter=", "?delimiter=ab", "?delimiter=%22", "?delimiter=%0A"]) {

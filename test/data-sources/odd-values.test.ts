@@ -196,7 +196,10 @@ describe("unusual values", () => {
         const { http, body } = await send(path, bytes);
         expect(http, `${path} ${bytes}`).to.equal(400);
         if (path !== "/graphql")
-          expect(body).to.deep.equal({ status: "REQUEST_INVALID", error: "the body must be UTF-8 (got other bytes)" });
+          expect(body).to.deep.equal({
+            status: "REQUEST_INVALID",
+            error: "the body must be UTF-8 text (got bytes that are not UTF-8)",
+          });
       }
     }
     const stored = await send(`${source}/entries`, [0xc3, 0xa9]);

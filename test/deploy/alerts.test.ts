@@ -73,7 +73,7 @@ function process() {
   const metrics = createMetrics(sources);
   const scrape = async (): Promise<Sample[]> => {
     if (state.isDown) return [];
-    return samplesIn(await metrics.read()).map((one) =>
+    return samplesIn(await metrics.readMetrics()).map((one) =>
       one.name === "nodejs_eventloop_lag_p99_seconds" ? { ...one, value: state.loop } : one,
     );
   };

@@ -1,4 +1,4 @@
-/** Builds the HTML frame of every documentation page: navigation, search field, table of contents. */
+/** Builds the HTML around every documentation page: navigation, search field, table of contents. */
 import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsPage } from "./library.js";
 import { addressOf, type DocsHeading } from "./markdown.js";
@@ -10,8 +10,8 @@ export interface NavigationGroup {
 }
 
 export interface PageFrame {
-  /** Path of the service behind a proxy, before `/docs`; usually "". */
-  prefix: string;
+  /** Path before `/docs` if the service runs behind a proxy; usually "". */
+  pathPrefix: string;
   navigation: readonly NavigationGroup[];
   script: string;
   style: string;
@@ -20,14 +20,14 @@ export interface PageFrame {
 
 interface Content {
   title: string;
-  /** Slug of the page; null for search results. */
+  /** Address of the page below /docs/; null for search results. */
   slug: string | null;
   main: string;
   headings: readonly DocsHeading[];
   query?: string;
 }
 
-/** Groups the pages as the index page lists them: bold text opens a group, and each link after it adds a page. */
+/** Reads the navigation from the index page: bold text there starts a group, and each link after it adds a page to the group. */
 export function navigationOf(library: DocsLibrary): NavigationGroup[] {
   const index = library.page("");
   if (!index) return [{ title: "Pages", pages: [...library.pages] }];
@@ -37,7 +37,7 @@ export function navigationOf(library: DocsLibrary): NavigationGroup[] {
       groups.push({ title: (bold ?? "").trim(), pages: [] });
       continue;
     }
-    const target = library.resolve(index, link);
+    const target = library.resolveLink(index, link);
     const page = target.kind === "page" ? library.page(target.slug) : undefined;
     const isListed = groups.some(({ pages }) => page !== undefined && pages.includes(page));
     if (page && page !== index && !isListed) groups.at(-1)?.pages.push(page);
@@ -45,7 +45,7 @@ export function navigationOf(library: DocsLibrary): NavigationGroup[] {
   return groups.filter(({ pages }) => pages.length > 0);
 }
 
-function navigationHtml({ prefix, navigation }: PageFrame, slug: string | null): string {
+function navigationHtml({ pathPrefix: prefix, navigation }: PageFrame, slug: string | null): string {
   const item = (page: DocsPage) => {
     const currentAttribute = page.slug === slug ? ' aria-current="page"' : "";
     return `<li><a href="${escapeHtml(prefix + addressOf(page.slug, ""))}"${currentAttribute}>${escapeHtml(page.title)}</a></li>`;
@@ -68,7 +68,7 @@ function contentsHtml(headings: readonly DocsHeading[]): string {
 
 /** Returns the HTML of a whole page. */
 export function pageHtml(frame: PageFrame, { title, slug, main, headings, query = "" }: Content): string {
-  const { prefix, script, style, icon } = frame;
+  const { pathPrefix: prefix, script, style, icon } = frame;
   const markdown = slug === null ? "" : escapeHtml(prefix + addressOf(slug, ".md"));
   const alternateLink = slug === null ? "" : `\n<link rel="alternate" type="text/markdown" href="${markdown}">`;
   const source = slug === null ? "" : `\n<p class="source"><a href="${markdown}">This page as Markdown</a></p>`;

@@ -3,10 +3,10 @@ import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Root of the installation, relative to dist/src/api/docs. */
+/** Folder of the installed service, above dist/src/api/docs. */
 const PACKAGE_ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
 
-/** Documents outside docs/, with the slugs of their pages. */
+/** Documents outside docs/, each with its page's address below /docs/. */
 const ROOT_PAGES: Record<string, string> = {
   "README.md": "introduction",
   "SECURITY.md": "security",
@@ -19,9 +19,9 @@ const INDEX_FILE = "docs/README.md";
 const SUMMARY_MAX_CHARACTERS = 200;
 
 export interface DocsPage {
-  /** Address below /docs/; "" for the index. */
+  /** Address of the page below /docs/; "" for the index. */
   slug: string;
-  /** Path of the Markdown file from the root of the installation. */
+  /** Path of the Markdown file, relative to the folder of the installation. */
   file: string;
   title: string;
   /** First sentence of the page, without markup. */
@@ -47,7 +47,7 @@ const removeMarkup = (text: string): string =>
     .replaceAll(/\s+/g, " ")
     .trim();
 
-/** Returns the first sentence of the page's first paragraph. */
+/** Returns the first sentence of the page's first paragraph, without markup. */
 function summaryOf(markdown: string): string {
   const blocks = markdown.replaceAll(/^<!--.*-->$/gm, "").split(/\n{2,}/);
   const paragraph = blocks.map((block) => block.trim()).find((block) => /^[\w"'`*[]/.test(block)) ?? "";
@@ -65,13 +65,13 @@ function readPage(root: string, file: string): DocsPage {
 export class DocsLibrary {
   readonly root: string;
   readonly #bySlug: ReadonlyMap<string, DocsPage>;
-  /** Pages by the last segment of their slug, for addresses without a section. */
+  /** Pages by the last segment of their slug, so that `/docs/triggers` also finds `/docs/guides/triggers`. */
   readonly #byName: ReadonlyMap<string, DocsPage>;
   readonly #byFile: ReadonlyMap<string, DocsPage>;
 
   constructor(root: string = PACKAGE_ROOT) {
     this.root = root;
-    // An installation from the npm package lacks some of these files.
+    // The npm package does not contain all of these files.
     const files = [...Object.keys(ROOT_PAGES), "docs/**/*.md"].flatMap((pattern) => globSync(pattern, { cwd: root }));
     const pages = files.map((file) => readPage(root, file.replaceAll("\\", "/")));
     this.#bySlug = new Map(pages.map((page) => [page.slug, page]));
@@ -83,21 +83,18 @@ export class DocsLibrary {
     return [...this.#bySlug.values()];
   }
 
-  /**
-   * @param slug in upper or lower case. The last segment alone also finds the page, because earlier addresses had no
-   *   sections
-   */
+  /** @param slug in upper or lower case. The last segment alone also finds the page, because pages had no sections in earlier addresses */
   page(slug: string): DocsPage | undefined {
     const name = slug.toLowerCase();
     return this.#bySlug.get(slug) ?? this.#bySlug.get(name) ?? this.#byName.get(name);
   }
 
-  byFile(file: string): DocsPage | undefined {
+  pageByFile(file: string): DocsPage | undefined {
     return this.#byFile.get(file);
   }
 
-  /** Resolves a link of `page` relative to its Markdown file. */
-  resolve(page: DocsPage, link: string): LinkTarget {
+  /** Returns the target of a link on `page`. A relative link starts at the page's Markdown file. */
+  resolveLink(page: DocsPage, link: string): LinkTarget {
     if (/^[a-z][a-z+.-]*:/i.test(link)) return { kind: "address", href: link };
     const [path = "", anchor] = link.split("#");
     const hash = anchor === undefined ? "" : `#${anchor}`;

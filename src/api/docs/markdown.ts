@@ -1,12 +1,12 @@
 /**
- * Renders the documentation's Markdown as HTML with working links, and as Markdown for programs. Read this file to add an element to the
- * pages.
+ * Renders the Markdown files of the documentation as HTML for browsers and as Markdown for programs, with working links. Read this file to
+ * support another Markdown element.
  */
 import MarkdownIt, { type Env, type Token } from "markdown-it";
 import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsPage, LinkTarget } from "./library.js";
 
-/** Matches the address of the service in the examples. Readers see the address of their own service instead. */
+/** Matches the service's address in examples. Readers see the address of their own service in its place. */
 const EXAMPLE_ADDRESS = /(https?|wss?):\/\/(?:127\.0\.0\.1|localhost):4000(?!\d)/g;
 
 export interface DocsHeading {
@@ -16,7 +16,7 @@ export interface DocsHeading {
 }
 
 export interface DocsSection extends DocsHeading {
-  /** Text below the heading, without markup. */
+  /** Text between this heading and the next, without markup. */
   body: string;
 }
 
@@ -29,18 +29,21 @@ export interface RenderedPage {
 interface RenderEnvironment extends Env {
   page: DocsPage;
   headings: DocsHeading[];
-  /** Ids that this page has used, so that two headings with the same text get different ones. */
+  /** HTML ids that this page already uses, so that a second heading with the same text gets another id. */
   ids: Set<string>;
 }
 
-/** Replaces the address in examples by the reader's. @param base without a trailing slash */
+/**
+ * Replaces the service's address in examples.
+ * @param base address of the reader's service, without a trailing slash
+ */
 export function insertServiceAddress(text: string, base: string): string {
   return text.replaceAll(EXAMPLE_ADDRESS, (_match, scheme: string) =>
     scheme.startsWith("ws") ? base.replace(/^http/, "ws") : base,
   );
 }
 
-/** Returns the id of a heading, as GitHub builds it. */
+/** Returns the HTML id of a heading, as GitHub builds it. */
 export const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -56,7 +59,7 @@ function uniqueId(ids: Set<string>, text: string): string {
   return candidate;
 }
 
-const textOf = (token: Token | undefined): string =>
+const plainTextOf = (token: Token | undefined): string =>
   (token?.children ?? []).map(({ type, content }) => (type === "softbreak" ? " " : content)).join("");
 
 export class DocsRenderer {
@@ -64,12 +67,12 @@ export class DocsRenderer {
   readonly #prefix: string;
   readonly #markdown = new MarkdownIt({ html: true });
 
-  /** @param prefix path of the service behind a proxy; usually "" */
+  /** @param prefix path before `/docs` if the service runs behind a proxy; usually "" */
   constructor(library: DocsLibrary, prefix: string) {
     this.#library = library;
     this.#prefix = prefix;
     const { rules } = this.#markdown.renderer;
-    // Removes HTML blocks: the only HTML in the pages is comments for the tests.
+    // Leaves HTML blocks out: the documentation contains HTML only as comments for the tests.
     rules.html_block = () => "";
     rules.html_inline = () => "";
     rules.table_open = () => '<div class="table" tabindex="0"><table>\n';
@@ -87,7 +90,7 @@ export class DocsRenderer {
       const { headings, ids } = env as RenderEnvironment;
       for (const [at, token] of tokens.entries()) {
         if (token.type !== "heading_open") continue;
-        const text = textOf(tokens[at + 1]);
+        const text = plainTextOf(tokens[at + 1]);
         const id = uniqueId(ids, text);
         token.attrSet("id", id);
         headings.push({ level: Number(token.tag.slice(1)), id, text });
@@ -95,7 +98,7 @@ export class DocsRenderer {
     });
     this.#markdown.renderer.rules.heading_close = (tokens, index) => {
       const id = escapeHtml(String(tokens[index - 2]!.attrGet("id") ?? ""));
-      const name = escapeHtml(textOf(tokens[index - 1]));
+      const name = escapeHtml(plainTextOf(tokens[index - 1]));
       return ` <a class="anchor" href="#${id}" aria-label="Link to ${name}">#</a></${tokens[index]!.tag}>\n`;
     };
   }
@@ -107,7 +110,7 @@ export class DocsRenderer {
         if (child.type === "image") child.attrSet("src", this.#href(page, String(child.attrGet("src") ?? "")) ?? "");
         if (child.type !== "link_open") continue;
         const href = this.#href(page, String(child.attrGet("href") ?? ""));
-        // A link to a file that is not served stays as text.
+        // A link to a file that the service does not serve becomes plain text.
         if (href === null) child.attrs = [];
         else child.attrSet("href", href);
       }
@@ -115,7 +118,7 @@ export class DocsRenderer {
   }
 
   #href(page: DocsPage, link: string): string | null {
-    const target = this.#library.resolve(page, link);
+    const target = this.#library.resolveLink(page, link);
     return hrefOf(target, this.#prefix, "");
   }
 
@@ -123,11 +126,14 @@ export class DocsRenderer {
     const env: RenderEnvironment = { page, headings: [], ids: new Set() };
     const tokens = this.#markdown.parse(page.markdown, env);
     const html = this.#markdown.renderer.render(tokens, this.#markdown.options, env);
-    return { html, headings: env.headings, sections: sectionsOf(tokens, env.headings) };
+    return { html, headings: env.headings, sections: splitSections(tokens, env.headings) };
   }
 }
 
-/** @param suffix end of a page's address: "" for the web page, ".md" for Markdown */
+/**
+ * @param base address before `/docs`
+ * @param suffix "" for the HTML page, ".md" for the Markdown page
+ */
 function hrefOf(target: LinkTarget, base: string, suffix: "" | ".md"): string | null {
   switch (target.kind) {
     case "page":
@@ -141,11 +147,11 @@ function hrefOf(target: LinkTarget, base: string, suffix: "" | ".md"): string | 
   }
 }
 
-/** Returns the address of a page. A proxy's path prefix is not part of it. */
+/** Returns the address of a page, without a proxy's path prefix. */
 export const addressOf = (slug: string, suffix: "" | ".md"): string =>
   slug === "" ? `/docs/${suffix === "" ? "" : "README.md"}` : `/docs/${slug}${suffix}`;
 
-function sectionsOf(tokens: readonly Token[], headings: readonly DocsHeading[]): DocsSection[] {
+function splitSections(tokens: readonly Token[], headings: readonly DocsHeading[]): DocsSection[] {
   const sections: DocsSection[] = [];
   for (const { type, content } of tokens) {
     if (type === "heading_open") sections.push({ ...headings[sections.length]!, body: "" });
@@ -158,8 +164,8 @@ function sectionsOf(tokens: readonly Token[], headings: readonly DocsHeading[]):
 }
 
 /**
- * Returns the page as Markdown with absolute links, for programs that read one page or all pages. A link to a file that the service does
- * not serve becomes the path of the file.
+ * Returns the page as Markdown with absolute links, for programs. Replaces a link to a file that the service does not serve by the file's
+ * path.
  */
 export function markdownFor(library: DocsLibrary, page: DocsPage, base: string): string {
   let isCode = false;
@@ -169,14 +175,14 @@ export function markdownFor(library: DocsLibrary, page: DocsPage, base: string):
     const served = line.replaceAll(
       /(!?)\[([^[\]]*)\]\(([^()\s]+)\)/g,
       (match, mark: string, text: string, link: string) => {
-        const target = library.resolve(page, link);
+        const target = library.resolveLink(page, link);
         return mark === "" && target.kind === "missing"
           ? `${text} (${target.path} in the installation's folder)`
           : match;
       },
     );
     return served.replaceAll(/\]\(([^()\s]+)\)/g, (match, link: string) => {
-      const href = hrefOf(library.resolve(page, link), base, ".md");
+      const href = hrefOf(library.resolveLink(page, link), base, ".md");
       return href === null ? match : `](${href})`;
     });
   });

@@ -1,4 +1,4 @@
-/** GET /docs/*, /llms.txt and /llms-full.txt: the documentation as web pages, as Markdown and as one text. Needs no credential. */
+/** GET /docs/*, /llms.txt and /llms-full.txt: serves the documentation as web pages, as Markdown, and as one text. Needs no credential. */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { DocsLibrary, type DocsPage } from "./library.js";
 import { addressOf, DocsRenderer, insertServiceAddress, markdownFor } from "./markdown.js";
 import { DocsSearch } from "./search.js";
 
-/** Files in the root of a checkout that pages link to. */
+/** Files in the repository's root folder to which documentation pages link. */
 const ROOT_FILES = ["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
 
 const PAGE_HEADERS = {
@@ -23,7 +23,7 @@ const PAGE_HEADERS = {
   "cross-origin-opener-policy": "same-origin",
 } as const;
 
-/** Headers of a picture. A browser shows it as an image; opened as a document, it cannot run scripts. */
+/** Headers of a picture. If a person opens its address, the picture cannot run scripts (an SVG could). */
 const PICTURE_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
@@ -35,11 +35,11 @@ const HOST_HEADER = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
 
 export interface DocsOptions {
   pages: WebPages;
-  /** Address of the service if the request does not name one. */
+  /** Address of the service, used if a request has no valid `Host` header. */
   baseUrl: string;
-  /** PUBLIC_URL. If null, readers see the address that they used. */
+  /** The setting PUBLIC_URL. If null, examples contain the address from the reader's request. */
   publicUrl: string | null;
-  /** Root of another installation, for tests. */
+  /** Folder of another installation, for tests. */
   root?: string;
 }
 
@@ -47,9 +47,9 @@ export interface DocsOptions {
 export interface DocsSite {
   library: DocsLibrary;
   search: DocsSearch;
-  /** Returns a page as Markdown with absolute links. */
+  /** Returns a page as Markdown with absolute links that start with `base`. */
   markdown(page: DocsPage, base: string): string;
-  /** Returns the address by which this reader reaches the service, without a trailing slash. */
+  /** Returns the service's address for the sender of this request, without a trailing slash. */
   addressFor(request: FastifyRequest): string;
 }
 
@@ -68,7 +68,7 @@ function createDocs({ baseUrl, publicUrl, root }: DocsOptions, prefix: string) {
   return { docs, renderer };
 }
 
-/** Returns the index of all pages for language models (llmstxt.org). */
+/** Returns the text of /llms.txt: a list of all pages for language models (llmstxt.org). */
 function llmsText({ library }: DocsSite, base: string): string {
   const groups = navigationOf(library).map(({ title, pages }) => {
     const items = pages.map(({ title: name, slug, summary }) => `- [${name}](${base}/docs/${slug}.md): ${summary}`);
@@ -87,22 +87,25 @@ function llmsText({ library }: DocsSite, base: string): string {
   ].join("\n\n");
 }
 
-/** Pages about the project, not its use. llms.txt lists them. llms-full.txt, which programs load as a whole, leaves them out. */
-const LEFT_OUT_SLUGS: readonly string[] = ["changelog", "benchmarks", "contributing", "internals/adr"];
+/**
+ * Pages about the project instead of its use. /llms.txt lists them, but /llms-full.txt leaves them out because programs load that file as a
+ * whole.
+ */
+const SLUGS_NOT_IN_FULL_TEXT: readonly string[] = ["changelog", "benchmarks", "contributing", "internals/adr"];
 
 function llmsFullText(docs: DocsSite, base: string): string {
   const index = docs.library.page("");
   const listedPages = navigationOf(docs.library).flatMap(({ pages }) => pages);
   return [...(index ? [index] : []), ...listedPages]
-    .filter(({ slug }) => !LEFT_OUT_SLUGS.includes(slug))
+    .filter(({ slug }) => !SLUGS_NOT_IN_FULL_TEXT.includes(slug))
     .map((page) => `<!-- ${base}/docs/${page.slug} -->\n\n${docs.markdown(page, base).trim()}\n`)
     .join("\n\n");
 }
 
 /**
- * Sends a text with its ETag, or 304 if the reader has this version. Readers ask again at each visit, because an upgrade changes the pages.
+ * Sends a text with its ETag, or 304 if the browser has the same text. Browsers check at each visit, because an upgrade changes the pages.
  */
-function sendTagged(request: FastifyRequest, reply: FastifyReply, type: string, text: string): FastifyReply {
+function sendWithEtag(request: FastifyRequest, reply: FastifyReply, type: string, text: string): FastifyReply {
   const tag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;
   reply.headers({ "cache-control": "no-cache", etag: tag, "x-content-type-options": "nosniff" });
   if (isKnownTag(request.headers["if-none-match"], tag)) return reply.code(304).send();
@@ -116,12 +119,12 @@ const PLAIN_TEXT_TYPE = "text/plain; charset=utf-8";
 function registerRootFiles(app: FastifyInstance, { docs }: { docs: DocsSite }): void {
   for (const file of ROOT_FILES) {
     app.get(`/${file}`, async (request, reply) => {
-      const page = docs.library.byFile(file);
-      if (page) return sendTagged(request, reply, MARKDOWN_TYPE, docs.markdown(page, docs.addressFor(request)));
+      const page = docs.library.pageByFile(file);
+      if (page) return sendWithEtag(request, reply, MARKDOWN_TYPE, docs.markdown(page, docs.addressFor(request)));
       const text = await readFile(join(docs.library.root, file), "utf8").catch(() => {
-        throw new ActionError("NOT_FOUND", `this installation does not contain the file ${file}`);
+        throw new ActionError("NOT_FOUND", `this installation of the service does not contain the file ${file}`);
       });
-      return sendTagged(request, reply, PLAIN_TEXT_TYPE, text);
+      return sendWithEtag(request, reply, PLAIN_TEXT_TYPE, text);
     });
   }
 }
@@ -131,7 +134,7 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   const { docs, renderer } = createDocs(options, prefix);
   const { script, style } = options.pages.assets("docs");
   const frame: PageFrame = {
-    prefix,
+    pathPrefix: prefix,
     navigation: navigationOf(docs.library),
     script,
     style: style ?? "",
@@ -157,8 +160,8 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
       return reply.redirect(prefix + addressOf(page.slug, isMarkdown ? ".md" : ""), 301);
     }
     const base = docs.addressFor(request);
-    if (isMarkdown) return sendTagged(request, reply, MARKDOWN_TYPE, docs.markdown(page, base));
-    return sendTagged(
+    if (isMarkdown) return sendWithEtag(request, reply, MARKDOWN_TYPE, docs.markdown(page, base));
+    return sendWithEtag(
       request,
       reply.headers(PAGE_HEADERS),
       HTML_TYPE,
@@ -180,7 +183,7 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
     const query = [request.query.q ?? ""].flat()[0]!.slice(0, 200);
     const main = resultsHtml(prefix, query, await docs.search.find(query));
     const html = pageHtml(frame, { title: "Search", slug: null, main, headings: [], query });
-    return sendTagged(request, reply.headers(PAGE_HEADERS), HTML_TYPE, html);
+    return sendWithEtag(request, reply.headers(PAGE_HEADERS), HTML_TYPE, html);
   });
   app.get("/docs", (request, reply) => sendPage(request, reply, "README"));
   app.get("/docs.md", (request, reply) => sendPage(request, reply, "README.md"));
@@ -188,10 +191,10 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
     sendPage(request, reply, request.params["*"].replace(/\/$/, "") || "README"),
   );
   app.get("/llms.txt", (request, reply) =>
-    sendTagged(request, reply, PLAIN_TEXT_TYPE, llmsText(docs, docs.addressFor(request))),
+    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, llmsText(docs, docs.addressFor(request))),
   );
   app.get("/llms-full.txt", (request, reply) =>
-    sendTagged(request, reply, PLAIN_TEXT_TYPE, llmsFullText(docs, docs.addressFor(request))),
+    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, llmsFullText(docs, docs.addressFor(request))),
   );
   registerRootFiles(app, { docs });
   return docs;

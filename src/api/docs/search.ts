@@ -1,20 +1,20 @@
-/** Full-text search over the sections of the documentation, for the search page and for agents. */
+/** Full-text search in the sections of the documentation, for the search page and for agents. */
 import { setImmediate } from "node:timers/promises";
 import MiniSearch from "minisearch";
 import type { DocsLibrary } from "./library.js";
 import { addressOf, type DocsRenderer, type DocsSection } from "./markdown.js";
 
-/** Maximum length of a query. Longer ones are cut, because each word costs a walk through the index. */
+/** Maximum length of a query. The search ignores the rest, because each word costs a walk through the index. */
 const QUERY_MAX_CHARACTERS = 200;
-const WORDS_MAX = 12;
+const QUERY_WORDS_MAX = 12;
 export const RESULTS_MAX = 20;
 const EXCERPT_CHARACTERS = 240;
-const CHUNK_SECTIONS = 50;
+const SECTIONS_PER_CHUNK = 50;
 
 export interface DocsHit {
   page: string;
   heading: string;
-  /** Address of the section, without the prefix before /docs. */
+  /** Address of the section, without a proxy's path prefix. */
   address: string;
   excerpt: string;
 }
@@ -27,7 +27,7 @@ interface IndexedSection extends DocsSection {
 
 const plainText = (text: string): string => text.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll(/[`*|]/g, "");
 
-/** Returns the text around the first word of the query. */
+/** Returns an excerpt of `body` around the first of the words that it contains. */
 function excerptOf(body: string, words: readonly string[]): string {
   const text = plainText(body).replaceAll(/\s+/g, " ").trim();
   const lowerText = text.toLowerCase();
@@ -43,7 +43,7 @@ interface SearchIndex {
   index: MiniSearch<IndexedSection>;
 }
 
-/** Builds the index. Yields to other work after each page and after every few sections. */
+/** Builds the search index. Yields to other requests after each page and after every SECTIONS_PER_CHUNK sections. */
 async function buildIndex(library: DocsLibrary, renderer: DocsRenderer): Promise<SearchIndex> {
   const sections: IndexedSection[] = [];
   for (const page of library.pages) {
@@ -56,11 +56,11 @@ async function buildIndex(library: DocsLibrary, renderer: DocsRenderer): Promise
     fields: ["page", "text", "body"],
     searchOptions: { boost: { page: 3, text: 2 }, prefix: true, combineWith: "AND" },
   });
-  await index.addAllAsync(sections, { chunkSize: CHUNK_SECTIONS });
+  await index.addAllAsync(sections, { chunkSize: SECTIONS_PER_CHUNK });
   return { sections, index };
 }
 
-/** Full-text index. The first search builds it, because that takes more processor time (250 ms) than the rest of the API's start. */
+/** Full-text index. Built at the first search, because building takes more processor time (250 ms) than the rest of the API's start. */
 export class DocsSearch {
   readonly #build: () => Promise<SearchIndex>;
   #built: Promise<SearchIndex> | null = null;
@@ -69,9 +69,17 @@ export class DocsSearch {
     this.#build = () => buildIndex(library, renderer);
   }
 
-  /** Returns the best matches first, at most `limit`. Falls back to sections with any of the words if none has all. */
+  /**
+   * Returns at most `limit` sections, the best matches first: sections with all words of the query; if there are none, sections with any of
+   * them.
+   */
   async find(query: string, limit: number = RESULTS_MAX): Promise<DocsHit[]> {
-    const words = query.slice(0, QUERY_MAX_CHARACTERS).toLowerCase().split(/\s+/).filter(Boolean).slice(0, WORDS_MAX);
+    const words = query
+      .slice(0, QUERY_MAX_CHARACTERS)
+      .toLowerCase()
+      .split(/\s+/)
+      .filter(Boolean)
+      .slice(0, QUERY_WORDS_MAX);
     if (words.length === 0) return [];
     const text = words.join(" ");
     this.#built ??= this.#build();

@@ -1,6 +1,6 @@
 /**
- * GraphQL inputs of actions. Every field is optional and nullable here, because rules/action-input.ts checks the values for REST and
- * GraphQL alike.
+ * GraphQL inputs of actions. Every field is optional, nullable and of type `unknown`, because rules/action-input.ts checks the values for
+ * both REST and GraphQL.
  */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int } from "type-graphql";
@@ -18,7 +18,7 @@ import {
   TriggerTypeEnum,
 } from "./leaf-types.js";
 
-/** Compile-time check: a class must have exactly the fields that the rules check. */
+/** Used with `implements`, so that the compiler reports an input class that lacks a field which the rules check. */
 type UnknownFields<Input> = { [Field in keyof Input]?: unknown };
 
 @InputType("TriggerWhereInput", { description: "Filter that selects which events or requests start the action." })
@@ -106,7 +106,10 @@ export class ActionSourceInput implements UnknownFields<Pick<ActionSource, "lang
   })
   files?: unknown;
 
-  /** Converts `fileList` to `files`, the only form that the rules accept. @throws REQUEST_INVALID */
+  /**
+   * Converts `fileList` to `files`, because the rules accept only `files`.
+   * @throws REQUEST_INVALID if both are present
+   */
   @Field(() => [SourceFileInput], {
     nullable: true,
     description: "The same as a list with types, instead of `files`.",

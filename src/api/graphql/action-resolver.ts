@@ -14,20 +14,23 @@ import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IdempotencyKey, idempotencyKeyOf } from "./idempotency.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
 
-/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
+/**
+ * Context of the subscription, with the access check and the event source. A decorator cannot access the resolver instance, so it reads
+ * them here.
+ */
 export interface ActionFeedContext extends RequestContext {
   gate: AccessGate;
   actionFeed: ActionFeed;
 }
 
 /**
- * Fields of an action that need permission to read code. Without it, REST omits these fields and GraphQL rejects documents that select
- * them.
+ * Fields of an action that only callers with permission to read code get. REST omits these fields for other callers; GraphQL rejects
+ * documents that select them.
  */
-const CODE_FIELDS = ["code", "source"];
+const FIELDS_WITH_CODE = ["code", "source"];
 
 function hideCode(action: Action): Action {
   const get = (): never => {
@@ -35,7 +38,7 @@ function hideCode(action: Action): Action {
   };
   return Object.defineProperties(
     { ...action },
-    Object.fromEntries(CODE_FIELDS.map((field) => [field, { get, enumerable: false }])),
+    Object.fromEntries(FIELDS_WITH_CODE.map((field) => [field, { get, enumerable: false }])),
   );
 }
 
@@ -61,7 +64,11 @@ export class ActionResolver {
     search?: string | null,
   ): Promise<ActionListType> {
     const caller = await this.gate.enter(context, "listActions", appId);
-    const { actions, pagination } = await this.service.list(appId, { limit, offset, search }, context.answer?.reserve);
+    const { actions, pagination } = await this.service.list(
+      appId,
+      { limit, offset, search },
+      context.responseBudget?.reserve,
+    );
     if (!mayPerformOnApp(caller, "getAction", appId)) return { actions: actions.map(hideCode), pagination };
     return { actions: await this.endpoints.addUrls(caller, actions), pagination };
   }
@@ -107,7 +114,7 @@ export class ActionResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "updateAction", appId);
-    const target = { appId, id, precondition: preconditionOf(ifUpdatedAt) };
+    const target = { appId, id, precondition: toExpectedTags(ifUpdatedAt) };
     return this.endpoints.addUrlsToOne(caller, await this.service.update(caller, target, data));
   }
 
@@ -122,7 +129,7 @@ export class ActionResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "updateAction", appId);
-    await this.rotateSecret(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
+    await this.rotateSecret(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return this.endpoints.addUrlsToOne(caller, await this.service.get(appId, id));
   }
 
@@ -134,7 +141,7 @@ export class ActionResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeAction", appId);
-    await this.service.remove(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
+    await this.service.remove(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
 

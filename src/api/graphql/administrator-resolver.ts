@@ -5,7 +5,7 @@ import type { Administrator, Administrators } from "../../operations/members/adm
 import type { Caller } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { UserType } from "./app-types.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 
 const UserId = () => Arg("userId", () => Int, { description: "ID of the person." });
 
@@ -42,6 +42,6 @@ export class AdministratorResolver {
     @UserId() userId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Administrator[]> {
-    return this.service.remove(this.enter(context), userId, preconditionOf(ifUpdatedAt));
+    return this.service.remove(this.enter(context), userId, toExpectedTags(ifUpdatedAt));
   }
 }

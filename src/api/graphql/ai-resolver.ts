@@ -1,6 +1,6 @@
 /**
- * GraphQL resolver of language models, for server actions. Each method checks the caller's access and then calls one operation. Only REST
- * can stream an answer.
+ * GraphQL resolver that lets server actions call language models. Each method checks the caller's access and then calls one operation. Only
+ * REST can stream an answer.
  */
 import { Arg, Ctx, Mutation, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -8,7 +8,7 @@ import type { Ai, AiReply } from "../../operations/ai/ai.js";
 import type { AiCall } from "../../rules/ai/options.js";
 import { isObject } from "../../rules/described.js";
 import type { RequestContext } from "../context.js";
-import { Lines } from "../lines.js";
+import { LineStream } from "../lines.js";
 import {
   AiCompletionInput,
   AiCompletionReply,
@@ -66,14 +66,19 @@ export class AiResolver {
     return this.callModel(context, appId, "transcribe", options);
   }
 
-  /** Performs a call with the options of a REST request. */
-  async callModel(context: RequestContext, appId: number, call: AiCall, options: unknown): Promise<AiReply | Lines> {
+  /** Calls a language model with the options from the body of a REST request. */
+  async callModel(
+    context: RequestContext,
+    appId: number,
+    call: AiCall,
+    options: unknown,
+  ): Promise<AiReply | LineStream> {
     const caller = await this.gate.enter(context, "useAi", appId);
-    const request = { appId, call, options, gone: context.gone };
+    const request = { appId, call, options, gone: context.closedSignal };
     if (call !== "completions" || !isObject(options) || options["stream"] !== true) {
       return this.service.callModel(caller, request);
     }
-    return new Lines(async (send) => {
+    return new LineStream(async (send) => {
       await send(await this.service.callModel(caller, { ...request, onText: (text) => send({ text }) }));
     });
   }

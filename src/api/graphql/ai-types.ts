@@ -4,11 +4,11 @@ import { type ClassType, Field, Float, InputType, Int, ObjectType } from "type-g
 import type { AiCompletion, TokenUsage } from "../../rules/ai/answer.js";
 import type { AiCode } from "../../rules/ai/failure.js";
 import type { ToolCall } from "../../rules/ai/options.js";
-import { enumOf } from "./leaf-types.js";
+import { createEnum } from "./leaf-types.js";
 
 const MODEL_DESCRIPTION = "Name of the model; the first one of the setting `__ai` by default.";
 
-const AiRoleEnum = enumOf<"system" | "user" | "assistant" | "tool">("AiRole", "Author of a message.", {
+const AiRoleEnum = createEnum<"system" | "user" | "assistant" | "tool">("AiRole", "Author of a message.", {
   system: "Instructions for the model.",
   user: "Message to the model.",
   assistant: "Answer of the model.",
@@ -136,7 +136,7 @@ class AiTranscriptionType {
   @Field(() => String, { description: "The text." }) text: string;
 }
 
-const AiErrorCodeEnum = enumOf<AiCode>(
+const AiErrorCodeEnum = createEnum<AiCode>(
   "AiErrorCode",
   "Cause of a failed call of a model, as the package svc-ai names it.",
   {
@@ -155,7 +155,7 @@ class AiFailureType {
   @Field(() => String, { description: "The reason, without secrets." }) message: string;
 }
 
-/** Type of a reply: the answer, or the failure. */
+/** Creates the GraphQL type of a reply, which contains either the answer or the failure. */
 function replyType<Answer extends object>(name: string, subject: string, answerType: ClassType<Answer>) {
   @ObjectType(name, { description: `${subject}, or the reason why there is none.` })
   class ReplyType {

@@ -5,7 +5,7 @@ import type { AlertRules } from "../../operations/alerts/alert-rules.js";
 import type { RequestContext } from "../context.js";
 import { AlertDeliveryType, AlertRuleInput, AlertRuleType } from "./alert-types.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 
 @Resolver(() => AlertRuleType)
 export class AlertResolver {
@@ -61,7 +61,7 @@ export class AlertResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<AlertRuleType> {
     const caller = await this.gate.enter(context, "manageAlerts", appId);
-    return this.rules.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, rule);
+    return this.rules.update(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) }, rule);
   }
 
   @Mutation(() => Boolean, { description: "Deletes an alert." })
@@ -72,7 +72,7 @@ export class AlertResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeAlerts", appId);
-    await this.rules.remove(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
+    await this.rules.remove(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
 

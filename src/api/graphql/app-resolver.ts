@@ -1,4 +1,4 @@
-/** GraphQL resolver of apps, their editors and their audit log, and of what administrators create. */
+/** GraphQL resolver of apps, their editors and their audit log, and of the operations of administrators. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -17,7 +17,7 @@ import {
   UserType,
 } from "./app-types.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 
 @Resolver()
 export class AppResolver {
@@ -28,7 +28,7 @@ export class AppResolver {
   ) {}
 
   /**
-   * Adds the organization that the caller administers to the input. Returns the caller and this input.
+   * Returns the caller, and the input with the organization that the caller administers.
    * @throws ActionError FORBIDDEN, REQUEST_INVALID
    */
   private async inOrganization(
@@ -71,7 +71,7 @@ export class AppResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "updateApp", appId);
-    return this.service.update(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, data);
+    return this.service.update(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, data);
   }
 
   @Mutation(() => AppType, {
@@ -84,7 +84,7 @@ export class AppResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "administrate", appId);
-    return this.service.administrate(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, data);
+    return this.service.administrate(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, data);
   }
 
   @Mutation(() => AppType, { description: "Publishes the app." })
@@ -94,7 +94,7 @@ export class AppResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "publishApp", appId);
-    return this.service.publish(caller, { appId, precondition: preconditionOf(ifUpdatedAt) });
+    return this.service.publish(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) });
   }
 
   @Mutation(() => AppType, { description: "Unpublishes the app and pauses its live versions." })
@@ -104,7 +104,7 @@ export class AppResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "publishApp", appId);
-    return this.service.unpublish(caller, { appId, precondition: preconditionOf(ifUpdatedAt) });
+    return this.service.unpublish(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) });
   }
 
   @Mutation(() => NewUserType, {
@@ -144,6 +144,6 @@ export class AppResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Editor[]> {
     const caller = await this.gate.enter(context, "manageEditors", appId);
-    return this.appEditors.remove(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, userId);
+    return this.appEditors.remove(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, userId);
   }
 }

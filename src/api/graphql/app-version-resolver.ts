@@ -8,7 +8,7 @@ import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
 import { AppSnapshotType, AppType } from "./app-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 import { VersionPaginationType, VersionUserType } from "./version-types.js";
@@ -94,7 +94,7 @@ export class AppVersionResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "appVersions", appId);
-    await this.service.restore(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, versionId);
+    await this.service.restore(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, versionId);
     return this.appService.get(appId);
   }
 }

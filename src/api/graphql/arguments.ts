@@ -1,10 +1,14 @@
-/** Arguments that many fields share, each with one description. */
+/** GraphQL arguments that many fields share. */
 import { Arg, Int } from "type-graphql";
 import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
 
 export const OFFSET_DESCRIPTION = "Number of items to skip; 0 by default.";
 
-/** Returns the description of a `limit` argument with this default and maximum. */
+/**
+ * Returns the description of a `limit` argument.
+ * @param fallback number of items if the argument is absent
+ * @param max maximum of the argument
+ */
 export const limitDescription = (fallback = PAGE_DEFAULT, max = PAGE_MAX): string =>
   `Maximum number of items to return; ${fallback} by default. Values above ${max} are reduced to ${max}.`;
 

@@ -1,4 +1,7 @@
-/** GraphQL type of an audit entry's details. Each operation has other details, so they are listed as names and values in text. */
+/**
+ * GraphQL type for the details of an audit log entry. The details differ by operation, so GraphQL returns them as pairs of a name and
+ * texts.
+ */
 import { Field, FieldResolver, ObjectType, Resolver, Root } from "type-graphql";
 import { AuditEntryType } from "./audit-resolver.js";
 import { AccessEntryType } from "./auth-types.js";
@@ -12,12 +15,12 @@ class AuditDetailType {
   values: string[];
 }
 
-const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+const toText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
-function detailsOf(data: unknown): AuditDetailType[] {
+function listDetails(data: unknown): AuditDetailType[] {
   return Object.entries(data as object).map(([name, value]: [string, unknown]) => {
     const values = Array.isArray(value) ? (value as unknown[]) : [value];
-    return { name, values: values.filter((item) => item !== null).map(textOf) };
+    return { name, values: values.filter((item) => item !== null).map(toText) };
   });
 }
 
@@ -27,7 +30,7 @@ const DETAILS_DESCRIPTION = "Details of the operation: names of keys, names of f
 export class AuditDetailsResolver {
   @FieldResolver(() => [AuditDetailType], { description: DETAILS_DESCRIPTION })
   details(@Root() { data }: { data: unknown }): AuditDetailType[] {
-    return detailsOf(data);
+    return listDetails(data);
   }
 }
 
@@ -35,6 +38,6 @@ export class AuditDetailsResolver {
 export class AccessDetailsResolver {
   @FieldResolver(() => [AuditDetailType], { description: DETAILS_DESCRIPTION })
   details(@Root() { data }: { data: unknown }): AuditDetailType[] {
-    return detailsOf(data);
+    return listDetails(data);
   }
 }

@@ -81,6 +81,6 @@ export class AuditLogResolver {
     cursor?: string | null,
   ): Promise<AuditListType> {
     await this.gate.enter(context, "readAuditTrail", appId);
-    return this.trail(appId, { actionId, limit, offset, cursor }, context.answer?.reserve);
+    return this.trail(appId, { actionId, limit, offset, cursor }, context.responseBudget?.reserve);
   }
 }

@@ -1,7 +1,6 @@
 /**
- * Accounts of people over GraphQL: the caller, the account, sessions, passkeys and identities. Sign-in, set-up and
- * reset are REST only, because no GraphQL document is parsed without a credential. WebAuthn's JSON is REST only too,
- * because it has no GraphQL type.
+ * Accounts of people over GraphQL: the caller, the account, sessions, passkeys and identities. Only REST has sign-in, set-up and reset,
+ * because the service parses no GraphQL document without a credential. Only REST has WebAuthn, because its JSON has no GraphQL type.
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
@@ -26,7 +25,7 @@ import {
   PersonSessionType,
   UpdateAccountInput,
 } from "./auth-types.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 
 /** Response to a sign-in (contract, section 7). */
 interface SignInAnswer {
@@ -34,8 +33,8 @@ interface SignInAnswer {
   expiresAt: string;
 }
 
-/** Sets the session as the browser's cookie, because no response body contains its token. */
-function answerOf({ browser }: RequestContext, { user, session }: SignInResult): SignInAnswer {
+/** Sets the session cookie of the browser, because no response body contains the session's token. Returns the body. */
+function startBrowserSession({ browser }: RequestContext, { user, session }: SignInResult): SignInAnswer {
   browser?.setSession(session);
   return { user, expiresAt: session.expiresAt };
 }
@@ -47,18 +46,21 @@ export class AuthResolver {
     private readonly service: PeopleAccounts,
   ) {}
 
-  /** Checks that the request may manage the caller's own account: see `enterAccount`. */
-  private ownRequest(context: RequestContext): SignedInRequest {
+  /** Checks that the caller is a person with a session, and returns the data of the request for operations on the person's account. */
+  private createSignedInRequest(context: RequestContext): SignedInRequest {
     return { ...signInRequest(context), caller: this.enterAccount(context) };
   }
 
-  /** Returns the page that uses a passkey. @throws REQUEST_INVALID on a socket */
-  private pageOf({ browser }: RequestContext): PasskeyPage {
+  /**
+   * Returns the page that uses a passkey. WebAuthn checks its origin.
+   * @throws REQUEST_INVALID for a websocket
+   */
+  private passkeyPageOf({ browser }: RequestContext): PasskeyPage {
     if (browser) return browser;
     throw new ActionError("REQUEST_INVALID", "passkeys need a request over HTTP");
   }
 
-  /** Returns the caller, who must have signed in as a person: a token cannot manage the account of its person. */
+  /** Returns the caller, who must be a person with a session: a token cannot manage the account of its person. */
   private enterAccount(context: RequestContext): Caller & { personId: number } {
     const caller = this.gate.enterService(context, "manageOwnAccount");
     if (!caller.session || caller.personId === null) {
@@ -68,14 +70,14 @@ export class AuthResolver {
   }
 
   async setup(context: RequestContext, body: Record<string, unknown>): Promise<SignInAnswer> {
-    return answerOf(context, await this.service.accounts.setup(signInRequest(context), body));
+    return startBrowserSession(context, await this.service.accounts.setup(signInRequest(context), body));
   }
 
   async signIn(context: RequestContext, body: Record<string, unknown>): Promise<SignInAnswer> {
-    return answerOf(context, await this.service.accounts.signIn(signInRequest(context), body));
+    return startBrowserSession(context, await this.service.accounts.signIn(signInRequest(context), body));
   }
 
-  /** @returns the sign-out URL of the OpenID provider at which the browser signed in; null if there is none */
+  /** Ends the session. Returns the sign-out URL of the OpenID provider with which the person signed in; null if there was none. */
   async signOut(context: RequestContext): Promise<string | null> {
     const { caller, browser } = context;
     const provider = caller?.session ? await this.service.sessions.providerOf(caller.credentialId) : null;
@@ -89,20 +91,20 @@ export class AuthResolver {
   }
 
   async passkeyAuthenticationOptions(context: RequestContext): Promise<object> {
-    return this.service.passkeys.authenticationOptions(signInRequest(context), this.pageOf(context));
+    return this.service.passkeys.authenticationOptions(signInRequest(context), this.passkeyPageOf(context));
   }
 
   async passkeySignIn(context: RequestContext, body: Record<string, unknown>): Promise<SignInAnswer> {
-    const page = this.pageOf(context);
-    return answerOf(context, await this.service.passkeys.signIn(signInRequest(context), page, body));
+    const page = this.passkeyPageOf(context);
+    return startBrowserSession(context, await this.service.passkeys.signIn(signInRequest(context), page, body));
   }
 
   async passkeyRegistrationOptions(context: RequestContext): Promise<object> {
-    return this.service.passkeys.registrationOptions(this.ownRequest(context), this.pageOf(context));
+    return this.service.passkeys.registrationOptions(this.createSignedInRequest(context), this.passkeyPageOf(context));
   }
 
   async registerPasskey(context: RequestContext, body: Record<string, unknown>): Promise<Passkey> {
-    return this.service.passkeys.register(this.ownRequest(context), this.pageOf(context), body);
+    return this.service.passkeys.register(this.createSignedInRequest(context), this.passkeyPageOf(context), body);
   }
 
   async passkey(context: RequestContext, id: number): Promise<Passkey> {
@@ -120,7 +122,7 @@ export class AuthResolver {
     @Arg("id", () => Int, { description: "ID of the passkey." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
-    await this.service.passkeys.remove(this.ownRequest(context), id, preconditionOf(ifUpdatedAt));
+    await this.service.passkeys.remove(this.createSignedInRequest(context), id, toExpectedTags(ifUpdatedAt));
     return true;
   }
 
@@ -139,7 +141,7 @@ export class AuthResolver {
     @Arg("id", () => Int, { description: "ID of the identity." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
-    await this.service.identities.remove(this.ownRequest(context), id, preconditionOf(ifUpdatedAt));
+    await this.service.identities.remove(this.createSignedInRequest(context), id, toExpectedTags(ifUpdatedAt));
     return true;
   }
 
@@ -168,7 +170,7 @@ export class AuthResolver {
 
   /** Updates the account from the body of a REST request. */
   async updateAccount(context: RequestContext, body: Record<string, unknown>): Promise<User> {
-    return this.service.accounts.update(this.ownRequest(context), body);
+    return this.service.accounts.update(this.createSignedInRequest(context), body);
   }
 
   @Query(() => [PersonSessionType], { description: "Lists the caller's own sessions, the last used first." })
@@ -184,7 +186,7 @@ export class AuthResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const { personId } = this.enterAccount(context);
-    await this.service.sessions.endSession(personId, id, preconditionOf(ifUpdatedAt));
+    await this.service.sessions.endSession(personId, id, toExpectedTags(ifUpdatedAt));
     return true;
   }
 

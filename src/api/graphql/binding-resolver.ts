@@ -12,7 +12,7 @@ import {
   SecretBindingTrialType,
   SecretBindingUseType,
 } from "./binding-types.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 
 @Resolver()
 export class BindingResolver {
@@ -44,7 +44,7 @@ export class BindingResolver {
     data: unknown,
   ): Promise<BindingTrial> {
     const caller = await this.gate.enter(context, "testSecretBinding", appId);
-    return this.trials.send(caller, appId, data, context.gone?.() ?? new AbortController().signal);
+    return this.trials.send(caller, appId, data, context.closedSignal?.() ?? new AbortController().signal);
   }
 
   @Mutation(() => SecretBindingsType, {
@@ -61,8 +61,8 @@ export class BindingResolver {
     @IfUpdatedAt() state: StatePrecondition = null,
   ): Promise<TaggedBindings> {
     const caller = await this.gate.enter(context, "writeSecretBindings", appId);
-    // REST passes its whole body, GraphQL the list.
+    // REST passes its whole body, and GraphQL passes the list of bindings.
     const body = Array.isArray(bindings) || bindings === null || bindings === undefined ? { bindings } : bindings;
-    return this.service.set(caller, { appId, precondition: preconditionOf(state) }, body);
+    return this.service.set(caller, { appId, precondition: toExpectedTags(state) }, body);
   }
 }

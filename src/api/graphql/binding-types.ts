@@ -7,7 +7,7 @@ import { DateTime } from "./leaf-types.js";
 import { SettingReaderType } from "./setting-reader.js";
 
 const PLACE_DESCRIPTION = "Place in the request: header, query, basic, aws-sigv4 or oauth2.";
-const NAME =
+const NAME_DESCRIPTION =
   "Name of the header or parameter; the user for `basic`, service and region such as s3/eu-west-1 for `aws-sigv4`.";
 const FORMAT_DESCRIPTION = "Text around the value, with {value} once; for `header` and `query`.";
 
@@ -18,7 +18,9 @@ class SecretBindingType implements Omit<SecretBinding, "in" | "grant"> {
   @Field(() => String, { description: "Key of the setting." }) key: string;
   @Field(() => String, { description: "Origin that receives the value." }) origin: string;
   @Field(() => String, { description: PLACE_DESCRIPTION }) in: string;
-  @Field(() => String, { nullable: true, description: `${NAME} Null for the default.` }) name: string | null;
+  @Field(() => String, { nullable: true, description: `${NAME_DESCRIPTION} Null for the default.` }) name:
+    | string
+    | null;
   @Field(() => String, { nullable: true, description: `${FORMAT_DESCRIPTION} Null for the default.` }) format:
     | string
     | null;
@@ -83,7 +85,7 @@ export class SecretBindingInput {
   key?: unknown;
   @Field(() => String, { nullable: true, description: "Origin that receives the value; required." }) origin?: unknown;
   @Field(() => String, { nullable: true, description: `${PLACE_DESCRIPTION} Required.` }) in?: unknown;
-  @Field(() => String, { nullable: true, description: NAME }) name?: unknown;
+  @Field(() => String, { nullable: true, description: NAME_DESCRIPTION }) name?: unknown;
   @Field(() => String, { nullable: true, description: FORMAT_DESCRIPTION }) format?: unknown;
   @Field(() => Boolean, {
     nullable: true,

@@ -1,4 +1,4 @@
-/** Operations of the client library over GraphQL: actions as they change, their scripts, reports of runs, analytics. */
+/** Operations that the client library in browsers calls over GraphQL: changed actions, their scripts, reports of runs, analytics events. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Trigger } from "../../data/action-types.js";
@@ -53,7 +53,10 @@ class ReportedRunType {
   @Field(() => Int, { description: "ID of the run." }) runId: number;
 }
 
-/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
+/**
+ * Context of the subscription, with the access check and the event source. A decorator cannot access the resolver instance, so it reads
+ * them here.
+ */
 export interface ClientFeedContext extends RequestContext {
   gate: AccessGate;
   clientFeed: ClientFeed;

@@ -20,7 +20,7 @@ import {
   RecentQueryType,
   UpdateDataSourceInput,
 } from "./data-source-types.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { ByReference, Ref } from "./reference-arguments.js";
 
 @Resolver(() => DataSourceType)
@@ -35,7 +35,7 @@ export class DataSourceResolver {
   @Query(() => [DataSourceType], { description: "Lists the app's data sources, oldest first." })
   async dataSources(@Ctx() context: RequestContext, @AppId() appId: number): Promise<DataSourceView[]> {
     await this.gate.enter(context, "readDataSources", appId);
-    return this.service.list(appId, context.answer?.reserve);
+    return this.service.list(appId, context.responseBudget?.reserve);
   }
 
   @Query(() => DataSourceType, { description: "Returns a data source by its ID or name." })
@@ -70,7 +70,7 @@ export class DataSourceResolver {
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
-    return this.service.update(caller, { appId, ref, precondition: preconditionOf(ifUpdatedAt ?? null) }, data);
+    return this.service.update(caller, { appId, ref, precondition: toExpectedTags(ifUpdatedAt ?? null) }, data);
   }
 
   @Mutation(() => Boolean, { description: "Deletes a data source with its entries and snapshots." })
@@ -82,7 +82,7 @@ export class DataSourceResolver {
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeDataSources", appId);
-    await this.service.remove(caller, { appId, ref, precondition: preconditionOf(ifUpdatedAt) });
+    await this.service.remove(caller, { appId, ref, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
 
@@ -123,7 +123,7 @@ export class DataSourceResolver {
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<ImportedType> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
-    return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId, preconditionOf(ifUpdatedAt));
+    return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId, toExpectedTags(ifUpdatedAt));
   }
 
   @Query(() => AccessTrialType, {
@@ -138,6 +138,6 @@ export class DataSourceResolver {
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<AccessTrial> {
     await this.gate.enter(context, "readEntries", appId);
-    return this.trials.runTrial({ appId, ref }, trial, context.answer?.reserve);
+    return this.trials.runTrial({ appId, ref }, trial, context.responseBudget?.reserve);
   }
 }

@@ -5,7 +5,7 @@ import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime } from "./leaf-types.js";
 import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
-/** Declares a scalar for a list or an object whose members the rules check. */
+/** Declares a GraphQL scalar for a JSON list or object. The rules check its members later. */
 const jsonScalar = (name: string, description: string) =>
   new GraphQLScalarType({ ...GraphQLJSON.toConfig(), name, description, specifiedByURL: null });
 

@@ -1,6 +1,6 @@
 /**
- * Computes how many values a GraphQL operation requests, before it is executed, so that expensive operations can be rejected. A page counts
- * as `limit` items. Expects a valid document.
+ * Estimates how many values a GraphQL operation selects, so that the service rejects an expensive operation before it executes it. A list
+ * counts as `limit` items. Expects a valid document.
  */
 import {
   type ArgumentNode,
@@ -31,28 +31,31 @@ import {
 import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
 import { FORM_LIMITS } from "./document-form.js";
 
-/** Maximum cost. It allows a thousand whole actions: about fifty milliseconds of work, which block all other requests. */
-export const COST_MAX = 30_000;
 /**
- * Maximum cost of an introspection query, as a multiple of the longest query that graphql-js generates. Tools such as codegen request a
+ * Maximum number of values that an operation can select. It allows a thousand whole actions: about 50 ms of work that block all other
+ * requests.
+ */
+export const OPERATION_COST_MAX = 30_000;
+/**
+ * Maximum cost of an introspection query, as a multiple of the longest query that graphql-js generates. Tools such as codegen select a
  * little more.
  */
 const INTROSPECTION_MARGIN = 1.25;
-/** Assumed number of items of a list inside another item, such as an action's triggers. Most of these lists have one item. */
-const INNER_LIST = 1;
+/** Assumed number of items of a list inside another list's item, such as an action's triggers. Most of these inner lists have one item. */
+const INNER_LIST_ITEMS = 1;
 
 export type Variables = Readonly<Record<string, unknown>> | null | undefined;
 
-/** Cost of a selection set: the number of its values, and its depth with fragments inlined. */
+/** Size of a selection set: the number of values that it selects, and its depth when fragments are inlined. */
 interface QueryMeasure {
   cost: number;
-  levels: number;
+  depth: number;
 }
 
-const NO_COST: QueryMeasure = { cost: 0, levels: 0 };
+const NO_COST: QueryMeasure = { cost: 0, depth: 0 };
 
-/** Average number of items of each introspection list in this schema. */
-function introspectionLists(schema: GraphQLSchema): Record<string, number> {
+/** Returns the average number of items of each list field of the introspection types, by "Type.field". */
+function introspectionListLengths(schema: GraphQLSchema): Record<string, number> {
   const types = Object.values(schema.getTypeMap());
   const fields = types.flatMap((type) =>
     isObjectType(type) || isInterfaceType(type) ? Object.values(type.getFields()) : [],
@@ -68,12 +71,13 @@ function introspectionLists(schema: GraphQLSchema): Record<string, number> {
     "__Type.interfaces": 1,
     "__Field.args": Math.max(1, args / fields.length),
     "__Directive.args": 1,
-    // Queries ask for `ofType` many levels deep, but most types are wrapped only once or twice.
+    // Introspection queries select `ofType` many levels deep, but most types are wrapped only once or twice, so half an item is assumed for
+    // each level.
     "__Type.ofType": 0.5,
   };
 }
 
-function isListed(type: GraphQLOutputType): boolean {
+function returnsList(type: GraphQLOutputType): boolean {
   return isListType(getNullableType(type));
 }
 
@@ -91,17 +95,17 @@ class CostEstimate {
     this.fragments = new Map(fragmentList.map((fragment) => [fragment.name.value, fragment]));
   }
 
-  private valueOf(node: ValueNode): unknown {
+  private resolveValue(node: ValueNode): unknown {
     if (node.kind === Kind.VARIABLE) return this.variables[node.name.value];
     if (node.kind === Kind.INT) return Number(node.value);
     if (node.kind !== Kind.OBJECT) return undefined;
-    return Object.fromEntries(node.fields.map(({ name, value }) => [name.value, this.valueOf(value)]));
+    return Object.fromEntries(node.fields.map(({ name, value }) => [name.value, this.resolveValue(value)]));
   }
 
-  /** Returns the `limit` in a field's arguments or in its `options`. */
-  private limitIn(args: readonly ArgumentNode[] | undefined): number | null {
+  /** Returns the `limit` argument of a field, or the `limit` in its argument `options`; null if there is none. */
+  private findLimit(args: readonly ArgumentNode[] | undefined): number | null {
     for (const { name, value } of args ?? []) {
-      const input = this.valueOf(value);
+      const input = this.resolveValue(value);
       const limit = name.value === "options" ? (input as { limit?: unknown } | null)?.limit : input;
       if (!["limit", "options", "count"].includes(name.value) || typeof limit !== "number") continue;
       return Math.min(Math.max(limit, 0), PAGE_MAX);
@@ -109,74 +113,77 @@ class CostEstimate {
     return null;
   }
 
-  private definition(parent: GraphQLNamedType, name: string): GraphQLField<unknown, unknown> | undefined {
+  private findDefinition(parent: GraphQLNamedType, name: string): GraphQLField<unknown, unknown> | undefined {
     if (name === "__schema") return SchemaMetaFieldDef;
     if (name === "__type") return TypeMetaFieldDef;
     return isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name] : undefined;
   }
 
-  private field(node: FieldNode, parent: GraphQLNamedType, page: number): QueryMeasure {
+  private measureField(node: FieldNode, parent: GraphQLNamedType, page: number): QueryMeasure {
     const name = node.name.value;
-    const field = this.definition(parent, name);
-    if (!field || !node.selectionSet) return { cost: 1, levels: 1 };
+    const field = this.findDefinition(parent, name);
+    if (!field || !node.selectionSet) return { cost: 1, depth: 1 };
     const type = getNamedType(field.type);
-    const isListField = isListed(field.type);
-    const pageSize = this.limitIn(node.arguments) ?? page;
+    const isListField = returnsList(field.type);
+    const pageSize = this.findLimit(node.arguments) ?? page;
     const innerMeasure = isCompositeType(type)
-      ? this.set(node.selectionSet, type, isListField ? INNER_LIST : pageSize)
+      ? this.measureSelections(node.selectionSet, type, isListField ? INNER_LIST_ITEMS : pageSize)
       : NO_COST;
     const repeatCount = this.lists[`${parent.name}.${name}`] ?? (isListField ? pageSize : 1);
-    return { cost: 1 + repeatCount * (1 + innerMeasure.cost), levels: 1 + innerMeasure.levels };
+    return { cost: 1 + repeatCount * (1 + innerMeasure.cost), depth: 1 + innerMeasure.depth };
   }
 
-  private fragment(name: string, page: number): QueryMeasure {
+  private measureFragment(name: string, page: number): QueryMeasure {
     const key = `${page} ${name}`;
     const knownMeasure = this.known.get(key);
     if (knownMeasure) return knownMeasure;
     const fragment = this.fragments.get(name);
     const type = fragment && this.schema.getType(fragment.typeCondition.name.value);
-    const measure = fragment && type ? this.set(fragment.selectionSet, type, page) : NO_COST;
+    const measure = fragment && type ? this.measureSelections(fragment.selectionSet, type, page) : NO_COST;
     this.known.set(key, measure);
     return measure;
   }
 
-  set({ selections }: SelectionSetNode, parent: GraphQLNamedType, page: number): QueryMeasure {
+  measureSelections({ selections }: SelectionSetNode, parent: GraphQLNamedType, page: number): QueryMeasure {
     let cost = 0;
     let levels = 0;
     for (const selection of selections) {
       let measure: QueryMeasure;
-      if (selection.kind === Kind.FIELD) measure = this.field(selection, parent, page);
-      else if (selection.kind === Kind.FRAGMENT_SPREAD) measure = this.fragment(selection.name.value, page);
+      if (selection.kind === Kind.FIELD) measure = this.measureField(selection, parent, page);
+      else if (selection.kind === Kind.FRAGMENT_SPREAD) measure = this.measureFragment(selection.name.value, page);
       else {
         const on = selection.typeCondition && this.schema.getType(selection.typeCondition.name.value);
-        measure = this.set(selection.selectionSet, on ?? parent, page);
+        measure = this.measureSelections(selection.selectionSet, on ?? parent, page);
       }
       cost += measure.cost;
-      levels = Math.max(levels, measure.levels);
+      levels = Math.max(levels, measure.depth);
     }
-    return { cost, levels };
+    return { cost, depth: levels };
   }
 
-  /** Returns the root fields of the operation, including those in fragments. Each root field is a separate request to the service. */
-  roots({ selections }: SelectionSetNode, visited = new Set<string>()): number {
+  /**
+   * Returns the number of root fields of the operation, including those in fragments. The service counts each root field as a separate
+   * request.
+   */
+  countRootFields({ selections }: SelectionSetNode, visited = new Set<string>()): number {
     let count = 0;
     for (const selection of selections) {
       if (selection.kind === Kind.FIELD) count += 1;
-      else if (selection.kind === Kind.INLINE_FRAGMENT) count += this.roots(selection.selectionSet, visited);
+      else if (selection.kind === Kind.INLINE_FRAGMENT) count += this.countRootFields(selection.selectionSet, visited);
       else if (!visited.has(selection.name.value)) {
         visited.add(selection.name.value);
         const fragment = this.fragments.get(selection.name.value);
-        count += fragment ? this.roots(fragment.selectionSet, visited) : 0;
+        count += fragment ? this.countRootFields(fragment.selectionSet, visited) : 0;
       }
     }
     return count;
   }
 }
 
-const ROOT_FIELDS = "fields of its operation" satisfies keyof typeof FORM_LIMITS;
-const FIELD_LEVELS = "levels of fields" satisfies keyof typeof FORM_LIMITS;
+const ROOT_FIELD_LIMIT = "fields of its operation" satisfies keyof typeof FORM_LIMITS;
+const FIELD_DEPTH_LIMIT = "levels of fields" satisfies keyof typeof FORM_LIMITS;
 
-function defaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
+function integerDefaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
   const input = (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
     defaultValue?.kind === Kind.INT ? [[variable.name.value, Number(defaultValue.value)] as const] : [],
   );
@@ -188,12 +195,15 @@ function isIntrospectionOnly({ selectionSet: { selections } }: OperationDefiniti
   return selections.length === 1 && only?.kind === Kind.FIELD && only.name.value === SchemaMetaFieldDef.name;
 }
 
-/** Returns the cost of the longest introspection query that graphql-js generates. It grows with the schema, so the limit does too. */
+/**
+ * Returns the cost of the longest introspection query that graphql-js generates. The cost grows with the schema, so the limit for
+ * introspection grows too.
+ */
 function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>): number {
   const all = { oneOf: true, specifiedByUrl: true, directiveIsRepeatable: true, inputValueDeprecation: true };
   const document = parse(getIntrospectionQuery({ ...all, schemaDescription: true }));
   const [operation] = document.definitions as OperationDefinitionNode[];
-  return new CostEstimate(schema, lists, document, {}).set(
+  return new CostEstimate(schema, lists, document, {}).measureSelections(
     operation!.selectionSet,
     schema.getQueryType()!,
     PAGE_DEFAULT,
@@ -201,11 +211,11 @@ function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>)
 }
 
 /**
- * Returns a function that checks an operation of a valid document. The function returns the cost, or an error that names the exceeded
- * limit.
+ * Creates a function that estimates the cost of an operation in a valid document. The function returns the cost, or an error that names the
+ * exceeded limit.
  */
 export function createCostCheck(schema: GraphQLSchema) {
-  const lists = introspectionLists(schema);
+  const lists = introspectionListLengths(schema);
   const introspectionMax = Math.ceil(INTROSPECTION_MARGIN * introspectionCost(schema, lists));
 
   return (
@@ -215,22 +225,22 @@ export function createCostCheck(schema: GraphQLSchema) {
   ): GraphQLError | number => {
     const operation = getOperationAST(document, operationName);
     const root = operation && schema.getRootType(operation.operation);
-    // Execution reports an unknown or missing operation name.
+    // GraphQL's execution reports an unknown or missing operation name later.
     if (!operation || !root) return 0;
-    const estimate = new CostEstimate(schema, lists, document, { ...defaultsOf(operation), ...variables });
-    const roots = estimate.roots(operation.selectionSet);
-    if (roots > FORM_LIMITS[ROOT_FIELDS]) {
-      return new GraphQLError(`a GraphQL operation can have at most ${FORM_LIMITS[ROOT_FIELDS]} root fields`);
+    const estimate = new CostEstimate(schema, lists, document, { ...integerDefaultsOf(operation), ...variables });
+    const roots = estimate.countRootFields(operation.selectionSet);
+    if (roots > FORM_LIMITS[ROOT_FIELD_LIMIT]) {
+      return new GraphQLError(`a GraphQL operation can have at most ${FORM_LIMITS[ROOT_FIELD_LIMIT]} root fields`);
     }
-    const { cost, levels } = estimate.set(operation.selectionSet, root, PAGE_DEFAULT);
-    if (levels > FORM_LIMITS[FIELD_LEVELS]) {
-      return new GraphQLError(`a GraphQL operation can be at most ${FORM_LIMITS[FIELD_LEVELS]} levels deep`);
+    const { cost, depth: levels } = estimate.measureSelections(operation.selectionSet, root, PAGE_DEFAULT);
+    if (levels > FORM_LIMITS[FIELD_DEPTH_LIMIT]) {
+      return new GraphQLError(`a GraphQL operation can be at most ${FORM_LIMITS[FIELD_DEPTH_LIMIT]} levels deep`);
     }
-    const costMax = isIntrospectionOnly(operation) ? introspectionMax : COST_MAX;
+    const costMax = isIntrospectionOnly(operation) ? introspectionMax : OPERATION_COST_MAX;
     if (cost > costMax) {
-      const requestedText = `it asks for up to ${Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER))}`;
+      const requestedText = `this one selects up to ${Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER))}`;
       return new GraphQLError(
-        `an operation asks for at most ${costMax} values, ${requestedText}: lower its limits or fields`,
+        `a GraphQL operation can select at most ${costMax} values, ${requestedText}; select fewer fields or lower the limit arguments`,
       );
     }
     return cost;

@@ -1,6 +1,6 @@
 /**
- * Limits the size and depth of a GraphQL document before it is validated, because the time of validation grows with the square of some of
- * these numbers.
+ * Limits the size and depth of a GraphQL document before the service validates it, because the time of validation grows with the square of
+ * some of these numbers.
  */
 import {
   type ArgumentNode,
@@ -15,7 +15,10 @@ import {
 } from "graphql";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 
-/** Limits of a document. A hand-written document has a few dozen of each, and GraphiQL's own introspection has 15 levels. */
+/**
+ * Maximum number of each part of a document. A hand-written document has a few dozen of each, and the introspection query of GraphiQL has
+ * 15 levels.
+ */
 export const FORM_LIMITS = {
   fields: 1_000,
   "levels of fields": 20,
@@ -32,65 +35,65 @@ export const FORM_LIMITS = {
 type FormLimit = keyof typeof FORM_LIMITS;
 
 /**
- * True if a value is nested deeper than `levels`. Validation walks values by recursion, and a deep value overflows its stack, which takes
- * long.
+ * True if a value is nested deeper than `levels`. Validation visits nested values by recursion, so a very deep value would overflow the
+ * call stack.
  */
-function nestsDeeper(value: ValueNode, levels: number): boolean {
-  if (value.kind === Kind.LIST) return levels === 0 || value.values.some((inner) => nestsDeeper(inner, levels - 1));
+function isNestedDeeper(value: ValueNode, levels: number): boolean {
+  if (value.kind === Kind.LIST) return levels === 0 || value.values.some((inner) => isNestedDeeper(inner, levels - 1));
   if (value.kind !== Kind.OBJECT) return false;
-  return levels === 0 || value.fields.some((field) => nestsDeeper(field.value, levels - 1));
+  return levels === 0 || value.fields.some((field) => isNestedDeeper(field.value, levels - 1));
 }
 
-/** Counts the parts of a document. Throws when a limit is exceeded. */
+/** Counts the parts of a document, and throws an error when a part exceeds its limit in FORM_LIMITS. */
 class DocumentForm {
   private readonly counts = new Map<FormLimit, number>();
 
-  count(limitName: FormLimit, more = 1): void {
+  addCount(limitName: FormLimit, more = 1): void {
     const count = (this.counts.get(limitName) ?? 0) + more;
     this.counts.set(limitName, count);
-    this.within(limitName, count);
+    this.checkLimit(limitName, count);
   }
 
-  within(limitName: FormLimit, count: number): void {
+  checkLimit(limitName: FormLimit, count: number): void {
     if (count > FORM_LIMITS[limitName]) {
-      throw new GraphQLError(`a document has at most ${FORM_LIMITS[limitName]} ${limitName}`);
+      throw new GraphQLError(`a GraphQL document can have at most ${FORM_LIMITS[limitName]} ${limitName}`);
     }
   }
 
-  value(value: ValueNode | undefined): void {
+  checkValueDepth(value: ValueNode | undefined): void {
     const levels = FORM_LIMITS["levels of a value"];
-    if (value && nestsDeeper(value, levels)) this.within("levels of a value", levels + 1);
+    if (value && isNestedDeeper(value, levels)) this.checkLimit("levels of a value", levels + 1);
   }
 
-  directives(directives: readonly DirectiveNode[] | undefined): void {
-    this.count("directives", directives?.length ?? 0);
-    for (const { arguments: input } of directives ?? []) this.arguments(input);
+  countDirectives(directives: readonly DirectiveNode[] | undefined): void {
+    this.addCount("directives", directives?.length ?? 0);
+    for (const { arguments: input } of directives ?? []) this.checkArguments(input);
   }
 
-  private arguments(input: readonly ArgumentNode[] | undefined): void {
-    for (const { value } of input ?? []) this.value(value);
+  private checkArguments(input: readonly ArgumentNode[] | undefined): void {
+    for (const { value } of input ?? []) this.checkValueDepth(value);
   }
 
-  /** Walks the selections as they are written. A fragment is counted once, at its definition. */
-  walk({ selections }: SelectionSetNode, level: number, names: Set<string>): void {
-    this.within("levels of fields", level);
+  /** Counts the selected fields. A fragment is counted once, at its definition, not at each use. */
+  countSelections({ selections }: SelectionSetNode, level: number, names: Set<string>): void {
+    this.checkLimit("levels of fields", level);
     for (const selection of selections) {
-      this.directives(selection.directives);
-      if (selection.kind === Kind.FRAGMENT_SPREAD) this.count("uses of fragments");
-      else if (selection.kind === Kind.FIELD) this.field(selection, level, names);
-      // The fields of an inline fragment are on the level of the fields around it.
-      else this.walk(selection.selectionSet, level + 1, names);
+      this.countDirectives(selection.directives);
+      if (selection.kind === Kind.FRAGMENT_SPREAD) this.addCount("uses of fragments");
+      else if (selection.kind === Kind.FIELD) this.countField(selection, level, names);
+      // The fields of an inline fragment have the same level as the fields around it.
+      else this.countSelections(selection.selectionSet, level + 1, names);
     }
   }
 
-  private field(node: FieldNode, level: number, names: Set<string>): void {
+  private countField(node: FieldNode, level: number, names: Set<string>): void {
     const { alias, name, selectionSet } = node;
-    this.count("fields");
-    this.arguments(node.arguments);
+    this.addCount("fields");
+    this.checkArguments(node.arguments);
     const key = (alias ?? name).value;
-    if (names.has(key)) this.count("fields that are asked for twice in one place");
+    if (names.has(key)) this.addCount("fields that are asked for twice in one place");
     names.add(key);
-    if (selectionSet) this.walk(selectionSet, level + 1, new Set());
+    if (selectionSet) this.countSelections(selectionSet, level + 1, new Set());
   }
 }
 
@@ -98,25 +101,28 @@ function singleOperationOf(
   form: DocumentForm,
   { selectionSet, variableDefinitions, directives }: OperationDefinitionNode,
 ): void {
-  form.count("operations");
-  form.count("variables", variableDefinitions?.length ?? 0);
+  form.addCount("operations");
+  form.addCount("variables", variableDefinitions?.length ?? 0);
   for (const variable of variableDefinitions ?? []) {
-    form.value(variable.defaultValue);
-    form.directives(variable.directives);
+    form.checkValueDepth(variable.defaultValue);
+    form.countDirectives(variable.directives);
   }
-  form.directives(directives);
-  form.walk(selectionSet, 1, new Set());
+  form.countDirectives(directives);
+  form.countSelections(selectionSet, 1, new Set());
 }
 
-/** @throws GraphQLError that names the exceeded limit */
+/**
+ * Checks the size and depth of a document.
+ * @throws GraphQLError that names the exceeded limit
+ */
 export function checkForm({ definitions }: DocumentNode): void {
   const form = new DocumentForm();
   for (const definition of definitions) {
     if (definition.kind === Kind.OPERATION_DEFINITION) singleOperationOf(form, definition);
     else if (definition.kind === Kind.FRAGMENT_DEFINITION) {
-      form.count("fragments");
-      form.directives(definition.directives);
-      form.walk(definition.selectionSet, 1, new Set());
+      form.addCount("fragments");
+      form.countDirectives(definition.directives);
+      form.countSelections(definition.selectionSet, 1, new Set());
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Checks GraphQL documents from HTTP requests and WebSockets: form, grammar, schema, cost and variables. Accepted documents are cached. The
- * senders take turns. Nothing is executed here.
+ * Checks GraphQL documents from HTTP requests and websockets: size, syntax, schema, cost and variables. Caches accepted documents. Senders
+ * take turns. Executes nothing.
  */
 import { createHash } from "node:crypto";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, specifiedRules, validate } from "graphql";
@@ -11,57 +11,66 @@ import { collectYoungGarbage } from "../../young-garbage.js";
 import { createTurns, type Turns } from "../turns.js";
 import { createCostCheck, type Variables } from "./document-cost.js";
 import { checkForm } from "./document-form.js";
-import { variablesFault } from "./variables.js";
+import { findVariablesError } from "./variables.js";
 
 /** Maximum number of tokens in a document. A hand-written document has some hundreds. */
 const DOCUMENT_MAX_TOKENS = 5_000;
-const FAULTS_MAX = 20;
-/** The rules report values that nest deeper than they allow. Values beyond this depth would overflow the stack before that. */
+const VALIDATION_ERRORS_MAX = 20;
+/**
+ * Maximum depth of variables. Later checks reject values deeper than JSON_MAX_DEPTH, but a value deeper than this limit would overflow the
+ * call stack before.
+ */
 const VARIABLES_MAX_DEPTH = 2 * JSON_MAX_DEPTH;
-/** Maximum size of all cached documents. A parsed document takes some fifty times the memory of its text. */
-const REMEMBERED_CHARACTERS = 500_000;
+/** Maximum total length of all cached documents. A parsed document uses about fifty times the memory of its text. */
+const CACHED_CHARACTERS_MAX = 500_000;
 /**
- * Number of parsed characters after which garbage is collected, when nearly all of their nodes are garbage. If V8 chooses the moment, it
- * finds documents in use and moves their nodes to the old generation.
+ * Number of parsed characters after which this file runs the garbage collector, when nearly all nodes of the parsed documents are garbage.
+ * If V8 chose the moment, it would move the nodes of documents in use to the old generation.
  */
-const COLLECTED_CHARACTERS = 128 * 1024;
+const CHARACTERS_PER_GARBAGE_COLLECTION = 128 * 1024;
 /**
- * Maximum time of a check for which its sender waits, per SMALL_BODY_BYTES of the request. With the limits, a check took at most 5 ms in a
- * measurement.
+ * Expected maximum time to check a document, in milliseconds, per SMALL_BODY_BYTES of the request. The slowest check within the limits took
+ * 5 ms (measured).
  */
-const CHECK_MOST_MS = 6;
-/** Maximum number of selected values of an operation that is executed without its own turn. They take less than two milliseconds. */
-const LIGHT_COST = 1_000;
-/** Execution time of a value. In a measurement, an introspection of 30,000 values took some 50 ms. */
+const CHECK_MAX_MS = 6;
+/**
+ * Maximum number of selected values with which an operation runs without waiting for its sender's turn. Such an operation takes less than 2
+ * ms.
+ */
+const LIGHT_COST_MAX = 1_000;
+/** Estimated time to execute one selected value. An introspection with 30,000 values took about 50 ms (measured). */
 const MS_PER_VALUE = 1 / 600;
 
-/** A GraphQL request of a client. */
-export interface CheckedRequest {
+/** Parts of a client's GraphQL request that the service checks. */
+export interface GraphqlRequest {
   query: string;
   operationName?: string | null | undefined;
   variables?: Variables;
 }
 
-/** A document that may be executed, or the errors for which it is refused. */
+/** The parsed document if it may be executed, otherwise the errors. */
 export type CheckResult = DocumentNode | readonly GraphQLError[];
 
 export interface Documents {
   /** Checks a document immediately, without waiting for the sender's turn. */
-  check(asked: CheckedRequest): CheckResult;
+  check(asked: GraphqlRequest): CheckResult;
   /**
-   * Checks a document in the sender's turn; immediately if the document is cached and cheap, and the request is small.
+   * Checks a document when it is the sender's turn; immediately if the document is cached and cheap and the request is small.
    * @param bytes size of the request
-   * @throws RATE_LIMIT_EXCEEDED if too many requests of that sender wait
+   * @throws RATE_LIMIT_EXCEEDED if too many requests of this sender wait
    */
-  checkInTurn(sender: string, bytes: number, asked: CheckedRequest): Promise<CheckResult>;
-  /** Returns the accepted document with this SHA-256 of its text in hexadecimal, if it is cached. */
-  cached(hash: string): DocumentNode | undefined;
+  checkInTurn(sender: string, bytes: number, asked: GraphqlRequest): Promise<CheckResult>;
+  /** Returns a cached document by the SHA-256 of its text, in hexadecimal; undefined if it is not cached. */
+  findCachedDocument(hash: string): DocumentNode | undefined;
 }
 
 const hashOf = (query: string): string => createHash("sha256").update(query).digest("hex");
 
-/** Returns the errors of a failed parse. graphql-js parses by recursion, so that deep nesting overflows the stack. @throws other errors */
-function faultsOf(error: unknown): readonly GraphQLError[] {
+/**
+ * Returns the errors of a failed parse. Deep nesting is one of them, because it overflows the call stack of graphql-js.
+ * @throws errors that are not about the document
+ */
+function parseErrorsOf(error: unknown): readonly GraphQLError[] {
   if (error instanceof GraphQLError) return [error];
   if (error instanceof RangeError) return [new GraphQLError("the GraphQL document is nested too deeply")];
   throw error;
@@ -69,28 +78,28 @@ function faultsOf(error: unknown): readonly GraphQLError[] {
 
 export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurns()): Documents {
   const costOf = createCostCheck(schema);
-  const checkedDocuments = new LRUCache<string, DocumentNode>({ maxSize: REMEMBERED_CHARACTERS });
+  const checkedDocuments = new LRUCache<string, DocumentNode>({ maxSize: CACHED_CHARACTERS_MAX });
 
   let uncollected = 0;
 
   function parseDocument(query: string): CheckResult {
     uncollected += query.length;
-    if (uncollected > COLLECTED_CHARACTERS) {
+    if (uncollected > CHARACTERS_PER_GARBAGE_COLLECTION) {
       uncollected = query.length;
       collectYoungGarbage();
     }
     try {
       const document = parse(query, { maxTokens: DOCUMENT_MAX_TOKENS });
       checkForm(document);
-      const faults = validate(schema, document, specifiedRules, { maxErrors: FAULTS_MAX });
+      const faults = validate(schema, document, specifiedRules, { maxErrors: VALIDATION_ERRORS_MAX });
       return faults.length > 0 ? faults : document;
     } catch (error) {
-      return faultsOf(error);
+      return parseErrorsOf(error);
     }
   }
 
   function judge(
-    { query, operationName, variables }: CheckedRequest,
+    { query, operationName, variables }: GraphqlRequest,
     hash: string,
   ): { checked: CheckResult; cost: number } {
     const refused = (...checked: GraphQLError[]) => ({ checked, cost: 0 });
@@ -102,9 +111,9 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
     if (!("kind" in found)) return refused(...found);
     const cost = costOf(found, operationName, variables);
     if (typeof cost !== "number") return refused(cost);
-    const fault = variablesFault(schema, found, operationName, variables);
+    const fault = findVariablesError(schema, found, operationName, variables);
     if (fault) return refused(fault);
-    // Refused documents are not cached, so that they displace no others.
+    // Only accepted documents are cached, so that rejected ones do not displace them.
     if (!cachedDocument) checkedDocuments.set(hash, found, { size: Math.max(1, query.length) });
     return { checked: found, cost };
   }
@@ -116,15 +125,15 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
       const hash = hashOf(asked.query);
       const isLight = checkedDocuments.has(hash) && bytes <= SMALL_BODY_BYTES;
       const work = () => judge(asked, hash);
-      const limitMs = CHECK_MOST_MS * Math.max(1, bytes / SMALL_BODY_BYTES);
+      const limitMs = CHECK_MAX_MS * Math.max(1, bytes / SMALL_BODY_BYTES);
       const { checked, cost } = isLight ? work() : await turns.takeTurn(sender, work, limitMs);
-      if (cost <= LIGHT_COST) return checked;
+      if (cost <= LIGHT_COST_MAX) return checked;
       // The document is executed in the sender's next turn. Its cost delays the turn after that.
       if (isLight) await turns.takeTurn(sender, () => undefined);
       turns.owe(sender, cost * MS_PER_VALUE);
       return checked;
     },
 
-    cached: (hash) => checkedDocuments.get(hash),
+    findCachedDocument: (hash) => checkedDocuments.get(hash),
   };
 }

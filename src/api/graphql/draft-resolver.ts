@@ -1,4 +1,4 @@
-/** Help for authors over GraphQL: sample payloads, diagnostics of the code, types of packages. */
+/** Help for authors who edit a draft, over GraphQL: sample payloads, diagnostics of the code, types of npm packages. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -7,7 +7,7 @@ import type { CodeProblem, CodeProblems } from "../../operations/actions/problem
 import type { StoredScripts } from "../../operations/packages/kept-scripts.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("PayloadPreset", { description: "Named payload that is stored with an action for test runs." })
@@ -60,7 +60,7 @@ export class DraftResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<PayloadPreset[]> {
     const caller = await this.gate.enter(context, "writePresets", appId);
-    return this.presets.save(caller, appId, actionId, name, payload, preconditionOf(ifUpdatedAt));
+    return this.presets.save(caller, appId, actionId, name, payload, toExpectedTags(ifUpdatedAt));
   }
 
   @Mutation(() => [PayloadPresetType], {
@@ -74,7 +74,7 @@ export class DraftResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<PayloadPreset[]> {
     await this.gate.enter(context, "writePresets", appId);
-    return this.presets.remove(appId, actionId, name, preconditionOf(ifUpdatedAt));
+    return this.presets.remove(appId, actionId, name, toExpectedTags(ifUpdatedAt));
   }
 
   @Query(() => [CodeProblemType], {

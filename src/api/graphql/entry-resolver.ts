@@ -1,6 +1,6 @@
 /**
- * GraphQL resolver of data source entries. Each method checks the caller's access and then calls one operation. Access rules decide for
- * callers without rights on the app.
+ * GraphQL resolver of data source entries. Each method checks the caller's access and then calls one operation. For callers without rights
+ * on the app, the data source's access rules decide.
  */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
@@ -26,10 +26,13 @@ import {
   EntryType,
   ImportedType,
 } from "./data-source-types.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { ByReference, Ref } from "./reference-arguments.js";
 
-/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
+/**
+ * Context of the subscription, with the access check and the entries. A decorator cannot access the resolver instance, so it reads them
+ * here.
+ */
 export interface EntryFeedContext extends RequestContext {
   gate: AccessGate;
   entries: Pick<Entries, "follow">;
@@ -43,8 +46,8 @@ interface FollowArguments {
   since?: string;
 }
 
-/** Returns the query without absent fields, which is the form that REST passes. */
-function entryQueryInput(query: EntryQueryInput | null | undefined): object {
+/** Returns the query without null and undefined fields, as REST passes it. */
+function removeAbsentFields(query: EntryQueryInput | null | undefined): object {
   const namedFields = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(
     namedFields.map(([name, value]) => [name, name === "cursor" && value === "first" ? true : value]),
@@ -84,7 +87,7 @@ export class EntryResolver {
     query?: EntryQueryInput | null,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<EntryListType> {
-    const { entries, ...pages } = await this.find(context, appId, ref, entryQueryInput(query));
+    const { entries, ...pages } = await this.find(context, appId, ref, removeAbsentFields(query));
     const isAggregate = query?.aggregate != null;
     return { entries: isAggregate ? [] : (entries as EntryType[]), documents: isAggregate ? entries : null, ...pages };
   }
@@ -145,7 +148,7 @@ export class EntryResolver {
     return this.removeMatching(context, appId, ref, { where });
   }
 
-  /** Removes the entries that match `query`, and returns the REST response. @param query `{where}` */
+  /** Deletes the entries that match `query.where`, and returns the REST response. */
   async removeMatching(
     context: RequestContext,
     appId: number,
@@ -156,10 +159,10 @@ export class EntryResolver {
     return this.service.removeWhere(visit, { appId, ref }, query);
   }
 
-  /** Finds entries, and returns the REST response. */
+  /** Finds entries that match a query, and returns the REST response. */
   async find(context: RequestContext, appId: number, ref: EntityReference, query: unknown): Promise<FoundEntries> {
     const visit = await this.gate.admit(context, "readEntries", appId);
-    return this.service.find(visit, { appId, ref }, query, context.answer?.reserve);
+    return this.service.find(visit, { appId, ref }, query, context.responseBudget?.reserve);
   }
 
   @Mutation(() => EntryType, { description: "Inserts an entry." })
@@ -185,7 +188,7 @@ export class EntryResolver {
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
-    return this.service.update(visit, { appId, ref }, id, data, preconditionOf(ifUpdatedAt ?? null));
+    return this.service.update(visit, { appId, ref }, id, data, toExpectedTags(ifUpdatedAt ?? null));
   }
 
   @Mutation(() => EntryType, { description: "Deletes an entry and returns its last state." })
@@ -198,7 +201,7 @@ export class EntryResolver {
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "removeEntries", appId);
-    return this.service.remove(visit, { appId, ref }, id, preconditionOf(ifUpdatedAt ?? null));
+    return this.service.remove(visit, { appId, ref }, id, toExpectedTags(ifUpdatedAt ?? null));
   }
 
   @Mutation(() => CommittedType, { description: "Inserts, updates and deletes entries in one transaction." })
@@ -236,13 +239,13 @@ export class EntryResolver {
     return this.service.import(visit, { appId, ref }, { keepsExisting: append ?? false, rows });
   }
 
-  /** Exports all entries that the caller can see, for REST. */
+  /** Exports all entries that the caller may read. Only REST has this operation. */
   async exportFile(context: RequestContext, appId: number, ref: EntityReference, options: EntryExportOptions) {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.export(visit, { appId, ref }, options);
   }
 
-  /** Imports a file, for REST. */
+  /** Imports entries from a file. Only REST has this operation. */
   async importFile(
     context: RequestContext,
     appId: number,

@@ -1,4 +1,4 @@
-/** GraphQL types of an app's log events, and of events that a browser reports. Contains only declarations. */
+/** GraphQL types of an app's log events, and of the events that browsers report. Contains only declarations. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
 import type { LogEventInput as LogEventFields } from "../../rules/log-event-input.js";

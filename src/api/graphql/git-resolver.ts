@@ -12,7 +12,7 @@ import type { ManifestPlan } from "../../operations/manifest/manifests.js";
 import type { GitProvider } from "../../rules/git-input.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 import { ManifestPlanType } from "./manifest-resolver.js";
 
@@ -124,7 +124,7 @@ export class GitResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<GitConnectionChange> {
     const caller = await this.gate.enter(context, "writeGit", appId);
-    const precondition = preconditionOf(ifUpdatedAt ?? null);
+    const precondition = toExpectedTags(ifUpdatedAt ?? null);
     return this.service.connections.connect(caller, { appId, precondition }, data);
   }
 
@@ -137,7 +137,7 @@ export class GitResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "writeGit", appId);
-    await this.service.connections.disconnect(caller, { appId, precondition: preconditionOf(ifUpdatedAt ?? null) });
+    await this.service.connections.disconnect(caller, { appId, precondition: toExpectedTags(ifUpdatedAt ?? null) });
     return true;
   }
 

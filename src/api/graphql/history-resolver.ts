@@ -1,5 +1,6 @@
 /**
- * Runs and skipped ticks over GraphQL, their outcomes, and replays. Each method checks the caller's access and then calls one operation.
+ * GraphQL resolver of runs, their logs and outcomes, skipped ticks, and replays. Each method checks the caller's access and then calls one
+ * operation.
  */
 import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -47,7 +48,7 @@ export class HistoryResolver {
     description: "Execution log entry of the run; null until the run has ended.",
   })
   async log(@Root() run: RunSummary, @Ctx() context: RequestContext): Promise<LogEntry | null> {
-    return this.services.logs.entryOfRun(run.id, context.answer?.reserve);
+    return this.services.logs.entryOfRun(run.id, context.responseBudget?.reserve);
   }
 
   @FieldResolver(() => [RunRequestType], {

@@ -5,7 +5,7 @@ import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { RunSummary } from "../../operations/runs/run-queries.js";
 import type { Period, PeriodLength } from "../../operations/runs/run-statistics.js";
 import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
-import { CopyEnum, DateTime, enumOf, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
+import { CopyEnum, createEnum, DateTime, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
 import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 @ObjectType("RunPerson", { description: "Person who requested a run." })
@@ -132,7 +132,7 @@ export class UnfinishedRunsType {
   runs: RunSummary[];
 }
 
-const PeriodLengthEnum = enumOf<PeriodLength>("PeriodLength", "Length of the periods of run statistics.", {
+const PeriodLengthEnum = createEnum<PeriodLength>("PeriodLength", "Length of the periods of run statistics.", {
   hour: "One hour.",
   day: "One day.",
 });
@@ -170,7 +170,10 @@ export class RunStatisticsType {
   @Field(() => [RunPeriodType], { description: "Periods with runs or skipped ticks, oldest first." }) periods: Period[];
 }
 
-/** Filters of runs. Their type is `unknown`, because the rules check the values with the specification's statuses. */
+/**
+ * Filters of a list of runs. Their type is `unknown`, because the rules check the values and report errors with the specification's
+ * statuses.
+ */
 @ArgsType()
 export class RunsArguments {
   @Field(() => Int, {

@@ -1,6 +1,6 @@
 /**
- * GraphQL resolver that lists requests to HTTP triggers that did not start a run. Each method checks the caller's
- * access and then calls one operation.
+ * GraphQL resolver that lists the requests to HTTP triggers that the service refused. Checks the caller's access and then calls one
+ * operation.
  */
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";

@@ -2,9 +2,9 @@
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { HttpAuth, HttpMethod, HttpWhere } from "../../data/action-types.js";
 import type { TriggerEndpoint } from "../../operations/http/endpoints.js";
-import { enumOf } from "./leaf-types.js";
+import { createEnum } from "./leaf-types.js";
 
-export const HttpMethodEnum = enumOf<HttpMethod>("HttpMethod", "HTTP method that a trigger answers.", {
+export const HttpMethodEnum = createEnum<HttpMethod>("HttpMethod", "HTTP method that a trigger answers.", {
   GET: "GET, and HEAD unless another trigger answers it.",
   HEAD: "HEAD.",
   POST: "POST.",
@@ -13,7 +13,7 @@ export const HttpMethodEnum = enumOf<HttpMethod>("HttpMethod", "HTTP method that
   DELETE: "DELETE.",
 });
 
-export const HttpAuthTypeEnum = enumOf<HttpAuth["type"]>(
+export const HttpAuthTypeEnum = createEnum<HttpAuth["type"]>(
   "HttpAuthType",
   "Proof that a request to an HTTP trigger must bring.",
   {
@@ -25,7 +25,7 @@ export const HttpAuthTypeEnum = enumOf<HttpAuth["type"]>(
   },
 );
 
-const FIELD_DESCRIPTIONS = {
+const HTTP_FIELD_DESCRIPTIONS = {
   auth: "Proof that requests must bring.",
   cors: "Pages of other origins that may read the answer; null for none.",
   respond: "`result` answers with the run's result, `immediately` with 202 once the run is stored; null for `result`.",
@@ -48,87 +48,99 @@ const FIELD_DESCRIPTIONS = {
 
 @ObjectType("HttpAuth", { description: "Proof that requests to an HTTP trigger must bring." })
 export class HttpAuthType {
-  @Field(() => HttpAuthTypeEnum, { description: FIELD_DESCRIPTIONS.type }) type: HttpAuth["type"];
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.setting }) setting?: string;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.scheme }) scheme?: string;
-  @Field(() => Int, { nullable: true, description: FIELD_DESCRIPTIONS.tolerance }) toleranceSeconds?: number;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.header }) header?: string;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.algorithm }) algorithm?: string;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.encoding }) encoding?: string;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.prefix }) prefix?: string;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.timestampHeader }) timestampHeader?: string;
+  @Field(() => HttpAuthTypeEnum, { description: HTTP_FIELD_DESCRIPTIONS.type }) type: HttpAuth["type"];
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.setting }) setting?: string;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.scheme }) scheme?: string;
+  @Field(() => Int, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.tolerance }) toleranceSeconds?: number;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.header }) header?: string;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.algorithm }) algorithm?: string;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.encoding }) encoding?: string;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.prefix }) prefix?: string;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.timestampHeader })
+  timestampHeader?: string;
 }
 
 @ObjectType("HttpCors", { description: "Pages of other origins that may read an answer." })
 export class HttpCorsType {
-  @Field(() => [String], { description: FIELD_DESCRIPTIONS.origins }) origins: string[];
+  @Field(() => [String], { description: HTTP_FIELD_DESCRIPTIONS.origins }) origins: string[];
 }
 
-/** Fields of a trigger's `where` that only HTTP triggers have; null for others. */
+/** Fields of a trigger's `where` that only HTTP triggers have; null for triggers of other types. */
 @ObjectType()
 export abstract class HttpWhereFields implements Partial<HttpWhere> {
-  @Field(() => HttpMethodEnum, { nullable: true, description: `${FIELD_DESCRIPTIONS.method} For \`http\` triggers.` })
+  @Field(() => HttpMethodEnum, {
+    nullable: true,
+    description: `${HTTP_FIELD_DESCRIPTIONS.method} For \`http\` triggers.`,
+  })
   method?: HttpMethod;
-  @Field(() => String, { nullable: true, description: `${FIELD_DESCRIPTIONS.path} For \`http\` triggers.` })
+  @Field(() => String, { nullable: true, description: `${HTTP_FIELD_DESCRIPTIONS.path} For \`http\` triggers.` })
   path?: string;
-  @Field(() => HttpAuthType, { nullable: true, description: `${FIELD_DESCRIPTIONS.auth} For \`http\` triggers.` })
+  @Field(() => HttpAuthType, { nullable: true, description: `${HTTP_FIELD_DESCRIPTIONS.auth} For \`http\` triggers.` })
   auth?: HttpAuth;
-  @Field(() => HttpCorsType, { nullable: true, description: `${FIELD_DESCRIPTIONS.cors} For \`http\` triggers.` })
+  @Field(() => HttpCorsType, { nullable: true, description: `${HTTP_FIELD_DESCRIPTIONS.cors} For \`http\` triggers.` })
   cors?: HttpCorsType;
-  @Field(() => String, { nullable: true, description: `${FIELD_DESCRIPTIONS.respond} For \`http\` triggers.` })
+  @Field(() => String, { nullable: true, description: `${HTTP_FIELD_DESCRIPTIONS.respond} For \`http\` triggers.` })
   respond?: "immediately" | "result";
   @Field(() => String, {
     nullable: true,
-    description: `${FIELD_DESCRIPTIONS.idempotencyHeader} For \`http\` triggers.`,
+    description: `${HTTP_FIELD_DESCRIPTIONS.idempotencyHeader} For \`http\` triggers.`,
   })
   idempotencyHeader?: string;
 }
 
 @ObjectType("Endpoint", { description: "Address of one HTTP trigger." })
 export class EndpointType implements TriggerEndpoint {
-  @Field(() => HttpMethodEnum, { nullable: true, description: FIELD_DESCRIPTIONS.method }) method: HttpMethod | null;
+  @Field(() => HttpMethodEnum, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.method })
+  method: HttpMethod | null;
   @Field(() => String, { description: "URL of the live version, with the secret if the trigger has one." }) url: string;
   @Field(() => String, { description: "URL of the draft, for editors." }) draftUrl: string;
 }
 
 @InputType("HttpAuthInput", { description: "Proof that requests to an HTTP trigger must bring." })
 class HttpAuthInput {
-  @Field(() => HttpAuthTypeEnum, { nullable: true, description: `${FIELD_DESCRIPTIONS.type} Required.` })
+  @Field(() => HttpAuthTypeEnum, { nullable: true, description: `${HTTP_FIELD_DESCRIPTIONS.type} Required.` })
   type?: unknown;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.setting }) setting?: unknown;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.scheme }) scheme?: unknown;
-  @Field(() => Int, { nullable: true, description: FIELD_DESCRIPTIONS.tolerance }) toleranceSeconds?: unknown;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.header }) header?: unknown;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.algorithm }) algorithm?: unknown;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.encoding }) encoding?: unknown;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.prefix }) prefix?: unknown;
-  @Field(() => String, { nullable: true, description: FIELD_DESCRIPTIONS.timestampHeader }) timestampHeader?: unknown;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.setting }) setting?: unknown;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.scheme }) scheme?: unknown;
+  @Field(() => Int, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.tolerance }) toleranceSeconds?: unknown;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.header }) header?: unknown;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.algorithm }) algorithm?: unknown;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.encoding }) encoding?: unknown;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.prefix }) prefix?: unknown;
+  @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.timestampHeader })
+  timestampHeader?: unknown;
 }
 
 @InputType("HttpCorsInput", { description: "Pages of other origins that may read an answer." })
 class HttpCorsInput {
-  @Field(() => [String], { nullable: "itemsAndList", description: `${FIELD_DESCRIPTIONS.origins} Required.` })
+  @Field(() => [String], { nullable: "itemsAndList", description: `${HTTP_FIELD_DESCRIPTIONS.origins} Required.` })
   origins?: unknown;
 }
 
 @InputType()
 export abstract class HttpWhereInputFields {
-  @Field(() => HttpMethodEnum, { nullable: true, description: `${FIELD_DESCRIPTIONS.method} For \`http\` triggers.` })
+  @Field(() => HttpMethodEnum, {
+    nullable: true,
+    description: `${HTTP_FIELD_DESCRIPTIONS.method} For \`http\` triggers.`,
+  })
   method?: unknown;
-  @Field(() => String, { nullable: true, description: `${FIELD_DESCRIPTIONS.path} Required for \`http\` triggers.` })
+  @Field(() => String, {
+    nullable: true,
+    description: `${HTTP_FIELD_DESCRIPTIONS.path} Required for \`http\` triggers.`,
+  })
   path?: unknown;
   @Field(() => HttpAuthInput, {
     nullable: true,
-    description: `${FIELD_DESCRIPTIONS.auth} Required for \`http\` triggers.`,
+    description: `${HTTP_FIELD_DESCRIPTIONS.auth} Required for \`http\` triggers.`,
   })
   auth?: unknown;
-  @Field(() => HttpCorsInput, { nullable: true, description: `${FIELD_DESCRIPTIONS.cors} For \`http\` triggers.` })
+  @Field(() => HttpCorsInput, { nullable: true, description: `${HTTP_FIELD_DESCRIPTIONS.cors} For \`http\` triggers.` })
   cors?: unknown;
-  @Field(() => String, { nullable: true, description: `${FIELD_DESCRIPTIONS.respond} For \`http\` triggers.` })
+  @Field(() => String, { nullable: true, description: `${HTTP_FIELD_DESCRIPTIONS.respond} For \`http\` triggers.` })
   respond?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: `${FIELD_DESCRIPTIONS.idempotencyHeader} For \`http\` triggers.`,
+    description: `${HTTP_FIELD_DESCRIPTIONS.idempotencyHeader} For \`http\` triggers.`,
   })
   idempotencyHeader?: unknown;
 }

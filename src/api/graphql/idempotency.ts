@@ -1,4 +1,6 @@
-/** Reads the `idempotencyKey` argument of fields. Checks that an `Idempotency-Key` header applies to one field only. Stores no key. */
+/**
+ * Reads the `idempotencyKey` argument of GraphQL fields. Checks that an `Idempotency-Key` header applies to one field only. Stores no key.
+ */
 import {
   type DocumentNode,
   GraphQLError,
@@ -10,21 +12,25 @@ import {
 import { Arg } from "type-graphql";
 import { type RequestContext, readIdempotencyKey } from "../context.js";
 
-const KEY_ARGUMENT = "idempotencyKey";
+const KEY_ARGUMENT_NAME = "idempotencyKey";
 
-const keyDescription =
+const KEY_DESCRIPTION =
   "Idempotency key of this field: repeats within 24 hours return the first result. Takes precedence over the Idempotency-Key header, which is the default.";
 
-/** Declares the argument of a field that honors an idempotency key. */
-export const IdempotencyKey = () => Arg(KEY_ARGUMENT, () => String, { nullable: true, description: keyDescription });
+/** Declares the argument `idempotencyKey` of a GraphQL field. */
+export const IdempotencyKey = () =>
+  Arg(KEY_ARGUMENT_NAME, () => String, { nullable: true, description: KEY_DESCRIPTION });
 
-/** Returns the field's own key, otherwise that of the request. @throws ActionError REQUEST_INVALID for a malformed key */
+/**
+ * Returns the key in the field's argument `idempotencyKey`, otherwise the one in the request's header.
+ * @throws ActionError REQUEST_INVALID for a malformed key
+ */
 export const idempotencyKeyOf = (
   { idempotencyKey }: RequestContext,
   input: string | null | undefined,
 ): string | null => (input == null ? idempotencyKey : readIdempotencyKey(input));
 
-/** Returns the response names of the operation's root fields that would use the key of the request. */
+/** Returns the names of the operation's root fields to which the header `Idempotency-Key` would apply. */
 function fieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operationName: string | null): Set<string> {
   const operation = getOperationAST(document, operationName);
   const fields = operation && schema.getRootType(operation.operation)?.getFields();
@@ -40,8 +46,8 @@ function fieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operation
         if (fragment?.kind === Kind.FRAGMENT_DEFINITION) visitSelections(fragment.selectionSet);
       } else {
         const { name, alias, arguments: input } = selection;
-        const honorsKeys = fields?.[name.value]?.args.some((argument) => argument.name === KEY_ARGUMENT);
-        if (honorsKeys && !input?.some((argument) => argument.name.value === KEY_ARGUMENT))
+        const honorsKeys = fields?.[name.value]?.args.some((argument) => argument.name === KEY_ARGUMENT_NAME);
+        if (honorsKeys && !input?.some((argument) => argument.name.value === KEY_ARGUMENT_NAME))
           keyFields.add((alias ?? name).value);
       }
     }
@@ -51,10 +57,10 @@ function fieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operation
 }
 
 /**
- * Returns an error if one key would apply to several fields, because the second field would get the result of the first. Returns null
- * otherwise.
+ * Returns an error if the header's key would apply to several root fields, because the second field would then get the result of the first.
+ * Otherwise returns null.
  */
-export function sharedKeyFault(
+export function findSharedKeyError(
   schema: GraphQLSchema,
   document: DocumentNode,
   operationName: string | null,
@@ -62,6 +68,6 @@ export function sharedKeyFault(
   const keyFields = [...fieldsUsingKey(schema, document, operationName)];
   if (keyFields.length < 2) return null;
   return new GraphQLError(
-    `Idempotency-Key applies to one field of a document (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); give each its own ${KEY_ARGUMENT}`,
+    `Idempotency-Key applies to one field of a document (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); give each its own ${KEY_ARGUMENT_NAME}`,
   );
 }

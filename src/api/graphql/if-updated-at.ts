@@ -1,15 +1,15 @@
-/** Declares the argument `ifUpdatedAt`: a change is rejected if the resource has another version. */
+/** Declares the argument `ifUpdatedAt`: the service rejects a change if the resource was updated at another time. */
 import { Arg } from "type-graphql";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import { DateTime } from "./leaf-types.js";
 
-/** Precondition of a change: GraphQL's argument, or the entity tags of REST's `If-Match`. */
+/** Condition under which a change is made: the time in GraphQL's argument `ifUpdatedAt`, or the entity tags in REST's `If-Match` header. */
 export type StatePrecondition = Date | ExpectedTags | null;
 
-const description =
+const DESCRIPTION =
   "Rejects the change unless this is the current `updatedAt`; the error contains the current state. Null to change any state.";
 
-export const IfUpdatedAt = () => Arg("ifUpdatedAt", () => DateTime, { nullable: true, description });
+export const IfUpdatedAt = () => Arg("ifUpdatedAt", () => DateTime, { nullable: true, description: DESCRIPTION });
 
-export const preconditionOf = (input: StatePrecondition): ExpectedTags =>
+export const toExpectedTags = (input: StatePrecondition): ExpectedTags =>
   input instanceof Date ? [input.toISOString()] : (input ?? undefined);

@@ -1,24 +1,21 @@
-/**
- * Builds the responses to the introspection queries of GraphiQL and other tools once, because they are equal for all
- * callers.
- */
+/** Builds the responses to the introspection queries of GraphiQL and other tools once, because they are the same for all callers. */
 import { executeSync, type GraphQLSchema, getIntrospectionQuery, parse } from "graphql";
 
-/** Introspection options of GraphiQL, and the defaults of graphql-js. */
+/** Options with which GraphiQL (first) and other tools (defaults of graphql-js) generate their introspection query. */
 const INTROSPECTION_OPTIONS = [{ inputValueDeprecation: false, schemaDescription: false }, {}];
 
-/** Maximum length of a query that is compared with the known ones. */
-export const QUESTION_MAX_CHARACTERS = 8 * 1024;
+/** Maximum length of a query that the service compares with the known introspection queries. */
+export const KNOWN_QUERY_MAX_CHARACTERS = 8 * 1024;
 
-const squeezeSpaces = (text: string): string => text.replace(/\s+/g, " ").trim();
+const collapseSpaces = (text: string): string => text.replace(/\s+/g, " ").trim();
 
-/** The parsed body of a request. */
+/** Body of a request, as parsed JSON. */
 interface IntrospectionRequest {
   query?: unknown;
   operationName?: unknown;
 }
 
-/** Function that returns the JSON text for a known introspection query, and null for other queries. */
+/** Returns the JSON text of the response to a known introspection query; null for any other query. */
 export type FindKnownAnswer = (body: unknown) => string | null;
 
 export function createKnownAnswers(schema: GraphQLSchema): FindKnownAnswer {
@@ -27,12 +24,12 @@ export function createKnownAnswers(schema: GraphQLSchema): FindKnownAnswer {
     const query = getIntrospectionQuery(question);
     let text: string | undefined;
     const writeAnswer = () => `${JSON.stringify(executeSync({ schema, document: parse(query) }))}\n`;
-    answerTexts.set(squeezeSpaces(query), () => (text ??= writeAnswer()));
+    answerTexts.set(collapseSpaces(query), () => (text ??= writeAnswer()));
   }
   return (body) => {
     const { query, operationName } = (body ?? {}) as IntrospectionRequest;
-    if (typeof query !== "string" || query.length > QUESTION_MAX_CHARACTERS) return null;
+    if (typeof query !== "string" || query.length > KNOWN_QUERY_MAX_CHARACTERS) return null;
     if (operationName != null && operationName !== "IntrospectionQuery") return null;
-    return answerTexts.get(squeezeSpaces(query))?.() ?? null;
+    return answerTexts.get(collapseSpaces(query))?.() ?? null;
   };
 }

@@ -1,4 +1,7 @@
-/** Enums and scalars of the GraphQL schema, with the values of the specification. Values with a dot or a dash are Strings. */
+/**
+ * Enums and scalars of the GraphQL schema, with the values of the specification. A value with a dot or a dash cannot be an enum value, so
+ * its field is a String.
+ */
 import { GraphQLScalarType } from "graphql";
 import { GraphQLDateTime, GraphQLJSON } from "graphql-scalars";
 import { registerEnumType } from "type-graphql";
@@ -19,22 +22,22 @@ import type { ActionInput } from "../../rules/action-input.js";
 import type { NotificationStatus } from "../../rules/notification-input.js";
 import type { Role } from "../../rules/roles.js";
 
-type Values<T extends string> = { readonly [Value in T]: Value };
+type EnumValues<T extends string> = { readonly [Value in T]: Value };
 
-/** Registers each value under its own name, with its description. */
-export function enumOf<T extends string>(
+/** Registers a GraphQL enum. `values` contains the description of each value by its name. */
+export function createEnum<T extends string>(
   name: string,
   description: string,
   values: Readonly<Record<T, string>>,
-): Values<T> {
+): EnumValues<T> {
   const valueEntries = Object.entries<string>(values);
-  const enumValues = Object.fromEntries(valueEntries.map(([value]) => [value, value])) as Values<T>;
+  const enumValues = Object.fromEntries(valueEntries.map(([value]) => [value, value])) as EnumValues<T>;
   const valuesConfig = Object.fromEntries(valueEntries.map(([value, text]) => [value, { description: text }]));
   registerEnumType(enumValues, { name, description, valuesConfig: valuesConfig as Record<T, { description: string }> });
   return enumValues;
 }
 
-export const RoleEnum = enumOf<Role>("Role", "Role of a person in an organization or on an app.", {
+export const RoleEnum = createEnum<Role>("Role", "Role of a person in an organization or on an app.", {
   owner: "Full access, and may name other owners.",
   admin: "Full access, and manages people whose role is not above.",
   editor: "Writes actions, data and settings.",
@@ -42,7 +45,7 @@ export const RoleEnum = enumOf<Role>("Role", "Role of a person in an organizatio
   reader: "Reads code, runs, logs, data and schedules; changes nothing.",
 });
 
-export const TokenScopeEnum = enumOf<Scope>("TokenScope", "Part of an app that an API token can use.", {
+export const TokenScopeEnum = createEnum<Scope>("TokenScope", "Part of an app that an API token can use.", {
   read: "Reads actions with code, runs, logs, data and public settings.",
   run: "Runs live versions of actions and cancels its own runs.",
   settings: "Reads and writes settings; protected ones are never returned.",
@@ -51,18 +54,18 @@ export const TokenScopeEnum = enumOf<Scope>("TokenScope", "Part of an app that a
   publish: "Publishes actions and the app.",
 });
 
-export const EnvironmentEnum = enumOf<Environment>("Environment", "Environment in which an action runs.", {
+export const EnvironmentEnum = createEnum<Environment>("Environment", "Environment in which an action runs.", {
   server: "The action runs on the server.",
   client: "The action runs in the browser of a page's user.",
   any: "The action runs on the server or in a browser, depending on the trigger.",
 });
 
-export const SourceLanguageEnum = enumOf<SourceLanguage>("SourceLanguage", "Language of an action's files.", {
+export const SourceLanguageEnum = createEnum<SourceLanguage>("SourceLanguage", "Language of an action's files.", {
   typescript: "The entry file is action.ts.",
   javascript: "The entry file is action.js.",
 });
 
-export const TriggerTypeEnum = enumOf<TriggerType>(
+export const TriggerTypeEnum = createEnum<TriggerType>(
   "TriggerType",
   "Kind of trigger that starts an action. `http` is an addition of this service to the specification.",
   {
@@ -74,12 +77,12 @@ export const TriggerTypeEnum = enumOf<TriggerType>(
   },
 );
 
-export const CopyEnum = enumOf<Copy>("Copy", "Draft or live version of an action.", {
+export const CopyEnum = createEnum<Copy>("Copy", "Draft or live version of an action.", {
   master: "Draft, which editors change.",
   production: "Live version, which the last publication stored and live apps run.",
 });
 
-export const RunStateEnum = enumOf<RunState>("RunState", "State of a run.", {
+export const RunStateEnum = createEnum<RunState>("RunState", "State of a run.", {
   queued: "The run waits to be executed.",
   running: "The run is being executed.",
   completed: "The run ended without an error.",
@@ -88,29 +91,33 @@ export const RunStateEnum = enumOf<RunState>("RunState", "State of a run.", {
   cancelled: "The run was cancelled before it ended.",
 });
 
-export const RunOnEnum = enumOf<Exclude<Environment, "any">>("RunOn", "Side on which a run was executed.", {
+export const RunOnEnum = createEnum<Exclude<Environment, "any">>("RunOn", "Side on which a run was executed.", {
   server: "The server executed the run.",
   client: "A browser executed the run.",
 });
 
-export const TokenKindEnum = enumOf<(typeof APP_TOKEN_KINDS)[number]>("TokenKind", "Kind of access token of an app.", {
-  api: "Token for a backend, which runs live versions.",
-  viewer: "Token for the pages of the viewer, which run drafts.",
-  live: "Token for the pages of the published app, which run live versions.",
-});
+export const TokenKindEnum = createEnum<(typeof APP_TOKEN_KINDS)[number]>(
+  "TokenKind",
+  "Kind of access token of an app.",
+  {
+    api: "Token for a backend, which runs live versions.",
+    viewer: "Token for the pages of the viewer, which run drafts.",
+    live: "Token for the pages of the published app, which run live versions.",
+  },
+);
 
-export const RuntimeEnvironmentEnum = enumOf<"viewer" | "live">(
+export const RuntimeEnvironmentEnum = createEnum<"viewer" | "live">(
   "RuntimeEnvironment",
   "Environment in which a page runs.",
   { viewer: "Preview for editors, which runs drafts.", live: "Published app, which runs live versions." },
 );
 
-export const MessageKindEnum = enumOf<MessageKind>("MessageKind", "Kind of message.", {
+export const MessageKindEnum = createEnum<MessageKind>("MessageKind", "Kind of message.", {
   email: "E-mail.",
   sms: "Text message.",
 });
 
-export const MessageStatusEnum = enumOf<MessageStatus>("MessageStatus", "Delivery status of a message.", {
+export const MessageStatusEnum = createEnum<MessageStatus>("MessageStatus", "Delivery status of a message.", {
   kept: "Stored but not sent, because no server or provider is configured.",
   queued: "Waits to be sent.",
   sent: "Accepted by the server or provider.",
@@ -122,13 +129,13 @@ export const MessageStatusEnum = enumOf<MessageStatus>("MessageStatus", "Deliver
   unknown: "Possibly sent; the service does not retry it until a person decides.",
 });
 
-export const MessageDecisionEnum = enumOf<(typeof MESSAGE_DECISIONS)[number]>(
+export const MessageDecisionEnum = createEnum<(typeof MESSAGE_DECISIONS)[number]>(
   "MessageDecision",
   "Resolution of a message with the status `unknown`.",
   { sent: "Mark the message as sent.", again: "Send the message again." },
 );
 
-export const NotificationStatusEnum = enumOf<NotificationStatus>(
+export const NotificationStatusEnum = createEnum<NotificationStatus>(
   "NotificationStatus",
   "Publication status of a notification.",
   {
@@ -138,12 +145,12 @@ export const NotificationStatusEnum = enumOf<NotificationStatus>(
   },
 );
 
-export const RunWaitEnum = enumOf<RunWait>("RunWait", "Limit that delays a run, apart from a free slot.", {
+export const RunWaitEnum = createEnum<RunWait>("RunWait", "Limit that delays a run, apart from a free slot.", {
   concurrency: "The run waits because the action's concurrency limit is reached.",
   debounce: "The run waits until no further start follows within the debounce delay.",
 });
 
-export const ConcurrencyPolicyEnum = enumOf<ConcurrencyPolicy>(
+export const ConcurrencyPolicyEnum = createEnum<ConcurrencyPolicy>(
   "ConcurrencyPolicy",
   "Handling of a run that exceeds the concurrency limit.",
   {
@@ -153,7 +160,7 @@ export const ConcurrencyPolicyEnum = enumOf<ConcurrencyPolicy>(
   },
 );
 
-export const ActionFieldEnum = enumOf<keyof ActionInput | "assets">(
+export const ActionFieldEnum = createEnum<keyof ActionInput | "assets">(
   "ActionField",
   "Property of an action that its author sets.",
   {
@@ -177,13 +184,13 @@ export const ActionFieldEnum = enumOf<keyof ActionInput | "assets">(
   },
 );
 
-/** Serializes times as the services do: ISO 8601, UTC, with milliseconds. */
+/** Writes times as ISO 8601 in UTC with milliseconds. */
 export const DateTime = new GraphQLScalarType({
   ...GraphQLDateTime.toConfig(),
   description: "Time as ISO 8601 text in UTC, for example 2026-11-21T12:00:00.000Z.",
 });
 
-/** Access of an action: a name or a rule. */
+/** Rule that decides which callers may run an action: a name, or an object with conditions. */
 export const ActionAccessScalar = new GraphQLScalarType({
   ...GraphQLJSON.toConfig(),
   name: "ActionAccess",
@@ -192,7 +199,7 @@ export const ActionAccessScalar = new GraphQLScalarType({
   specifiedByURL: null,
 });
 
-/** Data of an app that the service stores and does not interpret. */
+/** JSON data of an app that the service stores and returns unchanged. */
 export const AppStructure = new GraphQLScalarType({
   ...GraphQLJSON.toConfig(),
   name: "AppStructure",

@@ -1,4 +1,4 @@
-/** Execution logs over GraphQL: the list, the live tail, and each part of an entry as a typed field. */
+/** Execution logs over GraphQL: the list, a subscription to new entries, and each part of an entry as a field. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Float, Int, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -8,7 +8,7 @@ import type { LogTail } from "../../operations/records/log-tail.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { RunOnEnum } from "./leaf-types.js";
-import { ActionLogsInput, entryFieldOf, LogEntryType, LogListType, ScriptErrorType } from "./log-types.js";
+import { ActionLogsInput, LogEntryType, LogListType, readEntryPart, ScriptErrorType } from "./log-types.js";
 
 interface TailArguments {
   appId: number;
@@ -17,7 +17,10 @@ interface TailArguments {
   after?: number | null;
 }
 
-/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
+/**
+ * Context of the subscription, with the access check and the source of new log entries. A decorator cannot access the resolver instance, so
+ * it reads them here.
+ */
 export interface TailContext extends RequestContext {
   gate: AccessGate;
   tail: LogTail;
@@ -41,7 +44,7 @@ export class LogResolver {
     options: unknown,
   ): Promise<LogListType> {
     await this.gate.enter(context, "readLogs", appId);
-    return this.service.list(appId, options, context.answer?.reserve);
+    return this.service.list(appId, options, context.responseBudget?.reserve);
   }
 
   @Subscription(() => LogEntryType, {
@@ -82,32 +85,32 @@ export class LogResolver {
 
   @FieldResolver(() => String, { description: "Kind of start: scheduled or on-demand." })
   mode(@Root() entry: LogEntry): unknown {
-    return entryFieldOf(entry, "mode");
+    return readEntryPart(entry, "mode");
   }
 
   @FieldResolver(() => RunOnEnum, { description: "Side on which the code ran." })
   runOn(@Root() entry: LogEntry): unknown {
-    return entryFieldOf(entry, "runOn");
+    return readEntryPart(entry, "runOn");
   }
 
   @FieldResolver(() => Int, { description: "ID of the draft or live version that ran." })
   taskId(@Root() entry: LogEntry): unknown {
-    return entryFieldOf(entry, "taskId");
+    return readEntryPart(entry, "taskId");
   }
 
   @FieldResolver(() => GraphQLJSON, { description: "Payload of the run; {} for scheduled runs." })
   payload(@Root() entry: LogEntry): unknown {
-    return entryFieldOf(entry, "payload");
+    return readEntryPart(entry, "payload");
   }
 
   @FieldResolver(() => Float, { description: "Duration of the run in milliseconds." })
   duration(@Root() entry: LogEntry): unknown {
-    return entryFieldOf(entry, "duration");
+    return readEntryPart(entry, "duration");
   }
 
   @FieldResolver(() => String, { description: "Version of the action format; always v3." })
   actionVersion(@Root() entry: LogEntry): unknown {
-    return entryFieldOf(entry, "actionVersion");
+    return readEntryPart(entry, "actionVersion");
   }
 
   @FieldResolver(() => GraphQLJSON, {
@@ -116,7 +119,7 @@ export class LogResolver {
       "{data, success: true} of a completed run, {error, success: false, errorObject} of a failed one; null for completed scheduled runs.",
   })
   result(@Root() entry: LogEntry): unknown {
-    return entryFieldOf(entry, "result");
+    return readEntryPart(entry, "result");
   }
 
   @FieldResolver(() => ScriptErrorType, {
@@ -124,7 +127,7 @@ export class LogResolver {
     description: "Error that execute threw; null for completed runs.",
   })
   error(@Root() entry: LogEntry): unknown {
-    return entryFieldOf(entry, "error");
+    return readEntryPart(entry, "error");
   }
 
   @FieldResolver(() => Int, {
@@ -132,6 +135,6 @@ export class LogResolver {
     description: "ID of the run that this run repeats; null if it repeats none.",
   })
   replayOf(@Root() entry: LogEntry): unknown {
-    return entryFieldOf(entry, "replayOf");
+    return readEntryPart(entry, "replayOf");
   }
 }

@@ -1,4 +1,4 @@
-/** GraphQL types of the execution log, and the filters of its queries: only declarations. */
+/** GraphQL types of the execution log, and the filters of its queries. Contains only declarations. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { LogEntry, ScriptError } from "../../operations/records/execution-logs.js";
@@ -8,7 +8,7 @@ import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 import { PageItems, PageType } from "./page-types.js";
 
-/** Parts of an entry's `data` (specification, Execution log entry). */
+/** Members of a log entry's `data` (specification, Execution log entry). */
 interface EntryData {
   mode: string;
   runOn: "server" | "client";
@@ -21,19 +21,19 @@ interface EntryData {
   replayOf?: number;
 }
 
-/** Parsed data of entries, so that each text is parsed once, even if a query selects several parts. */
+/** Parsed parts of each entry's `data`, so that a query with several of these fields parses the text once. */
 const parsedEntryParts = new WeakMap<JsonText, Map<string, string>>();
 
-/** Parts that are returned as text without parsing, because they may be megabytes of JSON. */
-const AS_TEXT: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
+/** Parts of `data` that GraphQL returns as JSON text without parsing them, because they may have megabytes. */
+const UNPARSED_PARTS: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
 
-/** Returns one part of an entry's `data`. Only this function depends on how the data is stored. */
-export function entryFieldOf({ data }: LogEntry, name: keyof EntryData): unknown {
+/** Returns one part of a log entry's `data`. No other function reads the format in which `data` is stored. */
+export function readEntryPart({ data }: LogEntry, name: keyof EntryData): unknown {
   const members = parsedEntryParts.get(data) ?? readMemberTexts(data.text);
   parsedEntryParts.set(data, members);
   const text = members.get(name);
   if (text === undefined) return undefined;
-  return AS_TEXT.includes(name) ? new JsonText(text) : JSON.parse(text);
+  return UNPARSED_PARTS.includes(name) ? new JsonText(text) : JSON.parse(text);
 }
 
 @ObjectType("ScriptError", { description: "Error that execute threw." })
@@ -43,7 +43,7 @@ export class ScriptErrorType implements ScriptError {
   @Field(() => String, { description: "Stack trace of the error." }) stack: string;
 }
 
-/** Fields of a log entry. All but the first four are read from `data`: see log-resolver.ts. */
+/** GraphQL type of a log entry. log-resolver.ts resolves most of its fields from `data`. */
 @ObjectType("LogEntry", { description: "Execution log entry of a run. Each part of `data` is also a field." })
 export class LogEntryType {
   @Field(() => Int, { description: "ID of the entry." }) id: number;

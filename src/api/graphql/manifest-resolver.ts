@@ -1,4 +1,7 @@
-/** GraphQL resolver: manifests. Each method checks the caller's access and then calls one operation. */
+/**
+ * GraphQL resolver of manifests, the documents with all definitions of an app. Each method checks the caller's access and then calls one
+ * operation.
+ */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
@@ -46,11 +49,14 @@ class ManifestResultType implements ManifestResult {
   @Field(() => String, { description: "Tag of the app's manifest after this request." }) tag: string;
 }
 
-/** Returns the manifest as plain JSON, because a GraphQL input consists of class instances. @throws REQUEST_INVALID for two documents */
-function documentOf(manifest: unknown, definitions: unknown): unknown {
+/**
+ * Returns the manifest as plain objects, because GraphQL inputs are class instances.
+ * @throws REQUEST_INVALID if both `manifest` and `definitions` are present
+ */
+function toPlainManifest(manifest: unknown, definitions: unknown): unknown {
   if (definitions === undefined || definitions === null) return manifest;
   if (manifest !== undefined && manifest !== null)
-    throw new ActionError("REQUEST_INVALID", "the request must have manifest or definitions (got both)");
+    throw new ActionError("REQUEST_INVALID", 'the request must have "manifest" or "definitions" (got both)');
   const document: unknown = JSON.parse(JSON.stringify(definitions));
   removeNullFields(document);
   return document;
@@ -69,7 +75,7 @@ export class ManifestResolver {
   })
   async manifest(@Ctx() context: RequestContext, @AppId() appId: number): Promise<ManifestType> {
     await this.gate.enter(context, "readManifest", appId);
-    return this.manifests.get(appId, context.answer?.reserve);
+    return this.manifests.get(appId, context.responseBudget?.reserve);
   }
 
   @Query(() => String, {
@@ -78,7 +84,7 @@ export class ManifestResolver {
   })
   async appTypes(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string> {
     await this.gate.enter(context, "readManifest", appId);
-    return this.types(appId, context.answer?.reserve);
+    return this.types(appId, context.responseBudget?.reserve);
   }
 
   @Mutation(() => ManifestResultType, {
@@ -115,7 +121,7 @@ export class ManifestResolver {
     definitions?: unknown,
   ): Promise<ManifestResult> {
     const caller = await this.gate.enter(context, "writeManifest", appId);
-    const document = documentOf(manifest, definitions);
+    const document = toPlainManifest(manifest, definitions);
     return this.manifests.apply(caller, document, {
       ...{ appId, prune, keepsData: false, isPlan: plan },
       precondition: ifMatch ?? undefined,

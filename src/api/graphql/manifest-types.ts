@@ -1,6 +1,6 @@
 /**
- * The definitions of an app in the GraphQL schema, for output and input. They are made from the schema of the manifest
- * (rules/manifest.ts), so that a new field of the manifest is also in GraphQL.
+ * GraphQL types of an app's definitions, for output and input. They are generated from the schema of the manifest (rules/manifest.ts), so
+ * that GraphQL also has each new field of the manifest.
  */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { type ClassType, Field, InputType, Int, ObjectType } from "type-graphql";
@@ -15,7 +15,7 @@ import { HttpWhereFields, HttpWhereInputFields } from "./http-trigger-types.js";
 import { ActionAccessScalar, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 import { ActionSourceType } from "./source-types.js";
 
-/** GraphQL type of a field. An array with one item stands for a list of that type. */
+/** GraphQL type of a field. An array with one type means a list of that type. */
 type FieldType = object | [object];
 
 interface SchemaParts {
@@ -24,14 +24,14 @@ interface SchemaParts {
   element?: z.core.$ZodType;
 }
 
-interface ReadField {
+interface FieldSchema {
   parts: SchemaParts;
   isNullable: boolean;
   description: string;
 }
 
-/** Reads the schema of a field without its wrappers, such as optional and nullable. */
-function readField(schema: z.core.$ZodType): ReadField {
+/** Reads the type, nullability and description of a field, without wrappers such as `optional`. */
+function readField(schema: z.core.$ZodType): FieldSchema {
   let [isNullable, isRequired] = [false, false];
   let description: string | undefined;
   for (let inner = schema; ; ) {
@@ -52,31 +52,31 @@ const SCALARS: Readonly<Record<string, object>> = {
   literal: Int,
 };
 
-function scalarOf({ type, element }: SchemaParts): FieldType {
-  if (type === "array") return [scalarOf(readField(element!).parts) as object];
+function scalarTypeOf({ type, element }: SchemaParts): FieldType {
+  if (type === "array") return [scalarTypeOf(readField(element!).parts) as object];
   return SCALARS[type] ?? GraphQLJSON;
 }
 
-interface Options {
+interface TypeOptions {
   description: string;
-  /** GraphQL types of fields whose type cannot be derived from their schema. */
+  /** GraphQL types of fields for which `scalarOf` cannot derive a type from the manifest's schema. */
   types?: Readonly<Record<string, FieldType>>;
-  /** Descriptions of fields that have none in the schema. */
+  /** Descriptions of fields that have no description in the manifest's schema. */
   descriptions?: Readonly<Record<string, string>>;
   base?: abstract new () => object;
 }
 
 /**
- * Declares a field for each property of the schema. Skips names that GraphQL does not allow, such as `$schema`, and fields of the base
- * class.
+ * Declares a GraphQL field for each property of the schema. Skips properties whose names GraphQL does not allow, such as `$schema`, and
+ * fields of the base class.
  */
-function defineFields(target: ClassType, schema: z.ZodObject, options: Options, isInput: boolean): void {
+function defineFields(target: ClassType, schema: z.ZodObject, options: TypeOptions, isInput: boolean): void {
   const { types = {}, descriptions = {}, base } = options;
   const inherited = base ? Object.keys(HTTP_WHERE_FIELDS) : [];
   for (const [name, field] of Object.entries(schema.shape)) {
     if (name.startsWith("$") || inherited.includes(name)) continue;
     const { parts, isNullable, description } = readField(field);
-    const type = types[name] ?? scalarOf(parts);
+    const type = types[name] ?? scalarTypeOf(parts);
     const isList = Array.isArray(type);
     const nullable = isInput && isList ? "itemsAndList" : isInput || isNullable;
     Field(() => type as ClassType, { nullable, description: descriptions[name] ?? description })(
@@ -86,23 +86,23 @@ function defineFields(target: ClassType, schema: z.ZodObject, options: Options, 
   }
 }
 
-function outputOf(name: string, schema: z.ZodObject, options: Options): ClassType {
+function createOutputType(name: string, schema: z.ZodObject, options: TypeOptions): ClassType {
   const target = options.base ? class extends options.base {} : class {};
   defineFields(target, schema, options, false);
   ObjectType(name, { description: options.description })(target);
   return target;
 }
 
-function inputOf(name: string, schema: z.ZodObject, options: Options): ClassType {
+function createInputType(name: string, schema: z.ZodObject, options: TypeOptions): ClassType {
   const target = options.base ? class extends options.base {} : class {};
   defineFields(target, schema, options, true);
   InputType(`${name}Input`, { description: options.description })(target);
   return target;
 }
 
-const itemOf = (list: z.core.$ZodType): z.ZodObject => readField(list).parts.element as z.ZodObject;
+const itemSchemaOf = (list: z.core.$ZodType): z.ZodObject => readField(list).parts.element as z.ZodObject;
 
-function typesOf(make: typeof outputOf, isInput: boolean): ClassType {
+function createDefinitionsType(make: typeof createOutputType, isInput: boolean): ClassType {
   const where = make("ManifestTriggerWhere", MANIFEST_PARTS.triggerWhere, {
     description: "Filter that selects which events or requests start an action.",
     types: { dataSourceId: GraphQLSafeInt },
@@ -113,7 +113,7 @@ function typesOf(make: typeof outputOf, isInput: boolean): ClassType {
     types: { trigger: TriggerTypeEnum, where },
     descriptions: { where: "Filter for events or requests; null for other kinds of triggers." },
   });
-  const asset = make("ManifestAsset", itemOf(MANIFEST_PARTS.action.shape.assets), {
+  const asset = make("ManifestAsset", itemSchemaOf(MANIFEST_PARTS.action.shape.assets), {
     description: "Exact script of a dependency.",
     descriptions: {
       name: "Name of the dependency.",
@@ -160,5 +160,5 @@ function typesOf(make: typeof outputOf, isInput: boolean): ClassType {
   });
 }
 
-export const ManifestDefinitionsType = typesOf(outputOf, false);
-export const ManifestDefinitionsInput = typesOf(inputOf, true);
+export const ManifestDefinitionsType = createDefinitionsType(createOutputType, false);
+export const ManifestDefinitionsInput = createDefinitionsType(createInputType, true);

@@ -1,5 +1,6 @@
 /**
- * GraphQL resolver of an app's media, which the REST routes use too. Each method checks the caller's access and then calls one operation.
+ * GraphQL resolver of an app's media files and folders, also used by the REST routes. Each method checks the caller's access and then calls
+ * one operation.
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
@@ -17,7 +18,7 @@ import type { ContentsForm } from "../../rules/media-fields.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import {
   MediaAccessRuleInput,
   MediaAccessRuleType,
@@ -27,17 +28,17 @@ import {
   MediaListingType,
 } from "./media-types.js";
 
-/** Returns only the fields that were passed. Null counts as passed, because it stands for the top folder. */
-const setFields = (fields: Record<string, unknown>) =>
+/** Returns only the fields that the caller passed. A null counts as passed, because a null folder means the top folder. */
+const removeAbsentFields = (fields: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
-const ruleOf = ({ type, allow, user, enabled }: MediaAccessRuleInput): Record<string, unknown> => ({
+const toMediaRule = ({ type, allow, user, enabled }: MediaAccessRuleInput): Record<string, unknown> => ({
   type,
   allow: allow === "user" ? { user: user ?? null } : allow,
   ...(typeof enabled === "boolean" && { enabled }),
 });
 
-const shownRule = ({ type, allow, enabled }: MediaRule): MediaAccessRuleType => ({
+const toGraphqlRule = ({ type, allow, enabled }: MediaRule): MediaAccessRuleType => ({
   type,
   allow: typeof allow === "string" ? allow : "user",
   user: typeof allow === "string" ? null : allow.user,
@@ -113,7 +114,7 @@ export class MediaResolver {
   ): Promise<MediaAccessRuleType[] | null> {
     const [kind, id] = fileId == null ? (["folder", folderId ?? 0] as const) : (["file", fileId] as const);
     const { accessRules } = await this.ownRules(context, appId, kind, id);
-    return accessRules?.map(shownRule) ?? null;
+    return accessRules?.map(toGraphqlRule) ?? null;
   }
 
   @Mutation(() => MediaFolderType, { description: "Creates a folder." })
@@ -150,11 +151,11 @@ export class MediaResolver {
     const precondition = await this.changeRules(
       context,
       "folder",
-      { appId, id, precondition: preconditionOf(ifUpdatedAt) },
+      { appId, id, precondition: toExpectedTags(ifUpdatedAt) },
       accessRules,
     );
     const admission = await this.gate.admit(context, "writeMedia", appId);
-    return this.media.folders.update(admission, { appId, id, precondition }, setFields({ name, parentId }));
+    return this.media.folders.update(admission, { appId, id, precondition }, removeAbsentFields({ name, parentId }));
   }
 
   @Mutation(() => Boolean, { description: "Deletes a folder with its content." })
@@ -165,7 +166,7 @@ export class MediaResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const admission = await this.gate.admit(context, "removeMedia", appId);
-    await this.media.folders.remove(admission, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
+    await this.media.folders.remove(admission, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
 
@@ -191,11 +192,11 @@ export class MediaResolver {
     const precondition = await this.changeRules(
       context,
       "file",
-      { appId, id, precondition: preconditionOf(ifUpdatedAt) },
+      { appId, id, precondition: toExpectedTags(ifUpdatedAt) },
       accessRules,
     );
     const admission = await this.gate.admit(context, "writeMedia", appId);
-    return this.media.files.update(admission, { appId, id, precondition }, setFields({ name, folderId }));
+    return this.media.files.update(admission, { appId, id, precondition }, removeAbsentFields({ name, folderId }));
   }
 
   @Mutation(() => Boolean, { description: "Deletes a file." })
@@ -206,11 +207,13 @@ export class MediaResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const admission = await this.gate.admit(context, "removeMedia", appId);
-    await this.media.files.remove(admission, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
+    await this.media.files.remove(admission, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
 
-  /** Changes the access rules if they are passed. Returns the entity tags that the rest of the change must match. */
+  /**
+   * Changes the access rules of a file or folder if the caller passed rules. Returns the entity tags that the following change must match.
+   */
   private async changeRules(
     context: RequestContext,
     kind: MediaItemKind,
@@ -218,18 +221,18 @@ export class MediaResolver {
     accessRules: MediaAccessRuleInput[] | null | undefined,
   ): Promise<ExpectedTags> {
     if (accessRules === undefined) return precondition;
-    const rules = accessRules?.map(ruleOf) ?? null;
+    const rules = accessRules?.map(toMediaRule) ?? null;
     const { updatedAt } = await this.setOwnRules(context, appId, kind, id, rules, precondition);
     return precondition && [updatedAt];
   }
 
-  /** Returns all files of an app in one list, which only REST does. */
+  /** Returns all files of an app in one list. Only REST has this operation. */
   async allFiles(context: RequestContext, appId: number, limit?: number, offset?: number) {
     const admission = await this.gate.admit(context, "readMedia", appId);
     return this.media.files.list(admission, appId, { limit, offset });
   }
 
-  /** Changes a folder from the body of a REST request. Errors name the fields of the body. */
+  /** Changes a folder from the body of a REST request. Error messages name the body's fields. */
   async changeFolder(
     context: RequestContext,
     appId: number,
@@ -269,7 +272,7 @@ export class MediaResolver {
     return this.media.rules.set(admission, kind, { appId, id, precondition }, body);
   }
 
-  /** Starts an upload. GraphQL does not support uploads. */
+  /** Starts an upload of a file. Only REST supports uploads. */
   async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<UploadRequest> {
     return this.media.uploads.beginUpload(await this.gate.admit(context, "writeMedia", appId), appId, length);
   }

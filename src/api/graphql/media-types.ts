@@ -3,10 +3,10 @@ import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { MediaRight } from "../../rules/media-access.js";
-import { DateTime, enumOf } from "./leaf-types.js";
+import { createEnum, DateTime } from "./leaf-types.js";
 import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
-export const MediaRightEnum = enumOf<MediaRight>("MediaRight", "Permission that an access rule of media grants.", {
+export const MediaRightEnum = createEnum<MediaRight>("MediaRight", "Permission that an access rule of media grants.", {
   read: "Read files and folders.",
   create: "Create files and folders.",
   update: "Change files and folders.",
@@ -14,13 +14,16 @@ export const MediaRightEnum = enumOf<MediaRight>("MediaRight", "Permission that 
 });
 
 type AllowedCallers = "all" | "loggedIn" | "user";
-const AllowedEnum = enumOf<AllowedCallers>("MediaAllow", "Callers that an access rule of media applies to.", {
+const AllowedEnum = createEnum<AllowedCallers>("MediaAllow", "Callers that an access rule of media applies to.", {
   all: "All callers, including anonymous ones.",
   loggedIn: "Users who are signed in to the page.",
   user: "Signed-in users whose entry passes the tests in `user`.",
 });
 
-/** A rule of rules/media-access.ts, with `allow` split into two fields. */
+/**
+ * Access rule of media as in rules/media-access.ts, but with `allow` split into `allow` and `user`, because GraphQL has no union of a text
+ * and an object.
+ */
 @ObjectType("MediaAccessRule", { description: "Rule that grants access to media." })
 export class MediaAccessRuleType {
   @Field(() => [MediaRightEnum], { description: "Permissions that the rule grants." }) type: readonly MediaRight[];

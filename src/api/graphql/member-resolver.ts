@@ -1,6 +1,6 @@
 /**
- * Organizations, members and invitations over GraphQL. Only REST lets a person without an account accept an invitation,
- * because GraphQL requires a credential.
+ * Organizations, members and invitations over GraphQL. A person without an account can accept an invitation over REST only, because GraphQL
+ * requires a credential.
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
@@ -16,7 +16,7 @@ import type { Role, RoleScope } from "../../rules/roles.js";
 import type { RequestContext } from "../context.js";
 import { UserType } from "./app-types.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { RoleEnum } from "./leaf-types.js";
 import {
   CreateInvitationInput,
@@ -37,7 +37,7 @@ export class MemberResolver {
     private readonly service: { members: Members; invitations: Invitations; people: PeopleAccounts },
   ) {}
 
-  private async ofOrganization(
+  private async enterOrganization(
     context: RequestContext,
     operation: Operation,
     id: number,
@@ -46,23 +46,23 @@ export class MemberResolver {
     return { caller: withAddress(caller, context), scope: { organizationId, appId: null } };
   }
 
-  private async ofApp(context: RequestContext, operation: Operation, appId: number) {
+  private async enterApp(context: RequestContext, operation: Operation, appId: number) {
     const caller = await this.gate.enter(context, operation, appId);
     return { caller, scope: await this.service.members.scopeOf(appId) };
   }
 
-  /** Requires a right on the organization or, for an invitation to an app, on that app. */
-  private async ofInvitation(context: RequestContext, organizationId: number, appId: number | null) {
+  /** Checks that the caller has the right to invite people: to the organization, or to the app if `appId` is set. */
+  private async enterForInvitation(context: RequestContext, organizationId: number, appId: number | null) {
     const { caller } = context;
     const isManager = caller !== null && mayPerformOnOrganization(caller, "manageOrganization", organizationId);
     if (appId === null || isManager) {
-      const enteredCaller = await this.ofOrganization(context, "manageOrganization", organizationId);
+      const enteredCaller = await this.enterOrganization(context, "manageOrganization", organizationId);
       if (appId === null) return enteredCaller;
       const scope = await this.service.members.scopeIn(organizationId, appId);
       if (!scope) throw new ActionError("APP_NOT_FOUND", "this organization has no such app");
       return { caller: enteredCaller.caller, scope };
     }
-    const entered = await this.ofApp(context, "manageMembers", appId);
+    const entered = await this.enterApp(context, "manageMembers", appId);
     if (entered.scope.organizationId !== organizationId) throw new ActionError("FORBIDDEN");
     return entered;
   }
@@ -88,7 +88,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @OrganizationId() organizationId: number,
   ): Promise<Member[]> {
-    const { scope } = await this.ofOrganization(context, "readOrganization", organizationId);
+    const { scope } = await this.enterOrganization(context, "readOrganization", organizationId);
     return this.service.members.list(scope);
   }
 
@@ -102,10 +102,10 @@ export class MemberResolver {
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
-    const { caller, scope } = await this.ofOrganization(context, "manageOrganization", organizationId);
+    const { caller, scope } = await this.enterOrganization(context, "manageOrganization", organizationId);
     await this.service.members.set(
       caller,
-      { scope, personId: userId, precondition: preconditionOf(ifUpdatedAt) },
+      { scope, personId: userId, precondition: toExpectedTags(ifUpdatedAt) },
       role,
     );
     return this.service.members.list(scope);
@@ -121,8 +121,8 @@ export class MemberResolver {
     @UserId() userId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
-    const { caller, scope } = await this.ofOrganization(context, "manageOrganization", organizationId);
-    await this.service.members.remove(caller, { scope, personId: userId, precondition: preconditionOf(ifUpdatedAt) });
+    const { caller, scope } = await this.enterOrganization(context, "manageOrganization", organizationId);
+    await this.service.members.remove(caller, { scope, personId: userId, precondition: toExpectedTags(ifUpdatedAt) });
     return this.service.members.list(scope);
   }
 
@@ -130,7 +130,7 @@ export class MemberResolver {
     description: "Lists the people who have a role on this app, without those who have one only on its organization.",
   })
   async appMembers(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Member[]> {
-    const { scope } = await this.ofApp(context, "readMembers", appId);
+    const { scope } = await this.enterApp(context, "readMembers", appId);
     return this.service.members.list(scope);
   }
 
@@ -145,10 +145,10 @@ export class MemberResolver {
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
-    const { caller, scope } = await this.ofApp(context, "manageMembers", appId);
+    const { caller, scope } = await this.enterApp(context, "manageMembers", appId);
     await this.service.members.set(
       caller,
-      { scope, personId: userId, precondition: preconditionOf(ifUpdatedAt) },
+      { scope, personId: userId, precondition: toExpectedTags(ifUpdatedAt) },
       role,
     );
     return this.service.members.list(scope);
@@ -163,8 +163,8 @@ export class MemberResolver {
     @UserId() userId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
-    const { caller, scope } = await this.ofApp(context, "manageMembers", appId);
-    await this.service.members.remove(caller, { scope, personId: userId, precondition: preconditionOf(ifUpdatedAt) });
+    const { caller, scope } = await this.enterApp(context, "manageMembers", appId);
+    await this.service.members.remove(caller, { scope, personId: userId, precondition: toExpectedTags(ifUpdatedAt) });
     return this.service.members.list(scope);
   }
 
@@ -178,7 +178,7 @@ export class MemberResolver {
     @UserId() userId: number,
   ): Promise<ResetLinkType> {
     const { members, people } = this.service;
-    const { caller } = await this.ofOrganization(context, "manageOrganization", organizationId);
+    const { caller } = await this.enterOrganization(context, "manageOrganization", organizationId);
     await members.mustBelong(organizationId, userId);
     const { link, expiresAt } = await people.accounts.createResetLink(userId, caller.personId, (manager) =>
       members.mustOutrank(manager, caller, userId),
@@ -196,7 +196,7 @@ export class MemberResolver {
     })
     appId?: number | null,
   ): Promise<Invitation[]> {
-    const { scope } = await this.ofInvitation(context, organizationId, appId ?? null);
+    const { scope } = await this.enterForInvitation(context, organizationId, appId ?? null);
     return this.service.invitations.list(scope);
   }
 
@@ -209,7 +209,7 @@ export class MemberResolver {
     const fields = (data ?? {}) as Record<string, unknown>;
     const { appId: requested } = fields;
     const appId = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
-    const { caller, scope } = await this.ofInvitation(context, organizationId, appId);
+    const { caller, scope } = await this.enterForInvitation(context, organizationId, appId);
     parseOptionalId(requested, "appId");
     return this.service.invitations.create(caller, scope, fields);
   }
@@ -223,9 +223,9 @@ export class MemberResolver {
   ): Promise<boolean> {
     if (!context.caller) throw new ActionError("UNAUTHORIZED");
     const invitation = await this.service.invitations.find(organizationId, id);
-    const { caller } = await this.ofInvitation(context, organizationId, invitation?.appId ?? null);
+    const { caller } = await this.enterForInvitation(context, organizationId, invitation?.appId ?? null);
     if (!invitation) throw new ActionError("NOT_FOUND", "there is no such pending invitation");
-    await this.service.invitations.revoke(caller, invitation, preconditionOf(ifUpdatedAt));
+    await this.service.invitations.revoke(caller, invitation, toExpectedTags(ifUpdatedAt));
     return true;
   }
 
@@ -240,7 +240,7 @@ export class MemberResolver {
     return (await this.accept(context, { token })).user;
   }
 
-  /** Accepts an invitation from the body of a REST request, also for people without an account. */
+  /** Accepts an invitation from the body of a REST request. Works also for people without an account. */
   async accept(context: RequestContext, body: Record<string, unknown>): Promise<AcceptedInvitation> {
     const { caller, address, browser } = context;
     const acceptedInvitation = await this.service.invitations.accept(

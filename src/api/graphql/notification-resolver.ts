@@ -8,7 +8,7 @@ import { guardSource } from "../../operations/records/live-source.js";
 import { ALL_NOTIFICATIONS } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { NotificationStatusEnum } from "./leaf-types.js";
 import {
   MarkedNotificationsType,
@@ -20,17 +20,21 @@ import {
   PushSubscriptionsType,
 } from "./notification-types.js";
 
-/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
+/**
+ * Context of the subscription, with the access check and the source of notifications. A decorator cannot access the resolver instance, so
+ * it reads them here.
+ */
 export interface NotificationContext extends RequestContext {
   gate: AccessGate;
   notify: Pick<Notify, "feed">;
 }
 
 /**
- * Renames GraphQL's `publishAt` to the name that the operations use. The body of a REST request stays unchanged.
- * @throws ActionError REQUEST_INVALID
+ * Returns the body with GraphQL's `publishAt` renamed to `orderAt`, the name that the operations read. A REST body has no `publishAt` and
+ * stays unchanged.
+ * @throws ActionError REQUEST_INVALID if both are set
  */
-function fieldsOf(body: unknown): unknown {
+function readNotificationFields(body: unknown): unknown {
   if (!(body instanceof NotificationInput) || body.publishAt === undefined) return body;
   const { publishAt, ...fields } = body;
   if (fields.orderAt !== undefined) throw new ActionError("REQUEST_INVALID", "set publishAt or orderAt, not both");
@@ -60,7 +64,7 @@ export class NotificationResolver {
     @Offset() offset?: number,
   ): Promise<NotificationListType> {
     const caller = await this.gate.enter(context, "readNotifications", appId);
-    return this.notify.service.list(caller, appId, { status, limit, offset }, context.answer?.reserve);
+    return this.notify.service.list(caller, appId, { status, limit, offset }, context.responseBudget?.reserve);
   }
 
   @Query(() => MarkedNotificationsType, {
@@ -82,7 +86,7 @@ export class NotificationResolver {
     body: unknown,
   ): Promise<Notification> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
-    return this.notify.service.insert(caller, appId, fieldsOf(body));
+    return this.notify.service.insert(caller, appId, readNotificationFields(body));
   }
 
   @Mutation(() => [NotificationType], { description: "Creates several notifications in one transaction." })
@@ -96,7 +100,11 @@ export class NotificationResolver {
     bodies: unknown,
   ): Promise<Notification[]> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
-    return this.notify.service.insertAll(caller, appId, Array.isArray(bodies) ? bodies.map(fieldsOf) : bodies);
+    return this.notify.service.insertAll(
+      caller,
+      appId,
+      Array.isArray(bodies) ? bodies.map(readNotificationFields) : bodies,
+    );
   }
 
   @Mutation(() => NotificationType, { description: "Updates a notification; omitted properties keep their values." })
@@ -109,7 +117,11 @@ export class NotificationResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Notification> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
-    return this.notify.service.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, fieldsOf(body));
+    return this.notify.service.update(
+      caller,
+      { appId, id, precondition: toExpectedTags(ifUpdatedAt) },
+      readNotificationFields(body),
+    );
   }
 
   @Mutation(() => Boolean, { description: "Deletes a notification." })
@@ -120,7 +132,7 @@ export class NotificationResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
-    await this.notify.service.remove(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
+    await this.notify.service.remove(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
 

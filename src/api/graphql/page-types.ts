@@ -1,12 +1,12 @@
-/** Builds the GraphQL type of one page of a list: `items` and the fields of `Page`. */
+/** Builds the GraphQL type of one page of a list: the field `items`, and the fields of the interface `Page`. */
 import { GraphQLSafeInt } from "graphql-scalars";
 import { Field, FieldResolver, InterfaceType, Resolver, Root } from "type-graphql";
 import { createCursor } from "../../rules/page.js";
 
-type Types = () => [unknown];
+type ItemTypes = () => [unknown];
 
-/** Position of a page as the operations return it. Each list has some of these fields. */
-interface Position {
+/** Pagination data of a list, as the operations return it. Each list has some of these fields. */
+interface PaginationData {
   total?: number;
   hasMore?: boolean;
   totalIsExact?: boolean;
@@ -16,10 +16,10 @@ interface Position {
   offset?: number;
 }
 
-/** Page of any list as the operations return it. */
+/** One page of any list, as the operations return it. */
 interface ListedPage {
-  pagination?: Position;
-  /** Pages before and after this one in a query of entries. */
+  pagination?: PaginationData;
+  /** Cursor of a query of entries. `next` is null on the last page. */
   cursor?: { isLastPage: boolean; next: string | null };
   entries?: unknown[];
   documents?: unknown[] | null;
@@ -34,8 +34,8 @@ interface ListedPage {
 })
 export abstract class PageType {}
 
-/** Declares the items of a page under the common name `items`, and under the deprecated earlier name of the list. */
-export function PageItems(types: Types, description: string): PropertyDecorator {
+/** Declares the items of a page as the field `items`, and again under the list's earlier name, which is deprecated. */
+export function PageItems(types: ItemTypes, description: string): PropertyDecorator {
   const returns = types as () => [() => object];
   return (prototype, name) => {
     Field(returns, { name: "items", description })(prototype, name);
@@ -43,7 +43,7 @@ export function PageItems(types: Types, description: string): PropertyDecorator 
   };
 }
 
-/** Options of the fields that `Page` replaces. */
+/** Options of fields that are deprecated because `Page` has the same data. */
 export const REPLACED_BY_PAGE = { deprecationReason: "Use the fields of `Page`." };
 
 function nextCursorOf({ pagination, cursor, nextCursor }: ListedPage): string | null {

@@ -1,6 +1,6 @@
 /**
- * Documents of Studio and the client library, which clients can name by the SHA-256 of their text instead of sending
- * them. An operator can allow app users no other documents.
+ * Persisted GraphQL documents: those of Studio and the client library. A client can send the SHA-256 of a document's text in place of the
+ * text. An operator can forbid app users to send other documents.
  */
 import { createHash } from "node:crypto";
 import { GraphQLError } from "graphql";
@@ -10,16 +10,16 @@ import stored from "./persisted-documents.json" with { type: "json" };
 const KNOWN_DOCUMENTS = new Map(Object.entries(stored));
 const DOCUMENT_ID_PREFIX = "sha256:";
 
-/** Fields of a request that name its document. */
+/** Fields of a request that contain its GraphQL document, as text or by its ID. */
 export interface DocumentRequest {
   query?: unknown;
-  /** `sha256:` and the hash in hexadecimal; ignored if there is a query. */
+  /** "sha256:" followed by the hash in hexadecimal. Ignored if `query` is present. */
   documentId?: unknown;
 }
 
-const idOf = (query: string): string => DOCUMENT_ID_PREFIX + createHash("sha256").update(query).digest("hex");
+const documentIdOf = (query: string): string => DOCUMENT_ID_PREFIX + createHash("sha256").update(query).digest("hex");
 
-/** Returns the text of the document, null if the request names none, or an error if the name is unknown. */
+/** Returns the text of the request's document; null if the request has neither `query` nor `documentId`; an error for an unknown ID. */
 export function queryTextOf({ query, documentId }: DocumentRequest): string | GraphQLError | null {
   if (typeof query === "string" && query !== "") return query;
   if (documentId === undefined || documentId === null) return typeof query === "string" ? query : null;
@@ -27,12 +27,12 @@ export function queryTextOf({ query, documentId }: DocumentRequest): string | Gr
   return text ?? new GraphQLError('documentId must be "sha256:" followed by the hash of a registered document');
 }
 
-/** Returns the reason why the caller may not send the document; null if it may. */
+/** Returns an error if the caller may send only persisted documents and `query` is not one of them; otherwise null. */
 export function errorIfNotPersisted(
   query: string,
   caller: Caller | null,
   mode: "any" | "persisted",
 ): GraphQLError | null {
-  if (mode === "any" || !caller || !isPageCaller(caller) || KNOWN_DOCUMENTS.has(idOf(query))) return null;
+  if (mode === "any" || !caller || !isPageCaller(caller) || KNOWN_DOCUMENTS.has(documentIdOf(query))) return null;
   return new GraphQLError("app users can send only the documents of the service's client library");
 }

@@ -7,7 +7,7 @@ import type { Endpoints } from "../../operations/http/endpoints.js";
 import type { RequestContext } from "../context.js";
 import { ActionType } from "./action-types.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 
 @ObjectType("PublishedAction", { description: "Result of a publication." })
 class PublishedActionType {
@@ -37,7 +37,7 @@ export class PublishResolver {
     tested: boolean,
   ): Promise<PublishedActionType> {
     const caller = await this.gate.enter(context, "publishAction", appId);
-    const target = { appId, id, tested, precondition: preconditionOf(ifUpdatedAt) };
+    const target = { appId, id, tested, precondition: toExpectedTags(ifUpdatedAt) };
     return { action: await this.endpoints.addUrlsToOne(caller, await this.service.publish(caller, target)) };
   }
 
@@ -49,7 +49,7 @@ export class PublishResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "unpublishAction", appId);
-    await this.service.unpublish(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
+    await this.service.unpublish(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
 }

@@ -1,5 +1,6 @@
 /**
- * An app's queue over GraphQL: its runs, and cancelling all of them. Each method checks the caller's access and then calls one operation.
+ * An app's run queue over GraphQL: lists its runs and cancels all of them. Each method checks the caller's access and then calls one
+ * operation.
  */
 import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";

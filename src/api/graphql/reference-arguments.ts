@@ -1,4 +1,4 @@
-/** Arguments that refer to an action or a data source: an ID or a name, and `by`, which distinguishes them. */
+/** Arguments that refer to an action or a data source by ID or name, and the argument `by`, which tells the two apart. */
 import { Arg, createParameterDecorator, ID, registerEnumType } from "type-graphql";
 import { type EntityReference, parseReference, type ReferenceKind } from "../../rules/reference.js";
 
@@ -12,18 +12,18 @@ registerEnumType(ReferenceKindType, {
   valuesConfig: { id: { description: "The reference is an ID." }, name: { description: "The reference is a name." } },
 });
 
-const description = "ID or name. Digits only are an ID unless `by` is `name`.";
+const REFERENCE_DESCRIPTION = "ID or name. Digits only are an ID unless `by` is `name`.";
 
-/** Declares an argument of that name with a reference. A field with such an argument also has `By`. */
+/** Declares an argument `name` that contains an ID or a name. A field with this argument must also declare `by` (ByReference). */
 export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
   createParameterDecorator(
     ({ args }): EntityReference => parseReference(args[name] as string, args["by"] as ReferenceKind),
     {
-      arg: { name, typeFunc: () => ID, options: { description } },
+      arg: { name, typeFunc: () => ID, options: { description: REFERENCE_DESCRIPTION } },
     },
   );
 
-/** Declares the argument `by`, which `Ref` reads. */
+/** Declares the argument `by`, which says if the argument of `Ref` is an ID or a name. */
 export const ByReference = () =>
   Arg("by", () => ReferenceKindType, {
     nullable: true,

@@ -1,4 +1,4 @@
-/** Sends refusals of GraphQL over HTTP: in the media type that the client accepts, with HTTP status and errors. */
+/** Sends errors of GraphQL over HTTP, in the media type that the client accepts and with the HTTP status for it. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { GraphQLFormattedError } from "graphql";
 import Negotiator from "negotiator";
@@ -9,48 +9,48 @@ import type { FormatError } from "../error-reply.js";
 const JSON_TYPE = "application/json";
 const RESPONSE_TYPE = "application/graphql-response+json";
 
-/** Returns the media type that the client prefers, or JSON if it accepts neither. */
-function mediaTypeOf({ headers: { accept = "*/*" } }: FastifyRequest): string {
+/** Returns the media type that the client prefers, or JSON if the client accepts neither. */
+function preferredMediaType({ headers: { accept = "*/*" } }: FastifyRequest): string {
   return new Negotiator({ headers: { accept } }).mediaType([JSON_TYPE, RESPONSE_TYPE]) ?? JSON_TYPE;
 }
 
-/** Sends JSON text as the media type that the client prefers. */
-export function sendText(request: FastifyRequest, reply: FastifyReply, text: string): FastifyReply {
+/** Sends JSON text in the media type that the client prefers. */
+export function sendJsonText(request: FastifyRequest, reply: FastifyReply, text: string): FastifyReply {
   return reply
     .header("Cache-Control", "no-store")
-    .type(`${mediaTypeOf(request)}; charset=utf-8`)
+    .type(`${preferredMediaType(request)}; charset=utf-8`)
     .send(text);
 }
 
 export interface GraphqlRefusals {
   /**
-   * Sends errors for a well-formed request that is not executed. The HTTP status is 200 for plain JSON, and that of the
-   * error for a GraphQL response.
+   * Sends errors for a well-formed request that the service does not execute. The HTTP status is 200 for `application/json`, and the
+   * error's own status for `application/graphql-response+json`.
    */
-  refuse(request: FastifyRequest, reply: FastifyReply, errors: readonly unknown[]): FastifyReply;
-  /** Sends an error for a request that cannot be read. The HTTP status is that of the error in both media types. */
-  fail(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply;
+  sendRefusal(request: FastifyRequest, reply: FastifyReply, errors: readonly unknown[]): FastifyReply;
+  /** Sends an error for a request that the service cannot read. The HTTP status is the error's own in both media types. */
+  sendFailure(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply;
 }
 
 const httpStatusOf = ({ extensions }: GraphQLFormattedError): number => STATUS[extensions?.["status"] as Status].http;
 
 export function createRefusals(format: FormatError): GraphqlRefusals {
   return {
-    refuse(request, reply, errors) {
+    sendRefusal(request, reply, errors) {
       const formatted = errors.map(format);
-      const isJson = mediaTypeOf(request) === JSON_TYPE;
-      return sendText(
+      const isJson = preferredMediaType(request) === JSON_TYPE;
+      return sendJsonText(
         request,
         reply.code(isJson ? 200 : httpStatusOf(formatted[0]!)),
         JSON.stringify({ errors: formatted }),
       );
     },
-    fail(request, reply, error) {
+    sendFailure(request, reply, error) {
       const formattedError = format(error);
       const retryAfter = formattedError.extensions?.["retryAfter"];
       reply.code(httpStatusOf(formattedError)).headers(quotaHeaders(request.context ?? { caller: null }));
       if (typeof retryAfter === "number") reply.header("Retry-After", String(retryAfter));
-      return sendText(request, reply, JSON.stringify({ errors: [formattedError] }));
+      return sendJsonText(request, reply, JSON.stringify({ errors: [formattedError] }));
     },
   };
 }

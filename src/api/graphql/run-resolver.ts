@@ -1,4 +1,4 @@
-/** Runs over GraphQL: start, cancel, read the console. Each method checks the caller's access and then calls one operation. */
+/** Runs over GraphQL: start or cancel a run, read its console. Each method checks the caller's access and then calls one operation. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
@@ -42,17 +42,20 @@ const CopyToRun = () =>
       "Draft or live version to run, for people and API tokens that may run it; by default the one that belongs to the credential.",
   });
 
-/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
+/**
+ * Context of the subscription, with the access check and the console. A decorator cannot access the resolver instance, so it reads them
+ * here.
+ */
 export interface ConsoleContext extends RequestContext {
   gate: AccessGate;
   console: RunConsole;
 }
 
 /**
- * Finds the run whose console the caller wants to follow.
+ * Finds the run whose console lines the caller subscribes to.
  * @throws RUN_NOT_FOUND and the errors of the access check, before the first line is sent
  */
-async function followedRun({
+async function findFollowedRun({
   args,
   context,
 }: {
@@ -66,7 +69,9 @@ async function followedRun({
   return guardSource(console.follow(appId, runId), { appId, check });
 }
 
-const lineByLine = (batches: AsyncIterable<PrintedLine[]> & SourceGuard): AsyncGenerator<PrintedLine> & SourceGuard => {
+const splitIntoLines = (
+  batches: AsyncIterable<PrintedLine[]> & SourceGuard,
+): AsyncGenerator<PrintedLine> & SourceGuard => {
   const lines = createAbortableGenerator<PrintedLine>(async function* (readerLeft) {
     for await (const batch of endOnAbort(batches, readerLeft)) yield* batch;
   });
@@ -93,7 +98,7 @@ export class RunResolver {
 
   @Subscription(() => ConsoleLineType, {
     description: "Emits each line that a run prints, from the first line until the run ends.",
-    subscribe: async (requested) => lineByLine(await followedRun(requested)),
+    subscribe: async (requested) => splitIntoLines(await findFollowedRun(requested)),
   })
   runConsoleAdded(
     @Root() line: PrintedLine,
@@ -105,7 +110,7 @@ export class RunResolver {
 
   @Subscription(() => [ConsoleLineType], {
     description: "Emits the lines that a run prints in batches of up to 500, from the first line until the run ends.",
-    subscribe: followedRun,
+    subscribe: findFollowedRun,
   })
   runConsoleLinesAdded(
     @Root() lines: PrintedLine[],
@@ -116,9 +121,8 @@ export class RunResolver {
   }
 
   /**
-   * Checks access and returns the caller. If the request does not choose draft or live, the credential decides which of
-   * them is run.
-   * @throws as `gate.enter`
+   * Checks access and returns the caller. If `copy` is absent, the caller's credential decides whether the draft or the live version runs.
+   * @throws the errors of `gate.enter`
    */
   private async enter(context: RequestContext, appId: number, copy: Copy | null | undefined): Promise<Caller> {
     if (!copy) return this.gate.enter(context, "runAction", appId);
@@ -137,7 +141,7 @@ export class RunResolver {
     @CopyToRun() copy?: Copy | null,
   ): Promise<QueuedRunType> {
     const caller = await this.enter(context, appId, copy);
-    const { retryFailed = false } = context;
+    const { shouldRetryFailed: retryFailed = false } = context;
     const idempotencyKey = idempotencyKeyOf(context, key);
     return this.service.run(caller, { appId, ref, payload, idempotencyKey, retryFailed });
   }
@@ -154,7 +158,7 @@ export class RunResolver {
     @CopyToRun() copy?: Copy | null,
   ): Promise<ExecutedRunType> {
     const caller = await this.enter(context, appId, copy);
-    const { retryFailed = false, gone } = context;
+    const { shouldRetryFailed: retryFailed = false, closedSignal: gone } = context;
     const idempotencyKey = idempotencyKeyOf(context, key);
     return this.service.runWithResult(caller, { appId, ref, payload, idempotencyKey, retryFailed, gone });
   }

@@ -18,7 +18,7 @@ class SchedulePauseType {
   pausedAt: string | null;
 }
 
-const toPause = (pausedAt: Date | null): SchedulePauseType => ({ pausedAt: pausedAt?.toISOString() ?? null });
+const toSchedulePause = (pausedAt: Date | null): SchedulePauseType => ({ pausedAt: pausedAt?.toISOString() ?? null });
 
 @Resolver()
 export class SchedulePauseResolver {
@@ -30,7 +30,7 @@ export class SchedulePauseResolver {
   @Query(() => SchedulePauseType, { description: "Returns whether the app's schedules are paused." })
   async schedulePause(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     await this.gate.enter(context, "listRuns", appId);
-    return toPause(await this.service.pausedSince(appId));
+    return toSchedulePause(await this.service.pausedSince(appId));
   }
 
   @Mutation(() => SchedulePauseType, {
@@ -38,12 +38,12 @@ export class SchedulePauseResolver {
   })
   async pauseSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     const caller = await this.gate.enter(context, "pauseSchedules", appId);
-    return toPause(await this.service.setPaused(caller, appId, true));
+    return toSchedulePause(await this.service.setPaused(caller, appId, true));
   }
 
   @Mutation(() => SchedulePauseType, { description: "Resumes the app's schedules; skipped ticks do not run." })
   async resumeSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     const caller = await this.gate.enter(context, "pauseSchedules", appId);
-    return toPause(await this.service.setPaused(caller, appId, false));
+    return toSchedulePause(await this.service.setPaused(caller, appId, false));
   }
 }

@@ -90,7 +90,7 @@ const RESOLVER_CLASSES = {
   httpTriggers: HttpTriggerResolver,
 } as const;
 
-/** One instance of each resolver; the REST facade calls their methods too. */
+/** One instance of each resolver class. The REST routes call their methods too. */
 export type Resolvers = { [Name in keyof typeof RESOLVER_CLASSES]: InstanceType<(typeof RESOLVER_CLASSES)[Name]> };
 
 /** Returns the root fields of the schema: its queries, mutations and subscriptions. */
@@ -100,15 +100,15 @@ export function rootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown
 }
 
 /**
- * Restores the written order of arguments: decorators of parameters run from the last to the first, and type-graphql lists arguments in the
- * order of these calls.
+ * Sorts the arguments of each field in the order of the source code. TypeGraphQL lists them in reverse, because decorators of parameters
+ * run from the last to the first.
  */
 function sortAsWritten(schema: GraphQLSchema): GraphQLSchema {
   for (const { args } of rootFields(schema)) (args as GraphQLArgument[]).reverse();
   return schema;
 }
 
-/** Makes root fields nullable, so that a failed root field does not remove the results of the others (contract, section 5). */
+/** Makes root fields nullable, so that a failed root field does not remove the results of other root fields (contract, section 5). */
 function makeRootsNullable(schema: GraphQLSchema): GraphQLSchema {
   for (const field of rootFields(schema)) field.type = getNullableType(field.type);
   return schema;
@@ -120,7 +120,7 @@ const ROOT_DESCRIPTIONS = {
   Subscription: "Streams of events over WebSocket.",
 } as const;
 
-/** Adds the descriptions of the root types, for which TypeGraphQL has no decorator. */
+/** Adds the descriptions of Query, Mutation and Subscription, for which TypeGraphQL has no decorator. */
 function describeRoots(schema: GraphQLSchema): GraphQLSchema {
   for (const [name, description] of Object.entries(ROOT_DESCRIPTIONS)) {
     const type = schema.getType(name);
@@ -129,14 +129,17 @@ function describeRoots(schema: GraphQLSchema): GraphQLSchema {
   return schema;
 }
 
-/** Runs the root fields of an operation one after the other, each as one counted part of the response (see `api/answers.ts`). */
+/**
+ * Runs the root fields of an operation one after the other. The response's memory budget counts each of them as a part (see
+ * `api/answers.ts`).
+ */
 function resolveRootsInTurn(schema: GraphQLSchema): GraphQLSchema {
   for (const root of [schema.getQueryType(), schema.getMutationType()]) {
     for (const field of Object.values(root?.getFields() ?? {})) {
       const { resolve = defaultFieldResolver } = field;
       field.resolve = (source, values, context: RequestContext, info) => {
         const work = async () => resolve(source, values, context, info) as unknown;
-        return context.answer ? context.answer.part(work) : work();
+        return context.responseBudget ? context.responseBudget.runPart(work) : work();
       };
     }
   }
@@ -150,11 +153,12 @@ export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema>
   const schema = await buildSchema({
     resolvers: Object.values(RESOLVER_CLASSES) as unknown as NonEmptyArray<() => void>,
     container: { get: (resolver) => byClass.get(resolver) },
-    // The rules check inputs, because their statuses are part of the contract, and class-validator's errors repeat the whole input.
+    // The rules validate inputs: their error statuses are part of the contract, and class-validator's errors would repeat the whole input.
     validate: false,
-    // The check would introspect the whole schema, which is two thirds of the build time. test/schema.test.ts validates the schema instead.
+    // TypeGraphQL's check introspects the whole schema, which takes two thirds of the build time. test/schema.test.ts checks the schema
+    // instead.
     skipCheck: true,
-    // TypeGraphQL requires this object. It is never used, because every subscription has its own source.
+    // TypeGraphQL requires this object but never uses it, because every subscription has its own event source.
     pubSub: createPubSub(),
   });
   return resolveRootsInTurn(describeRoots(makeRootsNullable(sortAsWritten(schema))));

@@ -1,4 +1,7 @@
-/** The session of a page over GraphQL: its user signs in and out. Each method checks the caller's access and then calls one operation. */
+/**
+ * The session of an app's page over GraphQL: the page's user signs in and out. Each method checks the caller's access and then calls one
+ * operation.
+ */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -102,7 +105,10 @@ export class SessionResolver {
     return this.verify(context, appId, { email, sms, secondFactor, code });
   }
 
-  /** Verifies an address from the body of a REST request. Without a code it sends one; with a code it creates the session. */
+  /**
+   * Verifies an e-mail address or phone number, from the body of a REST request. Without a code in the body, sends one; with a code,
+   * creates the session.
+   */
   async verify(
     context: RequestContext,
     appId: number,
@@ -113,7 +119,7 @@ export class SessionResolver {
     return verificationAnswer ?? { session: await this.service.session(caller, appId) };
   }
 
-  /** Signs in from the body of a REST request. */
+  /** Signs an app user in, from the body of a REST request. */
   async authorize(context: RequestContext, appId: number, body: unknown): Promise<AppSession> {
     const caller = await this.gate.enter(context, "signInAppUser", appId);
     return this.service.authorize(caller, appId, body);

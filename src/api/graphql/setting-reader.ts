@@ -1,4 +1,4 @@
-/** GraphQL type of an action that reads a setting. */
+/** GraphQL type of an action whose code reads a setting. */
 import { Field, Int, ObjectType } from "type-graphql";
 
 @ObjectType("SettingReader", { description: "Action whose code contains a setting key." })

@@ -1,4 +1,4 @@
-/** GraphQL resolver of settings. Each caller gets the setting tiers that its role allows. */
+/** GraphQL resolver of an app's settings. Each caller gets the tiers of settings (public, private, protected) that its role allows. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
@@ -9,7 +9,7 @@ import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.j
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { CopyEnum, DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
 import { SettingReaderType } from "./setting-reader.js";
 
@@ -109,7 +109,7 @@ class SettingsUseType {
   readers: SettingsUse["readers"];
 }
 
-/** Returns the settings, with their state for REST's ETag. */
+/** Returns the settings, and stores their last change in the context for REST's ETag. */
 function toSettings(context: RequestContext, { settings, updatedAt }: TaggedSettings): SettingsView {
   context.updatedAt = updatedAt;
   return settings;
@@ -128,7 +128,7 @@ export class SettingResolver {
   })
   async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "readSettings", appId);
-    // Members with the role reader see only the settings that a page sees. Only editors see private settings.
+    // Only editors see private settings. Members with the role reader see the settings that a page of the app sees.
     const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
     return toSettings(context, await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)));
   }
@@ -150,8 +150,8 @@ export class SettingResolver {
   }
 
   /**
-   * Returns the public values for `env.js` on a page of another origin. Only REST has this route.
-   * @throws ActionError UNAUTHORIZED unless the app is published
+   * Returns the public values for `env.js` on a page of another origin. Only REST has this operation.
+   * @throws ActionError UNAUTHORIZED if the app is not published
    */
   publicEnv(appId: number): Promise<PublicEnv> {
     return this.service.publicEnv(appId);
@@ -200,7 +200,7 @@ export class SettingResolver {
     const caller = await this.gate.enter(context, "writeSettings", appId);
     return toSettings(
       context,
-      await this.service.set(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, settings),
+      await this.service.set(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, settings),
     );
   }
 
@@ -216,7 +216,7 @@ export class SettingResolver {
     const caller = await this.gate.enter(context, "writeSettings", appId);
     return toSettings(
       context,
-      await this.service.remove(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, { keys }),
+      await this.service.remove(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, { keys }),
     );
   }
 
@@ -234,7 +234,7 @@ export class SettingResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<SettingStatus[]> {
     const caller = await this.gate.enter(context, "markSettings", appId);
-    return this.service.mark(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, { keys, secret });
+    return this.service.mark(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, { keys, secret });
   }
 
   @Mutation(() => String, {
@@ -249,6 +249,6 @@ export class SettingResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<string> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
-    return this.service.setArtifact(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, settingKey, value);
+    return this.service.setArtifact(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, settingKey, value);
   }
 }

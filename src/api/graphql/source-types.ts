@@ -1,4 +1,4 @@
-/** Source of an action in the GraphQL schema: its files as an object and as a list with types. */
+/** GraphQL type of an action's source files: as a JSON object, and as a list of typed items. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, FieldResolver, ObjectType, Resolver, Root } from "type-graphql";
 import type { ActionSource, SourceLanguage } from "../../data/action-types.js";

@@ -1,4 +1,4 @@
-/** An app's tokens over GraphQL: create, list without their secrets, revoke. */
+/** An app's access tokens over GraphQL: create, list (without their secrets), revoke. */
 import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { CredentialKind } from "../../data/credential.js";
 import type { AppTokens, TaggedToken } from "../../operations/access/app-tokens.js";
@@ -6,7 +6,7 @@ import type { AccessGate } from "../../operations/access/gate.js";
 import type { Scope } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { DateTime, TokenKindEnum, TokenScopeEnum } from "./leaf-types.js";
 
 @ObjectType("Token", { description: "Access token of an app, without its secret." })
@@ -80,7 +80,7 @@ export class TokenResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "manageTokens", appId);
-    await this.service.revoke(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
+    await this.service.revoke(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
 }

@@ -1,4 +1,4 @@
-/** GraphQL resolver: export and import. Each method checks the caller's access and then calls one operation. */
+/** GraphQL resolver that exports and imports actions. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { ImportFault } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -54,7 +54,7 @@ export class TransferResolver {
   @Query(() => ExportDocumentType, { description: "Exports the drafts of all actions of the app." })
   async exportActions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TransferDocument> {
     await this.gate.enter(context, "exportActions", appId);
-    return this.service.export(appId, context.answer?.reserve);
+    return this.service.export(appId, context.responseBudget?.reserve);
   }
 
   @Mutation(() => ImportReportType, {

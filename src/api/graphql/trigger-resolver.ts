@@ -1,4 +1,4 @@
-/** Triggers over GraphQL: log events, the test of a filter, the preview of a schedule. */
+/** Triggers over GraphQL: add a log event, test a trigger's filter with past events, preview a schedule. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -13,8 +13,8 @@ import { BacktestType, LogEventInput, LogEventType } from "./event-types.js";
 import { DateTime } from "./leaf-types.js";
 import { WeekType } from "./week-types.js";
 
-const PREVIEW_DEFAULT = 5;
-const PREVIEW_MAX = 100;
+const PREVIEW_TICKS_DEFAULT = 5;
+const PREVIEW_TICKS_MAX = 100;
 
 @ObjectType("Tick", { description: "Scheduled time of an action." })
 class TickType {
@@ -67,11 +67,11 @@ export class TriggerResolver {
     })
     timezone?: string,
     @Arg("count", () => Int, { nullable: true, description: "Number of ticks to return, 1 to 100; 5 by default." })
-    count = PREVIEW_DEFAULT,
+    count = PREVIEW_TICKS_DEFAULT,
   ): Promise<SchedulePreview> {
     await this.gate.enter(context, "previewSchedule", appId);
-    if (count < 1 || count > PREVIEW_MAX) {
-      throw new ActionError("REQUEST_INVALID", `count must be from 1 to ${PREVIEW_MAX} (got ${count})`);
+    if (count < 1 || count > PREVIEW_TICKS_MAX) {
+      throw new ActionError("REQUEST_INVALID", `count must be from 1 to ${PREVIEW_TICKS_MAX} (got ${count})`);
     }
     return this.services.schedule.preview(frequency, timezone, count);
   }

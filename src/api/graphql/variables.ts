@@ -1,18 +1,18 @@
-/** Finds the first reason why the variables of an operation do not fit its types. Executes nothing. */
+/** Finds the first reason why the variables of a GraphQL operation do not match their types. Executes nothing. */
 import { type DocumentNode, type GraphQLError, type GraphQLSchema, getOperationAST, getVariableValues } from "graphql";
 
 /**
- * Returns the first fault of the variables. Call it before a valid document is executed. Execution would collect fifty errors, each with
- * the whole value, and a megabyte of unknown input fields would block all other requests for seconds.
+ * Returns an error for the first invalid variable; null if all are valid. Call it before a document is executed: execution would collect
+ * fifty errors, each with the whole value, and a megabyte of unknown input fields would block all other requests for seconds.
  */
-export function variablesFault(
+export function findVariablesError(
   schema: GraphQLSchema,
   document: DocumentNode,
   operationName: string | null | undefined,
   variables: Readonly<Record<string, unknown>> | null | undefined,
 ): GraphQLError | null {
   const operation = getOperationAST(document, operationName);
-  // Execution reports an unknown or missing operation name.
+  // GraphQL's execution reports an unknown or missing operation name later.
   if (!operation) return null;
   const { errors } = getVariableValues(schema, operation.variableDefinitions ?? [], variables ?? {}, { maxErrors: 1 });
   return errors?.[0] ?? null;

@@ -9,7 +9,7 @@ import type { Endpoints } from "../../operations/http/endpoints.js";
 import { changedScripts, type ScriptChange } from "../../rules/action-diff.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { ActionFieldEnum } from "./leaf-types.js";
 import { ActionDiffType, RestoredType, ScriptChangeType, VersionListType, VersionType } from "./version-types.js";
 
@@ -67,7 +67,7 @@ export class VersionResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<RestoreResult> {
     const caller = await this.gate.enter(context, "restoreVersion", appId);
-    const target = { appId, id: actionId, precondition: preconditionOf(ifUpdatedAt) };
+    const target = { appId, id: actionId, precondition: toExpectedTags(ifUpdatedAt) };
     const restoredAction = await this.services.restoring.restore(caller, target, versionId);
     return { ...restoredAction, action: await this.services.endpoints.addUrlsToOne(caller, restoredAction.action) };
   }

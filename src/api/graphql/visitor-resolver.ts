@@ -1,15 +1,15 @@
 /**
- * Origins of an app's own pages over GraphQL. A visitor's session is made by REST only, because no GraphQL document is parsed without a
- * credential.
+ * Origins of an app's own pages on other hosts, over GraphQL. Only REST creates a visitor's session, because the service parses no GraphQL
+ * document without a credential.
  */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { ListedOrigins, VisitorSession, Visitors } from "../../operations/client/visitors.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
+import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 
-/** Returns the origins, with their state for REST's ETag. */
+/** Returns the origins, and stores their last change in the context for REST's ETag. */
 function toOrigins(context: RequestContext, { origins, updatedAt }: ListedOrigins): string[] {
   context.updatedAt = updatedAt;
   return origins;
@@ -42,7 +42,7 @@ export class VisitorResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<string[]> {
     const caller = await this.gate.enter(context, "writeOrigins", appId);
-    const target = { appId, precondition: preconditionOf(ifUpdatedAt) };
+    const target = { appId, precondition: toExpectedTags(ifUpdatedAt) };
     return toOrigins(context, await this.service.setOrigins(caller, target, origins));
   }
 

@@ -1,4 +1,4 @@
-/** GraphQL types of a week of schedules: only declarations. */
+/** GraphQL types of an app's schedules over one week. Contains only declarations. */
 import { Field, Int, ObjectType } from "type-graphql";
 import type { CrowdedTick, MissedTicks, ScheduledAction, Week } from "../../operations/triggers/week.js";
 import { DateTime, RunStateEnum } from "./leaf-types.js";

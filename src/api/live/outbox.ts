@@ -1,37 +1,42 @@
-/** Queues the messages that one socket has to send. Disconnects a peer that does not read: the queue is limited in length and in time. */
+/**
+ * Queue of the messages that one websocket has to send. The queue is limited in length and in time: a client that does not read is
+ * disconnected.
+ */
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
 /**
- * Maximum bytes that are passed to the socket before it has sent them. Later messages wait in the outbox, where sockets
- * share the memory of equal messages.
+ * Maximum bytes that the outbox passes to the websocket before they are sent. Later messages wait in the outbox, where equal messages of
+ * several websockets share memory.
  */
-const HANDED_OVER_BYTES = 64 * 1024;
-const WAITING_MESSAGES = 1_000;
-const WAITING_LENGTH = 16 * 1024 * 1024;
-/** Maximum time in milliseconds to send queued messages before a socket is closed. A slower reader loses them. */
-const WAITED_MS = 1_000;
+const UNSENT_MAX_BYTES = 64 * 1024;
+const WAITING_MESSAGES_MAX = 1_000;
+const WAITING_MAX_BYTES = 16 * 1024 * 1024;
+/**
+ * Maximum time to send queued messages before a websocket is closed, in milliseconds. A client that reads more slowly does not get them.
+ */
+const CLOSE_WAIT_MAX_MS = 1_000;
 /** Number of queued messages below which `room` resolves at once. */
-const QUEUE_MESSAGES = 100;
-const QUEUE_LENGTH = 1024 * 1024;
-/** Time after which a client that reads nothing, while messages are waiting, is disconnected. */
-export const STALLED_MS = 15_000;
+const SHORT_QUEUE_MESSAGES = 100;
+const SHORT_QUEUE_BYTES = 1024 * 1024;
+/** Time after which a client that reads none of the waiting messages is disconnected, in milliseconds. */
+export const STALLED_AFTER_MS = 15_000;
 
 export type MessagePart = string | Buffer;
 
 export interface SocketOutbox {
   /**
-   * Sends a text after earlier ones, in one part or several. Bytes must be whole UTF-8 characters and are not copied.
-   * Closes the socket if too much is queued.
+   * Sends one message after all earlier ones. Bytes must be whole UTF-8 characters, and must not change afterwards because they are not
+   * copied. Closes the websocket if too much is queued.
    */
   send(...parts: MessagePart[]): void;
-  /** Sends a text like `send`. Calls `settled` once the text has been sent or never will be. */
+  /** Sends a message like `send`. Calls `settled` when the message has been sent or can never be sent. */
   sendCounted(settled: () => void, ...parts: MessagePart[]): void;
-  /** Resolves when few messages are queued or the socket is closed, so that a producer can work at the reader's pace. */
-  room(): Promise<void>;
-  /** Calls `act` once all earlier messages have been sent, or after a second. */
-  afterWaiting(act: () => void): void;
-  /** True if the reader has stopped reading. Call it at intervals. */
+  /** Resolves when the queue is short or the websocket is closed, so that the sender of messages waits for a slow reader. */
+  waitForRoom(): Promise<void>;
+  /** Calls `act` when all earlier messages have been sent, at the latest after CLOSE_WAIT_MAX_MS. */
+  callAfterSending(act: () => void): void;
+  /** True if the client has stopped reading. Call it at intervals with the current time. */
   isStalled(now: number): boolean;
 }
 
@@ -40,24 +45,27 @@ interface Message {
   settled?: () => void;
 }
 
-const lengthOf = (parts: readonly MessagePart[]): number => parts.reduce((sum, { length }) => sum + length, 0);
+const totalLengthOf = (parts: readonly MessagePart[]): number => parts.reduce((sum, { length }) => sum + length, 0);
 
-/** Outboxes that received messages in this turn of the event loop. */
-let handOvers: (() => void)[] = [];
+/** Functions that write the outboxes to which messages were added in this turn of the event loop. */
+let writeFunctions: (() => void)[] = [];
 
-/** Writes at the end of the turn, so that the messages of many events to one socket share one write, the most expensive step. */
-function runAtEndOfTurn(handOver: () => void): void {
-  if (handOvers.length === 0) {
+/** Writes at the end of the event loop's turn, so that all messages to one websocket share one write, the most expensive step. */
+function writeAtEndOfTurn(handOver: () => void): void {
+  if (writeFunctions.length === 0) {
     setImmediate(() => {
-      const now = handOvers;
-      handOvers = [];
+      const now = writeFunctions;
+      writeFunctions = [];
       for (const each of now) each();
     });
   }
-  handOvers.push(handOver);
+  writeFunctions.push(handOver);
 }
 
-/** @param wire connection under the socket */
+/**
+ * @param wire TCP connection of the websocket
+ * @param onSlow called when the websocket is closed because its client reads too slowly
+ */
 export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void): SocketOutbox {
   const waitingMessages: Message[] = [];
   let length = 0;
@@ -67,10 +75,11 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   let whenRoomy = Promise.withResolvers<void>();
   whenRoomy.resolve();
 
-  /** Makes `room` wait while messages are queued, and resolves it when they have been sent. */
+  /** Makes `room` wait while many messages are queued, and resolves it when they have been sent. */
   function updateFreeSpace(): void {
     const hasRoom =
-      socket.readyState !== socket.OPEN || (waitingMessages.length < QUEUE_MESSAGES && length < QUEUE_LENGTH);
+      socket.readyState !== socket.OPEN ||
+      (waitingMessages.length < SHORT_QUEUE_MESSAGES && length < SHORT_QUEUE_BYTES);
     if (hasRoom) whenRoomy.resolve();
     else if (!isCrowded) whenRoomy = Promise.withResolvers();
     isCrowded = !hasRoom;
@@ -79,9 +88,9 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   function writeNextMessages(): void {
     isDue = false;
     wire.cork();
-    while (waitingMessages.length > 0 && socket.bufferedAmount < HANDED_OVER_BYTES) {
+    while (waitingMessages.length > 0 && socket.bufferedAmount < UNSENT_MAX_BYTES) {
       const { parts, settled } = waitingMessages.shift()!;
-      length -= lengthOf(parts);
+      length -= totalLengthOf(parts);
       const last = parts.pop()!;
       for (const part of parts) socket.send(part, { binary: false, fin: false });
       socket.send(last, { binary: false }, () => {
@@ -96,12 +105,12 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   function planCheck(): void {
     if (isDue) return;
     isDue = true;
-    runAtEndOfTurn(writeNextMessages);
+    writeAtEndOfTurn(writeNextMessages);
   }
 
   function onSent(): void {
     lastProgressAt = Date.now();
-    // A closed socket needs no more messages, so the queued messages are dropped.
+    // A closed websocket cannot send the queued messages, so the outbox drops them.
     if (socket.readyState !== socket.OPEN) clearMessages();
     else if (waitingMessages.length > 0) planCheck();
   }
@@ -125,9 +134,9 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     }
     if (waitingMessages.length === 0 && socket.bufferedAmount === 0) lastProgressAt = Date.now();
     waitingMessages.push(message);
-    length += lengthOf(message.parts);
-    // A single text of any size is sent, but many are not queued.
-    if (waitingMessages.length > WAITING_MESSAGES || (waitingMessages.length > 1 && length > WAITING_LENGTH))
+    length += totalLengthOf(message.parts);
+    // A single message may have any size, but several queued messages may not exceed the limits together.
+    if (waitingMessages.length > WAITING_MESSAGES_MAX || (waitingMessages.length > 1 && length > WAITING_MAX_BYTES))
       terminateSlowClient();
     else planCheck();
     updateFreeSpace();
@@ -137,21 +146,22 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     const since = Date.now();
     const checkProgress = () => {
       const isEmpty = waitingMessages.length === 0 && !isDue;
-      if (isEmpty || Date.now() - since > WAITED_MS || socket.readyState !== socket.OPEN) act();
+      if (isEmpty || Date.now() - since > CLOSE_WAIT_MAX_MS || socket.readyState !== socket.OPEN) act();
       else setTimeout(checkProgress, 10);
     };
-    // Messages that this turn still adds are sent first.
+    // Checks after this turn of the event loop, so that messages which are still added in it count too.
     setImmediate(checkProgress);
   }
 
-  // Once a socket has closed, queued messages count as settled.
+  // When the websocket closes, its queued messages count as settled.
   socket.once("close", clearMessages);
 
   return {
     send: (...parts) => enqueueMessage({ parts }),
     sendCounted: (settled, ...parts) => enqueueMessage({ parts, settled }),
-    room: () => whenRoomy.promise,
-    afterWaiting,
-    isStalled: (now) => (waitingMessages.length > 0 || socket.bufferedAmount > 0) && now - lastProgressAt > STALLED_MS,
+    waitForRoom: () => whenRoomy.promise,
+    callAfterSending: afterWaiting,
+    isStalled: (now) =>
+      (waitingMessages.length > 0 || socket.bufferedAmount > 0) && now - lastProgressAt > STALLED_AFTER_MS,
   };
 }

@@ -1,39 +1,42 @@
 /**
- * Checks the tokens of open sockets again after credentials have changed. Each token is checked once for all its sockets, and few at a
- * time, so that a thousand sockets do not occupy the database. The caller closes sockets.
+ * Checks the tokens of open websockets again when credentials change. Each token is checked once for all its websockets, and only a few at
+ * a time, so that a thousand websockets do not occupy the database. Other files close the websockets.
  */
 import { runInBackground } from "../../background.js";
 import type { Credentials } from "../../operations/access/credentials.js";
 import type { Caller } from "../../rules/access.js";
 
-/** The credential of a socket, and its caller. */
-export interface HeldConnection {
+/** Websocket whose token is checked again: the token, and the caller that it identified. */
+export interface TokenHolder {
   token: string | null;
   caller: Caller | null;
 }
 
-const CHECKS_AT_ONCE = 4;
-/** Delay before a credential is checked again that has expired by this machine's clock but not yet by the database's clock. */
-const CLOCKS_APART_MS = 200;
-/** Maximum delay of a Node timer in milliseconds. For later times, a timer is set again after each check. */
+const CONCURRENT_CHECKS_MAX = 4;
+/**
+ * Delay in milliseconds before the second check of a credential that has expired by this machine's clock but not yet by the database's
+ * clock.
+ */
+const CLOCK_DIFFERENCE_MS = 200;
+/** Longest possible delay of a Node timer, in milliseconds. For a later time, each check sets the timer again. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-export function createRecheck<Holder extends HeldConnection>(options: {
+export function createRecheck<Holder extends TokenHolder>(options: {
   credentials: Pick<Credentials, "resolve">;
-  /** Called for each holder whose token has been resolved again: `caller` is null if the token is revoked or has expired. */
+  /** Called after the token of a holder was checked: `caller` is null if the token is revoked or has expired. */
   onResolved: (holder: Holder) => void;
 }) {
   const { credentials, onResolved } = options;
-  /** Holders with the timer for the expiry of each credential. */
+  /** Holders of a token, each with the timer for the expiry of its token. */
   const holders = new Map<Holder, NodeJS.Timeout | undefined>();
   let isRunning = false;
   let runsAgain = false;
 
-  /** Sets a timer for the expiry, because no notification is sent when a credential expires. */
+  /** Sets a timer that checks the token when it expires, because an expiry sends no notification. */
   function watchExpiry(holder: Holder): void {
     clearTimeout(holders.get(holder));
     const expiresAt = holder.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
-    const remainingMs = Math.max(expiresAt - Date.now(), CLOCKS_APART_MS);
+    const remainingMs = Math.max(expiresAt - Date.now(), CLOCK_DIFFERENCE_MS);
     const timer =
       remainingMs > TIMER_MAX_MS
         ? undefined
@@ -46,13 +49,13 @@ export function createRecheck<Holder extends HeldConnection>(options: {
     try {
       caller = await credentials.resolve(token);
     } catch {
-      // If the database is not available, the earlier result stays valid, because an outage must not end every socket.
+      // The database is unavailable. The earlier result stays valid, because an outage must not close every websocket.
       return;
     }
     for (const holder of those) {
-      // A timer may fire a millisecond early, so a credential that is about to expire gets another timer.
+      // A timer may fire a millisecond early. If the credential has not expired yet, it gets another timer.
       const remainingMs = (caller?.expiresAt ?? 0) - Date.now();
-      const isDue = holder.caller?.expiresAt !== caller?.expiresAt || remainingMs <= CLOCKS_APART_MS;
+      const isDue = holder.caller?.expiresAt !== caller?.expiresAt || remainingMs <= CLOCK_DIFFERENCE_MS;
       holder.caller = caller;
       if (caller && isDue && holders.has(holder)) watchExpiry(holder);
       onResolved(holder);
@@ -64,11 +67,11 @@ export function createRecheck<Holder extends HeldConnection>(options: {
     const recheckLane = async () => {
       for (const [token, holdersOfToken] of byToken) await settleHolders(token, holdersOfToken);
     };
-    await Promise.all(Array.from({ length: CHECKS_AT_ONCE }, recheckLane));
+    await Promise.all(Array.from({ length: CONCURRENT_CHECKS_MAX }, recheckLane));
   }
 
   return {
-    /** Adds a holder. Its token is checked whenever credentials change, until `remove`. */
+    /** Adds a holder. Its token is checked whenever credentials change, until `remove` is called. */
     add: watchExpiry,
 
     remove(holder: Holder): void {
@@ -76,17 +79,18 @@ export function createRecheck<Holder extends HeldConnection>(options: {
       holders.delete(holder);
     },
 
-    /** Checks one holder's token. Returns false if it is revoked or has expired. */
-    async holds(holder: Holder): Promise<boolean> {
+    /** Checks the token of one holder. Returns false if it is revoked or has expired. */
+    async checkHolder(holder: Holder): Promise<boolean> {
       await settleHolders(holder.token ?? "", [holder]);
       return holder.caller !== null;
     },
 
-    /** Checks the tokens of the holders with this credential. */
-    ofCredential: (id: number) => recheckRound([...holders.keys()].filter(({ caller }) => caller?.credentialId === id)),
+    /** Checks the tokens of all holders that use this credential. */
+    checkCredential: (id: number) =>
+      recheckRound([...holders.keys()].filter(({ caller }) => caller?.credentialId === id)),
 
-    /** Checks the tokens of all holders. A request during a round starts another one when the round finishes. */
-    async all(): Promise<void> {
+    /** Checks the tokens of all holders. A call during a check starts another check when the first one finishes. */
+    async checkAll(): Promise<void> {
       runsAgain = true;
       if (isRunning) return;
       isRunning = true;

@@ -1,7 +1,7 @@
 /**
- * Runs subscriptions. An event of a live source is executed and serialized once for all subscribers with the same
- * query, and each socket gets that text with its own id. Long texts are counted until the last socket has sent them. A
- * subscription ends with an error when its caller loses the right to it.
+ * Runs GraphQL subscriptions. For subscribers with the same query, an event is executed and written as JSON once, and each websocket sends
+ * that text with its own id. The memory of long texts is counted until the last websocket has sent them. A subscription ends with an error
+ * when its caller loses access.
  */
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
@@ -10,38 +10,38 @@ import { createAbortableGenerator, endOnAbort } from "../../operations/records/l
 import { isLiveSource, type LiveSource, type SourceGuard } from "../../operations/records/live-source.js";
 import type { Caller } from "../../rules/access.js";
 import { writeJson } from "../../rules/json-text.js";
-import { type Answers, sizeOf } from "../answers.js";
+import { type Answers, estimateBytes } from "../answers.js";
 import { formatGraphqlError } from "../error-reply.js";
 
-/** Maximum number of subscriptions of one app in one process. */
-const SUBSCRIPTIONS_PER_APP = 20_000;
+/** Maximum number of open subscriptions of one app in one process. */
+const SUBSCRIPTIONS_PER_APP_MAX = 20_000;
 
-/** Number of characters from which a copy for each socket costs more than sending in parts. */
-const LONG_CHARACTERS = 4_096;
+/** Length in characters from which a text is sent in shared parts. Below it, a copy of the text for each websocket is cheaper. */
+const LONG_TEXT_CHARACTERS = 4_096;
 
-/** Data in a subscription's context that this file uses. */
+/** Fields of a subscription's context that this file uses. */
 export interface ResultReceiver {
-  /** The socket. Its subscriptions are checked together. */
-  owner: object;
-  /** Key that is equal for subscriptions with the same fields and arguments. */
-  shape: string;
+  /** The websocket of the subscription. Access of all its subscriptions is checked together. */
+  socketKey: object;
+  /** Key that two subscriptions share if they select the same fields with the same arguments. */
+  queryKey: string;
   /**
-   * Receives the JSON text of one result. A long text arrives as shared bytes, which stay in memory until each receiver has called
-   * `giveBack`.
+   * Receives the JSON text of one result. A long text is a buffer that all receivers share; its memory is freed when each receiver has
+   * called `giveBack`.
    */
-  deliver(result: string | Buffer, giveBack: (() => void) | null): void;
-  /** Called if a result could not be written for lack of memory, so that this connection has missed an event for good. */
-  miss(): void;
+  receiveResult(result: string | Buffer, giveBack: (() => void) | null): void;
+  /** Called if there was no memory to write a result, so that the subscriber has lost an event. */
+  onMissedEvent(): void;
 }
 
-/** The text of one event for all subscribers with the same query. */
-interface Text {
-  /** Text, or null if there was no capacity for it. */
-  written: Promise<string | Buffer | null>;
+/** Text of one event, for all subscribers with the same query. */
+interface SharedText {
+  /** Resolves with the text; with null if there was no memory for it. */
+  textPromise: Promise<string | Buffer | null>;
   /** Number of subscribers that have not sent the text yet. */
-  claims: number;
-  /** Frees the counted bytes of the text; null for a short text. */
-  giveBack: (() => void) | null;
+  unsentCount: number;
+  /** Frees the memory of the text; null for a short text, whose memory is not counted. */
+  freeMemory: (() => void) | null;
 }
 
 /** Ends a subscription with an error. */
@@ -49,14 +49,17 @@ type FailSubscription = (reason: ActionError) => void;
 
 interface EndlessSource {
   iterable: AsyncGenerator<never, void, void>;
-  /** graphql-ws turns the rejection into the protocol's `error` message. */
-  fail: FailSubscription;
+  /** Ends the iterable with an error, which graphql-ws sends to the client as the protocol's `error` message. */
+  failSubscription: FailSubscription;
 }
 
-/** Returns an iterable without values, because the results bypass it. Calls `onEnd` when its reader leaves or it fails. */
+/**
+ * Returns an iterable that yields nothing and only keeps the subscription open, because the results are sent without it. Calls `onEnd` when
+ * its consumer stops or it fails.
+ */
 function createEndlessSource(onEnd: () => void): EndlessSource {
   const endPromise = Promise.withResolvers<IteratorResult<never, void>>();
-  // Prevents an unhandled rejection if the promise rejects before a reader awaits it.
+  // Prevents an unhandled rejection if the promise rejects before the consumer awaits it.
   endPromise.promise.catch(() => undefined);
   const closeSource = async () => {
     onEnd();
@@ -76,21 +79,21 @@ function createEndlessSource(onEnd: () => void): EndlessSource {
   };
   return {
     iterable,
-    fail(reason) {
+    failSubscription(reason) {
       onEnd();
       endPromise.reject(reason);
     },
   };
 }
 
-/** Returns an iterable that fails. graphql-ws turns its error into the protocol's `error` message, which ends the subscription. */
-function refusedResults(error: Error): AsyncGenerator<never, void, void> {
+/** Returns an iterable that fails at once. graphql-ws sends its error as the protocol's `error` message, which ends the subscription. */
+function createFailedResults(error: Error): AsyncGenerator<never, void, void> {
   const { iterable } = createEndlessSource(() => undefined);
   return Object.assign(iterable, { next: () => Promise.reject(error) });
 }
 
-/** Executes the events of one subscription, without sharing results. */
-const executeEach = (
+/** Executes the events of one subscription separately, without sharing results with other subscribers. */
+const executeEachEvent = (
   source: AsyncIterable<unknown>,
   args: ExecutionArgs,
 ): AsyncGenerator<ExecutionResult, void, void> =>
@@ -99,8 +102,8 @@ const executeEach = (
   });
 
 /**
- * Yields the values of `results` until it is made to fail. It then ends at once, even while `results` is waiting. Calls `onEnd` exactly
- * once.
+ * Yields the values of `results` until `fail` is called, which ends the iterable at once, even while it waits for a value. Calls `onEnd`
+ * exactly once.
  */
 function createFailable<T>(
   results: AsyncGenerator<T, void, void>,
@@ -133,16 +136,19 @@ function createFailable<T>(
     fail(reason) {
       failure = reason;
       onEnd();
-      // The subscribers receive the original failure, so errors while `results` closes are ignored.
+      // The subscribers get the first failure, so an error while `results` closes is ignored.
       results.return().catch(() => undefined);
       rejectNext(reason);
     },
   };
 }
 
-/** Stores the texts of each event by shape. `answers` counts long texts. A long text is not written if there is no capacity. */
-function createTexts(answers: Pick<Answers, "share">, log: Logger) {
-  const texts = new WeakMap<object, Map<string, Text>>();
+/**
+ * Creates the store of written texts, by event and by the subscribers' `shape`. `answers` counts the memory of long texts. A long text is
+ * not written if there is no memory for it.
+ */
+function createTexts(answers: Pick<Answers, "countSharedText">, log: Logger) {
+  const texts = new WeakMap<object, Map<string, SharedText>>();
 
   async function resultOf(event: object, args: ExecutionArgs): Promise<object> {
     const { errors, ...result } = await execute({ ...args, rootValue: event });
@@ -150,46 +156,45 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
   }
 
   async function writeText(
-    text: Text,
+    text: SharedText,
     appId: number,
     event: object,
     args: ExecutionArgs,
   ): Promise<string | Buffer | null> {
     const result = await resultOf(event, args);
-    const length = sizeOf(result);
+    const length = estimateBytes(result);
     try {
-      if (length >= LONG_CHARACTERS) text.giveBack = answers.share(appId, length);
+      if (length >= LONG_TEXT_CHARACTERS) text.freeMemory = answers.countSharedText(appId, length);
     } catch (error) {
-      // OVERLOADED: the texts of other subscribers are being sent. A text that is too large by itself gets its own
-      // error.
+      // OVERLOADED means that texts of other subscribers use the memory at present. A text that is too large by itself has another status.
       if ((error as ActionError).status === "OVERLOADED") return null;
       return writeJson({ data: null, errors: [formatGraphqlError(error, log)] });
     }
     const written = writeJson(result);
-    return text.giveBack ? Buffer.from(written) : written;
+    return text.freeMemory ? Buffer.from(written) : written;
   }
 
   return {
-    /** Returns the text for one more subscriber. */
-    claim(appId: number, event: object, args: ExecutionArgs, shape: string): Text {
-      const byShape = texts.get(event) ?? new Map<string, Text>();
+    /** Returns the text of the event for one more subscriber, and writes it if this is the first one. */
+    claimText(appId: number, event: object, args: ExecutionArgs, shape: string): SharedText {
+      const byShape = texts.get(event) ?? new Map<string, SharedText>();
       texts.set(event, byShape);
       let text = byShape.get(shape);
       if (!text) {
-        text = { written: Promise.resolve(null), claims: 0, giveBack: null };
-        text.written = writeText(text, appId, event, args);
+        text = { textPromise: Promise.resolve(null), unsentCount: 0, freeMemory: null };
+        text.textPromise = writeText(text, appId, event, args);
         // Prevents an unhandled rejection, because the subscriber may await the text later.
-        text.written.catch(() => undefined);
+        text.textPromise.catch(() => undefined);
         byShape.set(shape, text);
       }
-      text.claims += 1;
+      text.unsentCount += 1;
       return text;
     },
 
-    /** Releases the text for a subscriber that has sent it, or never will. */
-    releaseText(text: Text): void {
-      text.claims -= 1;
-      if (text.claims === 0) text.giveBack?.();
+    /** Releases the text for one subscriber, which has sent it or never will. */
+    releaseText(text: SharedText): void {
+      text.unsentCount -= 1;
+      if (text.unsentCount === 0) text.freeMemory?.();
     },
   };
 }
@@ -199,16 +204,22 @@ interface OpenSubscription {
   fail: FailSubscription;
 }
 
-/** Counts open subscriptions per app, and lists those of each socket. */
+/** Counts the open subscriptions of each app, and lists those of each websocket. */
 function createOpenSubscriptions() {
   const perApp = new Map<number, number>();
   const perOwner = new Map<object, Set<OpenSubscription>>();
 
-  /** Counts a subscription. @returns a function that undoes this @throws ActionError OVERLOADED */
-  function enterApp(appId: number): () => void {
+  /**
+   * Counts a subscription of the app.
+   * @returns a function that removes it from the count
+   * @throws ActionError OVERLOADED if the app has too many
+   */
+  function countForApp(appId: number): () => void {
     const count = perApp.get(appId) ?? 0;
-    if (count >= SUBSCRIPTIONS_PER_APP) {
-      throw new ActionError("OVERLOADED", "this app has too many open subscriptions", { retryAfter: 10 });
+    if (count >= SUBSCRIPTIONS_PER_APP_MAX) {
+      throw new ActionError("OVERLOADED", "this app has too many open subscriptions; close some of them first", {
+        retryAfter: 10,
+      });
     }
     perApp.set(appId, count + 1);
     return () => {
@@ -219,9 +230,13 @@ function createOpenSubscriptions() {
   }
 
   return {
-    /** Counts a subscription, and checks its access again from now on. @returns a function that ends both @throws OVERLOADED */
+    /**
+     * Counts a subscription, and checks its access whenever `recheck` is called.
+     * @returns a function that removes the subscription
+     * @throws OVERLOADED if the app has too many
+     */
     add(owner: object, { appId, check }: SourceGuard, fail: FailSubscription): () => void {
-      const leaveApp = enterApp(appId);
+      const leaveApp = countForApp(appId);
       const subscription = { check, fail };
       const ownerResults = perOwner.get(owner) ?? new Set();
       perOwner.set(owner, ownerResults.add(subscription));
@@ -232,7 +247,7 @@ function createOpenSubscriptions() {
       };
     },
 
-    /** Ends the subscriptions of the socket that its caller has no right to any more; all of them if `caller` is null. */
+    /** Ends the subscriptions of the websocket that `caller` may not access any more; all of them if `caller` is null. */
     recheck(owner: object, caller: Caller | null): void {
       for (const { check, fail } of [...(perOwner.get(owner) ?? [])]) {
         try {
@@ -250,28 +265,28 @@ function createOpenSubscriptions() {
 
 type SubscriptionArgs = ExecutionArgs & { contextValue: ResultReceiver };
 
-export function createSharedResults(answers: Pick<Answers, "share">, log: Logger) {
+export function createSharedResults(answers: Pick<Answers, "countSharedText">, log: Logger) {
   const texts = createTexts(answers, log);
   const { add, recheck, count } = createOpenSubscriptions();
 
   function followSource(source: LiveSource<object> & SourceGuard, args: SubscriptionArgs) {
-    const { owner, shape, deliver, miss } = args.contextValue;
+    const { socketKey: owner, queryKey: shape, receiveResult: deliver, onMissedEvent: miss } = args.contextValue;
     const { appId } = source;
     let isOpen = true;
     let stopFollowing = () => {};
     let sendOrder = Promise.resolve();
 
-    async function handText(text: Text): Promise<void> {
-      const written = await text.written.catch((error: unknown) => {
+    async function handText(text: SharedText): Promise<void> {
+      const written = await text.textPromise.catch((error: unknown) => {
         texts.releaseText(text);
         throw error;
       });
-      if (isOpen && written !== null) return deliver(written, text.giveBack && (() => texts.releaseText(text)));
+      if (isOpen && written !== null) return deliver(written, text.freeMemory && (() => texts.releaseText(text)));
       texts.releaseText(text);
       if (isOpen) miss();
     }
 
-    const { iterable, fail } = createEndlessSource(() => {
+    const { iterable, failSubscription: fail } = createEndlessSource(() => {
       if (!isOpen) return;
       isOpen = false;
       stopFollowing();
@@ -279,23 +294,23 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
     });
     const leaveApp = add(owner, source, fail);
     stopFollowing = source.listen((event) => {
-      const text = texts.claim(appId, event, args, shape);
+      const text = texts.claimText(appId, event, args, shape);
       sendOrder = sendOrder
         .then(() => handText(text))
         .catch((error: unknown) => log.warn({ err: error }, "an event could not be sent to a subscription"));
     }, fail);
-    // The subscription may have ended while its source was being opened.
+    // The subscription may have ended while its event source was being opened.
     if (!isOpen) stopFollowing();
     return iterable;
   }
 
   function iterateSource(source: AsyncIterable<unknown> & SourceGuard, args: SubscriptionArgs) {
-    const results = createFailable(executeEach(source, args), () => leaveApp());
-    const leaveApp = add(args.contextValue.owner, source, results.fail);
+    const results = createFailable(executeEachEvent(source, args), () => leaveApp());
+    const leaveApp = add(args.contextValue.socketKey, source, results.fail);
     return results;
   }
 
-  /** Replaces GraphQL's own `subscribe`. If the returned iterable fails, its error states the cause. */
+  /** Replaces the function `subscribe` of graphql-js. If the returned iterable fails, its error states the cause. */
   async function subscribe(
     args: ExecutionArgs,
   ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {
@@ -306,12 +321,12 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
       if (Symbol.asyncIterator in source)
         return iterateSource(source as AsyncIterable<unknown> & SourceGuard, args as SubscriptionArgs);
     } catch (error) {
-      return refusedResults(error as Error);
+      return createFailedResults(error as Error);
     }
     const [error] = source.errors ?? [];
-    return refusedResults(error ?? new Error("the subscription has no event source"));
+    return createFailedResults(error ?? new Error("the subscription has no event source"));
   }
 
-  /** `count` is the number of open subscriptions. For `recheck` see createOpenSubscriptions. */
+  /** `count` returns the number of open subscriptions. `recheck` is explained at createOpenSubscriptions. */
   return { subscribe, recheck, count };
 }

@@ -1,4 +1,7 @@
-/** graphql-ws on sockets of ws: receives frames, sends frames through an outbox, pings, and disconnects peers that do not read. */
+/**
+ * Connects graphql-ws to websockets of the package ws: receives messages, sends messages through an outbox, pings, and disconnects clients
+ * that do not read.
+ */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { type Context, makeServer, type ServerOptions } from "graphql-ws";
@@ -9,36 +12,39 @@ import { SMALL_BODY_BYTES } from "../../limits.js";
 import { Operations } from "./operations.js";
 import { createOutbox, type SocketOutbox } from "./outbox.js";
 
-/** Interval of pings in milliseconds. A peer must answer a ping, or send a message, before the next ping. */
+/** Interval of pings in milliseconds. A client must answer a ping, or send a message, before the next ping. */
 const PING_MS = 10_000;
-const INTERNAL_ERROR = 4500;
-const TRY_AGAIN_LATER = 1013;
-/** Maximum bytes that a peer can send before it has authenticated. A token has about fifty. */
-const BEFORE_INIT_MAX_BYTES = 16 * 1024;
+const CLOSE_INTERNAL_ERROR = 4500;
+const CLOSE_TRY_AGAIN_LATER = 1013;
+/** Maximum bytes that a client can send before it has authenticated. A token has about fifty. */
+const UNAUTHENTICATED_MAX_BYTES = 16 * 1024;
 
-/** Parts that belong to one websocket. */
+/** Objects that belong to one websocket. */
 export interface SocketLink {
   socket: WebSocket;
   request: IncomingMessage;
   outbox: SocketOutbox;
   operations: Operations;
-  /** Removes the limit for unauthenticated peers. Call it once the peer is authenticated. */
-  admit(): void;
+  /** Removes the byte limit for unauthenticated clients. Call it when the client has authenticated. */
+  removeByteLimit(): void;
 }
 
-/** Decides when messages are handled. */
+/** Decides when the messages of a websocket are handled. */
 export interface SocketPace<LinkState> {
-  /** Counts a message. Returns null if it can be handled now, otherwise a promise that resolves when it can. */
-  rate(link: SocketLink & LinkState): Promise<void> | null;
-  /** Handles a large message when its sender's turn comes, because senders take turns. */
-  turn(link: SocketLink & LinkState, handle: () => void): Promise<void>;
-  /** Counts the socket. @returns a function to be called when it has closed */
-  enter(link: SocketLink & LinkState): () => void;
+  /** Counts a message of the websocket. Returns null if it can be handled now, otherwise a promise that resolves when it can. */
+  countMessage(link: SocketLink & LinkState): Promise<void> | null;
+  /** Calls `handle` for a large message when it is its sender's turn. */
+  handleInTurn(link: SocketLink & LinkState, handle: () => void): Promise<void>;
+  /**
+   * Counts a new websocket.
+   * @returns a function to call when the websocket has closed
+   */
+  countSocket(link: SocketLink & LinkState): () => void;
 }
 
 export type Parameters = Record<string, unknown> | undefined;
 
-/** Terminates sockets whose peer is unreachable or reads too slowly. */
+/** Closes a websocket whose client is unreachable or reads too slowly. */
 function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): () => void {
   let hasAnswered = true;
   const recordAnswer = () => {
@@ -47,7 +53,7 @@ function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): ()
   socket.on("pong", recordAnswer).on("message", recordAnswer);
   const timer = setInterval(() => {
     if (outbox.isStalled(Date.now())) return socket.terminate();
-    // The rate limiter paused the socket, so that a pong cannot be read.
+    // The rate limiter has paused the websocket, so the client's answer to the ping cannot be read. It counts as received.
     if (socket.isPaused) return recordAnswer();
     if (!hasAnswered) return socket.terminate();
     hasAnswered = false;
@@ -57,13 +63,13 @@ function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): ()
 }
 
 /**
- * Disconnects a peer that sends too much before it has authenticated, even within its first message.
+ * Disconnects a client that sends too many bytes before it has authenticated, even within its first message.
  * @returns a function that removes this limit
  */
 function limitBytesUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
   const started = wire.bytesRead;
   const count = () => {
-    if (wire.bytesRead - started > BEFORE_INIT_MAX_BYTES) socket.terminate();
+    if (wire.bytesRead - started > UNAUTHENTICATED_MAX_BYTES) socket.terminate();
   };
   wire.on("data", count);
   return () => {
@@ -72,14 +78,17 @@ function limitBytesUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
 }
 
 /**
- * Handles messages one after the other, at the rate that the sender may use. A large message waits for its sender's turn. Nothing more is
- * read from the socket meanwhile.
+ * Handles the messages of a websocket one after the other, within the sender's rate limit. A large message waits for its sender's turn.
+ * Meanwhile nothing more is read from the websocket.
  */
-function createInbox<LinkState>(link: SocketLink & LinkState, { rate, turn: inTurn }: SocketPace<LinkState>) {
+function createInbox<LinkState>(
+  link: SocketLink & LinkState,
+  { countMessage: rate, handleInTurn: inTurn }: SocketPace<LinkState>,
+) {
   const { socket } = link;
   let waiting: Promise<void> | null = null;
   return function receive(text: string, handle: (text: string) => void): void {
-    // A small message behind a large one takes a turn as well, so that it does not overtake.
+    // A small message behind a waiting one waits too, so that it does not overtake.
     const waitsForTurn = waiting !== null || text.length > SMALL_BODY_BYTES;
     const rateWait = waiting ? waiting.then(() => rate(link)) : rate(link);
     if (!rateWait && !waitsForTurn) {
@@ -92,7 +101,7 @@ function createInbox<LinkState>(link: SocketLink & LinkState, { rate, turn: inTu
     };
     const currentTurn: Promise<void> = Promise.resolve(rateWait)
       .then(() => (waitsForTurn ? inTurn(link, handleOpen) : handleOpen()))
-      .catch(() => socket.close(TRY_AGAIN_LATER, "Too much waits"))
+      .catch(() => socket.close(CLOSE_TRY_AGAIN_LATER, "Too much waits"))
       .finally(() => {
         if (waiting !== currentTurn) return;
         waiting = null;
@@ -102,7 +111,7 @@ function createInbox<LinkState>(link: SocketLink & LinkState, { rate, turn: inTu
   };
 }
 
-/** Returns a function that takes over a newly opened socket. */
+/** Returns a function that handles a newly opened websocket. */
 export function createTransport<LinkState extends object>(
   options: ServerOptions<Parameters, SocketLink & LinkState>,
   pace: SocketPace<LinkState>,
@@ -123,32 +132,32 @@ export function createTransport<LinkState extends object>(
       request,
       outbox,
       operations,
-      admit: limitBytesUntilAdmitted(socket, request.socket),
+      removeByteLimit: limitBytesUntilAdmitted(socket, request.socket),
     };
     const receive = createInbox(link, pace);
-    const leaveQueue = pace.enter(link);
+    const leaveQueue = pace.countSocket(link);
     const fail = (error: unknown) => {
-      // Client libraries reconnect after close code TRY_AGAIN_LATER, but not after other codes.
-      if (isDatabaseAway(error)) return socket.close(TRY_AGAIN_LATER, "The database is away");
+      // Client libraries reconnect after the close code CLOSE_TRY_AGAIN_LATER, but not after other codes.
+      if (isDatabaseAway(error)) return socket.close(CLOSE_TRY_AGAIN_LATER, "The database is away");
       log.error({ err: error }, "a message on a websocket could not be handled");
-      socket.close(INTERNAL_ERROR, "Internal server error");
+      socket.close(CLOSE_INTERNAL_ERROR, "Internal server error");
     };
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
-        // A subscription produces its events at the pace of its reader.
+        // A subscription waits until its client can receive the next event.
         send(text) {
           outbox.send(text);
-          return outbox.room();
+          return outbox.waitForRoom();
         },
-        // Messages that were sent before are delivered first.
+        // Closes the websocket after all earlier messages have been sent.
         close(code, reason) {
           setImmediate(() => socket.close(code, reason));
         },
         onMessage(receiveMessage) {
           socket.on("message", (data) =>
             receive(String(data), (text) => {
-              operations.during(() => receiveMessage(text)).catch(fail);
+              operations.handleMessage(() => receiveMessage(text)).catch(fail);
             }),
           );
         },

@@ -1,14 +1,17 @@
-/** Tools that read and write actions: the draft, its check, its difference from the live version, publishing. */
+/** MCP tools that read and write actions: the draft, its diagnostics, its difference from the live version, publishing. */
 import { z } from "zod";
 import { ActionError } from "../../errors.js";
-import { type AppTool, defineTool, fields, type ToolContext } from "./tool.js";
+import { type AppTool, defineTool, TOOL_FIELDS, type ToolContext } from "./tool.js";
 
 const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 const ACTION_ROUTE = `${ACTIONS_ROUTE}/:id`;
 
 type Action = Record<string, unknown> & { id: number; name: string; updatedAt: string };
 
-/** Finds an action by id or name. @throws ACTION_NOT_FOUND */
+/**
+ * Finds an action by its ID or name.
+ * @throws ACTION_NOT_FOUND
+ */
 export async function findAction({ call, appId }: ToolContext, action: number | string): Promise<Action> {
   if (typeof action === "number") return (await call("GET", ACTION_ROUTE, { params: { appId, id: action } })).action;
   const foundAction = await findByName({ call, appId }, action);
@@ -24,12 +27,12 @@ async function findByName(
   return (actions as Action[]).find((action) => action.name === name);
 }
 
-const withoutCode = ({ code: _code, source: _source, assets: _assets, ...rest }: Action) => rest;
+const removeCode = ({ code: _code, source: _source, assets: _assets, ...rest }: Action) => rest;
 
-const linkTo = ({ base, appId }: ToolContext, id: number) => `${base}/studio#/${appId}/actions/${id}`;
+const studioLinkTo = ({ serviceUrl: base, appId }: ToolContext, id: number) => `${base}/studio#/${appId}/actions/${id}`;
 
-/** Returns the difference between draft and live version. Without a live version, the whole draft is the difference. */
-async function diffOf({ call, appId }: ToolContext, actionId: number): Promise<unknown> {
+/** Returns the difference between the draft and the live version. Without a live version, every field of the draft counts as different. */
+async function compareWithLive({ call, appId }: ToolContext, actionId: number): Promise<unknown> {
   try {
     return await call("GET", `${ACTIONS_ROUTE}/:actionId/diff`, { params: { appId, actionId } });
   } catch (error) {
@@ -43,26 +46,26 @@ const readTools: AppTool[] = [
     name: "list_actions",
     title: "List actions",
     description: "Lists the actions of the app without their code, newest first.",
-    needs: ["listActions"],
-    changes: false,
+    requiredOperations: ["listActions"],
+    changesData: false,
     input: {
       search: z.string().max(200).optional().describe("Text in the name or description"),
-      limit: fields.limit(200, 50),
+      limit: TOOL_FIELDS.limit(200, 50),
       offset: z.int().min(0).max(1_000_000).default(0),
     },
     async run({ search, limit, offset }, { call, appId }) {
       const query = { limit, offset, ...(search !== undefined && { search }) };
       const { actions, pagination } = await call("GET", ACTIONS_ROUTE, { params: { appId }, query });
-      return { data: { actions: actions.map(withoutCode), pagination } };
+      return { data: { actions: actions.map(removeCode), pagination } };
     },
   }),
   defineTool({
     name: "read_action",
     title: "Read an action",
     description: "Returns the draft of an action with its code, and `updatedAt` for save_draft.",
-    needs: ["listActions", "getAction"],
-    changes: false,
-    input: { action: fields.action },
+    requiredOperations: ["listActions", "getAction"],
+    changesData: false,
+    input: { action: TOOL_FIELDS.action },
     async run({ action }, context) {
       return { data: await findAction(context, action) };
     },
@@ -72,8 +75,8 @@ const readTools: AppTool[] = [
     title: "Check code",
     description:
       "Checks the code of an action as a save does, without saving it. Returns problems with line and column.",
-    needs: ["checkCode"],
-    changes: false,
+    requiredOperations: ["checkCode"],
+    changesData: false,
     input: {
       code: z.string().max(500_000).describe("JavaScript with one function execute(context)"),
       dependencies: z.array(z.string().max(1000)).max(50).default([]).describe("Packages that the code uses"),
@@ -87,12 +90,12 @@ const readTools: AppTool[] = [
     name: "diff_action",
     title: "Compare the draft with the live version",
     description: "Returns the fields and the lines of code that publishing this action would change.",
-    needs: ["listActions", "getAction", "compareVersions"],
-    changes: false,
-    input: { action: fields.action },
+    requiredOperations: ["listActions", "getAction", "compareVersions"],
+    changesData: false,
+    input: { action: TOOL_FIELDS.action },
     async run({ action }, context) {
       const { id } = await findAction(context, action);
-      return { data: await diffOf(context, id) };
+      return { data: await compareWithLive(context, id) };
     },
   }),
 ];
@@ -106,8 +109,8 @@ const writeTools: AppTool[] = [
     title: "Save a draft",
     description:
       "Creates an action, or updates its draft if one has this name. Live users keep the published version. Pass `ifUpdatedAt` from read_action so that the change of another editor is not overwritten.",
-    needs: ["listActions", "getAction", "createAction", "updateAction"],
-    changes: true,
+    requiredOperations: ["listActions", "getAction", "createAction", "updateAction"],
+    changesData: true,
     input: {
       name: z.string().min(1).max(255),
       fields: z.record(z.string(), z.unknown()).describe(DRAFT_FIELDS),
@@ -121,7 +124,12 @@ const writeTools: AppTool[] = [
         ? await call("PUT", ACTION_ROUTE, { params: { appId, id: existingAction.id }, body: input, headers })
         : await call("POST", ACTIONS_ROUTE, { params: { appId }, body: { ...input, name } });
       return {
-        data: { created: !existingAction, action: withoutCode(action), warnings, studio: linkTo(context, action.id) },
+        data: {
+          created: !existingAction,
+          action: removeCode(action),
+          warnings,
+          studio: studioLinkTo(context, action.id),
+        },
       };
     },
   }),
@@ -130,23 +138,23 @@ const writeTools: AppTool[] = [
     title: "Propose a publication",
     description:
       "Returns what publishing would change and a link for a person, who decides in Studio. Publishes nothing. Give the link to your user.",
-    needs: ["listActions", "getAction", "compareVersions"],
-    changes: true,
-    input: { action: fields.action, reason: z.string().max(1000).optional().describe("Reason for your user") },
+    requiredOperations: ["listActions", "getAction", "compareVersions"],
+    changesData: true,
+    input: { action: TOOL_FIELDS.action, reason: z.string().max(1000).optional().describe("Reason for your user") },
     async run({ action, reason }, context) {
       const { id, name } = await findAction(context, action);
-      const diff = await diffOf(context, id);
-      return { data: { action: { id, name }, reason: reason ?? null, approveAt: linkTo(context, id), diff } };
+      const diff = await compareWithLive(context, id);
+      return { data: { action: { id, name }, reason: reason ?? null, approveAt: studioLinkTo(context, id), diff } };
     },
   }),
   defineTool({
     name: "publish_action",
     title: "Publish an action",
     description: "Makes the draft the live version at once. Needs a token with the scope publish.",
-    needs: ["listActions", "getAction", "publishAction"],
-    changes: true,
-    isLive: true,
-    input: { action: fields.action, ifUpdatedAt: z.iso.datetime().optional() },
+    requiredOperations: ["listActions", "getAction", "publishAction"],
+    changesData: true,
+    changesLiveVersion: true,
+    input: { action: TOOL_FIELDS.action, ifUpdatedAt: z.iso.datetime().optional() },
     async run({ action, ifUpdatedAt }, context) {
       const { id } = await findAction(context, action);
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
@@ -154,7 +162,7 @@ const writeTools: AppTool[] = [
         params: { appId: context.appId, id },
         headers,
       });
-      return { data: { action: withoutCode(publishResult.action) } };
+      return { data: { action: removeCode(publishResult.action) } };
     },
   }),
 ];

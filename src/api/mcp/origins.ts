@@ -1,5 +1,6 @@
 /**
- * Checks which origins may use /mcp. This prevents DNS rebinding, in which a page of another site resolves its own name to this machine.
+ * Checks which web pages may use /mcp. This prevents DNS rebinding, in which a page of another site makes its own host name point to this
+ * machine.
  */
 import { isIP } from "node:net";
 
@@ -14,8 +15,8 @@ function parseOrigin(origin: string): URL | null {
 }
 
 /**
- * True for requests of programs, which send no `Origin`, and for pages of the service and of this machine. Pages that use the service by a
- * host name need PUBLIC_URL, because otherwise a rebound name looks like the service's own.
+ * True for programs, which send no `Origin`, and for pages of the service or of this machine. Pages on another host name are allowed only
+ * if PUBLIC_URL contains it, because a rebound host name looks like the service's own.
  */
 export function isAllowedOrigin(
   { origin, host }: { origin?: string | undefined; host?: string | undefined },

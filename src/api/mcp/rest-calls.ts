@@ -1,7 +1,4 @@
-/**
- * Calls rows of the REST table inside the process. A tool therefore gets the rights, limits and errors that the same HTTP request would
- * get.
- */
+/** Calls REST routes inside the process, without HTTP. A tool therefore gets the same rights, limits and errors as an HTTP request. */
 import type { FastifyRequest } from "fastify";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
@@ -17,10 +14,10 @@ export interface RestCall {
   headers?: Record<string, string>;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: an answer has the shape of its route
-type Body = any;
+// biome-ignore lint/suspicious/noExplicitAny: the type of a response body depends on the route
+type ResponseBody = any;
 
-export type CallRest = (method: Route["method"], path: string, call?: RestCall) => Promise<Body>;
+export type CallRest = (method: Route["method"], path: string, call?: RestCall) => Promise<ResponseBody>;
 
 const convertValuesToTexts = (values: Record<string, string | number | boolean | undefined>): Record<string, string> =>
   Object.fromEntries(
@@ -30,10 +27,10 @@ const convertValuesToTexts = (values: Record<string, string | number | boolean |
   );
 
 /**
- * Returns the function by which the tools of one request call routes. Parameters are path values, never parts of a URL.
- * @param path path in the table, with the names of its parameters
+ * Returns the function with which the tools of one request call REST routes.
+ * @param path path of the route as in the REST table, with the names of its parameters; `call.params` contains their values
  */
-export function restCaller(resolvers: Resolvers, context: RequestContext): CallRest {
+export function createRestCaller(resolvers: Resolvers, context: RequestContext): CallRest {
   const rows = new Map<string, Route>(ROUTES.map((route) => [`${route.method} ${route.path}`, route]));
   return async (method, path, { params = {}, query = {}, body, headers = {} } = {}) => {
     const row = rows.get(`${method} ${path}`);
@@ -41,7 +38,7 @@ export function restCaller(resolvers: Resolvers, context: RequestContext): CallR
     const { quota: _quota, deferred: _deferred, unknownField: _unknown, updatedAt: _updatedAt, ...shared } = context;
     const innerContext: RequestContext = { ...shared, idempotencyKey: null };
     const values = convertValuesToTexts(params);
-    // The request needs no real URL: routes read only lists of names from the URL, and no tool passes such a list.
+    // A real URL is not needed: routes read only lists of names from it, and no tool passes such a list.
     const request = {
       params: values,
       query: convertValuesToTexts(query),
@@ -51,7 +48,7 @@ export function restCaller(resolvers: Resolvers, context: RequestContext): CallR
       routeOptions: { url: path },
     };
     const innerRequest = restRequest(request as unknown as FastifyRequest, innerContext);
-    const answer = await context.answer!.part(() => row.handle(resolvers, innerRequest));
+    const answer = await context.responseBudget!.runPart(() => row.handle(resolvers, innerRequest));
     if (innerContext.deferred) throw innerContext.deferred;
     reportUnknownField(innerContext);
     return answer;

@@ -1,4 +1,4 @@
-/** POST /mcp: the Model Context Protocol over streamable HTTP, stateless, for API tokens and OAuth tokens as Bearer. */
+/** POST /mcp: the Model Context Protocol over streamable HTTP, without sessions. Callers need an API token or OAuth token as Bearer. */
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type GraphQLSchema, printSchema } from "graphql";
@@ -11,11 +11,11 @@ import type { RequestContext } from "../context.js";
 import type { DocsSite } from "../docs/routes.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { isAllowedOrigin } from "./origins.js";
-import { restCaller } from "./rest-calls.js";
+import { createRestCaller } from "./rest-calls.js";
 import { createMcpServer } from "./server.js";
 
-/** Address at which a client learns how to sign in (RFC 9728). */
-const RESOURCE_METADATA = "/.well-known/oauth-protected-resource/mcp";
+/** Path at which a client reads how to sign in (RFC 9728). */
+const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource/mcp";
 
 export interface McpOptions {
   resolvers: Resolvers;
@@ -30,13 +30,13 @@ function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boo
   const error = isUnknownToken ? 'error="invalid_token", ' : "";
   return reply
     .code(401)
-    .header("www-authenticate", `Bearer ${error}resource_metadata="${base}${RESOURCE_METADATA}"`)
+    .header("www-authenticate", `Bearer ${error}resource_metadata="${base}${RESOURCE_METADATA_PATH}"`)
     .send({ status: "UNAUTHORIZED", error: "send an API token or an OAuth token as Authorization: Bearer <token>" });
 }
 
 /**
- * Checks that the credential is in a Bearer header. Cookies are refused because any page of the service could then call
- * tools; tokens of people because they reach several apps.
+ * Checks that the credential is a token of an app in a Bearer header. Cookies are refused because any page of the service could then call
+ * tools; tokens of people because they give access to several apps.
  * @throws ActionError FORBIDDEN, CROSS_SITE_REQUEST
  */
 function checkSender({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {
@@ -73,20 +73,20 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
     const tools = {
       appId: caller.appId!,
       caller,
-      call: restCaller(resolvers, context),
+      call: createRestCaller(resolvers, context),
       docs,
-      base: docs.addressFor(request),
+      serviceUrl: docs.addressFor(request),
       readDeclarations: readClientDeclarations,
       readAppTypes: () => resolvers.manifests.appTypes(context, caller.appId!),
       readGraphqlSchema: () => (graphqlText ??= printSchema(schema)),
-      gone: context.gone!(),
+      disconnectSignal: context.closedSignal!(),
     };
     return { context, tools, isReadOnly: query["readonly"] === "true", toolCalls, log };
   }
 
   app.post("/mcp", { onRequest }, async (request, reply) => {
     const { body, headers } = request;
-    // A batch is rejected, because nothing would count its messages as requests.
+    // A batch of messages would count as one request in the rate limit, so it is rejected.
     if (Array.isArray(body)) throw new ActionError("REQUEST_INVALID", "the body must be one message (got an array)");
     const server = createMcpServer(requestOf(request));
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
@@ -104,7 +104,7 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
     }
   });
 
-  // Without sessions there is no stream to open and no session to end.
+  // Without sessions, GET has no stream to open and DELETE has no session to end.
   for (const method of ["GET", "DELETE"] as const) {
     app.route({
       method,

@@ -1,31 +1,31 @@
-/** Tools that run actions and read their results: state, result, console, log. All text that runs wrote is untrusted. */
+/** MCP tools that run actions and read their state, result, console and log. Text that a run wrote is marked as untrusted. */
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { type AppTool, defineTool, fields, type ToolContext } from "./tool.js";
+import { type AppTool, defineTool, TOOL_FIELDS, type ToolContext } from "./tool.js";
 
-const APP = "/v3/apps/:appId";
-const RUN = `${APP}/actions/:nameOrId/run`;
+const APP_ROUTE = "/v3/apps/:appId";
+const RUN_ROUTE = `${APP_ROUTE}/actions/:nameOrId/run`;
 const UNFINISHED_STATES = ["queued", "running"];
 const POLL_MS = 250;
-/** Maximum wait in seconds. MCP clients end a request after 60 s by default. */
+/** Maximum time that a tool waits for a run, in seconds. MCP clients end a request after 60 s by default. */
 const WAIT_MAX_SECONDS = 50;
 
 const waitSeconds = z.int().min(0).max(WAIT_MAX_SECONDS);
 
 async function readRun({ call, appId }: ToolContext, runId: number) {
-  const { run } = await call("GET", `${APP}/runs/:runId`, { params: { appId, runId } });
+  const { run } = await call("GET", `${APP_ROUTE}/runs/:runId`, { params: { appId, runId } });
   return run as Record<string, unknown> & { state: string };
 }
 
 async function readConsole({ call, appId }: ToolContext, runId: number): Promise<unknown> {
-  return (await call("GET", `${APP}/runs/:runId/console`, { params: { appId, runId } })).lines;
+  return (await call("GET", `${APP_ROUTE}/runs/:runId/console`, { params: { appId, runId } })).lines;
 }
 
-/** Returns the run once it has ended. Returns it unfinished when the time is up or the client has disconnected. */
+/** Returns the run when it has ended; unfinished if `seconds` have passed or the client has disconnected. */
 async function waitForRun(context: ToolContext, runId: number, seconds: number) {
   const deadline = Date.now() + seconds * 1000;
   let run = await readRun(context, runId);
-  while (UNFINISHED_STATES.includes(run.state) && Date.now() < deadline && !context.gone.aborted) {
+  while (UNFINISHED_STATES.includes(run.state) && Date.now() < deadline && !context.disconnectSignal.aborted) {
     await delay(POLL_MS);
     run = await readRun(context, runId);
   }
@@ -39,7 +39,7 @@ async function startRun(
 ) {
   const { call, appId } = context;
   const query = { copy, ...(typeof action === "string" && { by: "name" }) };
-  const { runId } = await call("POST", RUN, { params: { appId, nameOrId: action }, query, body: payload });
+  const { runId } = await call("POST", RUN_ROUTE, { params: { appId, nameOrId: action }, query, body: payload });
   if (wait === 0) return { data: { runId } };
   const run = await waitForRun(context, runId, wait);
   const isOver = !UNFINISHED_STATES.includes(run.state);
@@ -48,8 +48,8 @@ async function startRun(
 }
 
 const runInput = {
-  action: fields.action,
-  payload: fields.payload,
+  action: TOOL_FIELDS.action,
+  payload: TOOL_FIELDS.payload,
   wait: waitSeconds.default(30).describe("Seconds to wait for the end; 0 returns the ID of the run at once"),
 };
 
@@ -58,8 +58,8 @@ export const runTools: readonly AppTool[] = [
     name: "run_draft",
     title: "Run a draft",
     description: "Runs the draft of a server action and returns its result, error and console.",
-    needs: ["runDraft", "listRuns"],
-    changes: true,
+    requiredOperations: ["runDraft", "listRuns"],
+    changesData: true,
     input: runInput,
     run: (args, context) => startRun(context, "draft", args),
   }),
@@ -67,9 +67,9 @@ export const runTools: readonly AppTool[] = [
     name: "run_live",
     title: "Run the live version",
     description: "Runs the published version of a server action, with its real effects.",
-    needs: ["runLive", "listRuns"],
-    changes: true,
-    isLive: true,
+    requiredOperations: ["runLive", "listRuns"],
+    changesData: true,
+    changesLiveVersion: true,
     input: runInput,
     run: (args, context) => startRun(context, "live", args),
   }),
@@ -77,9 +77,9 @@ export const runTools: readonly AppTool[] = [
     name: "wait_for_run",
     title: "Wait for a run",
     description: "Waits until the run has ended, and returns it as read_run does.",
-    needs: ["listRuns"],
-    changes: false,
-    input: { runId: fields.runId, seconds: waitSeconds.default(30) },
+    requiredOperations: ["listRuns"],
+    changesData: false,
+    input: { runId: TOOL_FIELDS.runId, seconds: waitSeconds.default(30) },
     run: async ({ runId, seconds }, context) => ({
       data: await waitForRun(context, runId, seconds),
       isUntrusted: true,
@@ -89,35 +89,35 @@ export const runTools: readonly AppTool[] = [
     name: "read_run",
     title: "Read a run",
     description: "Returns a run with its state, times, payload, result or error, and the runs that it caused.",
-    needs: ["listRuns"],
-    changes: false,
-    input: { runId: fields.runId },
+    requiredOperations: ["listRuns"],
+    changesData: false,
+    input: { runId: TOOL_FIELDS.runId },
     run: async ({ runId }, context) => ({ data: await readRun(context, runId), isUntrusted: true }),
   }),
   defineTool({
     name: "read_console",
     title: "Read the console of a run",
     description: "Returns the console lines of a run in order.",
-    needs: ["listRuns"],
-    changes: false,
-    input: { runId: fields.runId },
+    requiredOperations: ["listRuns"],
+    changesData: false,
+    input: { runId: TOOL_FIELDS.runId },
     run: async ({ runId }, context) => ({ data: await readConsole(context, runId), isUntrusted: true }),
   }),
   defineTool({
     name: "list_runs",
     title: "List runs",
     description: "Lists runs, newest first. `before` is the ID of the last run of the page before.",
-    needs: ["listRuns"],
-    changes: false,
+    requiredOperations: ["listRuns"],
+    changesData: false,
     input: {
       actionId: z.int().positive().optional().describe("ID of an action's draft"),
       state: z.enum(["queued", "running", "completed", "failed", "skipped", "cancelled"]).optional(),
       search: z.string().max(200).optional().describe("Text in error messages and payloads"),
       before: z.int().positive().optional(),
-      limit: fields.limit(100, 20),
+      limit: TOOL_FIELDS.limit(100, 20),
     },
     run: async (query, { call, appId }) => ({
-      data: await call("GET", `${APP}/runs`, { params: { appId }, query }),
+      data: await call("GET", `${APP_ROUTE}/runs`, { params: { appId }, query }),
       isUntrusted: true,
     }),
   }),
@@ -125,15 +125,15 @@ export const runTools: readonly AppTool[] = [
     name: "read_log",
     title: "Read the execution log",
     description: "Returns entries of the execution log, newest first.",
-    needs: ["readLogs"],
-    changes: false,
+    requiredOperations: ["readLogs"],
+    changesData: false,
     input: {
       actionId: z.int().positive().optional().describe("ID of an action's draft"),
-      limit: fields.limit(100, 20),
+      limit: TOOL_FIELDS.limit(100, 20),
       offset: z.int().min(0).max(100_000).default(0),
     },
     run: async ({ actionId, ...options }, { call, appId }) => ({
-      data: await call("POST", `${APP}/actions/logs`, {
+      data: await call("POST", `${APP_ROUTE}/actions/logs`, {
         params: { appId },
         body: { ...options, ...(actionId !== undefined && { where: { data: { taskId: actionId } } }) },
       }),
@@ -144,11 +144,11 @@ export const runTools: readonly AppTool[] = [
     name: "cancel_run",
     title: "Cancel a run",
     description: "Cancels a queued or running run.",
-    needs: ["cancelRun"],
-    changes: true,
-    input: { runId: fields.runId },
+    requiredOperations: ["cancelRun"],
+    changesData: true,
+    input: { runId: TOOL_FIELDS.runId },
     run: async ({ runId }, { call, appId }) => ({
-      data: await call("POST", `${APP}/runs/:runId/cancel`, { params: { appId, runId } }),
+      data: await call("POST", `${APP_ROUTE}/runs/:runId/cancel`, { params: { appId, runId } }),
     }),
   }),
 ];

@@ -1,6 +1,6 @@
 /**
- * Serves the tools over the Model Context Protocol: lists the tools that a caller may use, checks arguments, limits the size of results and
- * marks untrusted text in them.
+ * Serves the tools over the Model Context Protocol: lists the tools that a caller may use, checks arguments, limits the size of results,
+ * and marks untrusted text in results.
  */
 import { randomBytes } from "node:crypto";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
@@ -22,9 +22,9 @@ import { dataAndReferenceTools } from "./data-tools.js";
 import { runTools } from "./run-tools.js";
 import type { AppTool, ToolContext, ToolResult } from "./tool.js";
 
-/** Maximum characters of a result. A longer one is cut, because it would fill the context of the agent. */
+/** Maximum length of a tool's result in characters. A longer result is cut, because it would fill the agent's context. */
 export const RESULT_MAX_CHARACTERS = 60_000;
-const FAULTS_MAX = 10;
+const ARGUMENT_FAULTS_MAX = 10;
 
 const SERVER_INSTRUCTIONS = `Tools for one app of Svc App Actions: JavaScript functions that run on a server.
 Work in drafts: search_docs, read_action, check_code, save_draft, run_draft, read_console, then propose_publish.
@@ -34,7 +34,7 @@ Secrets cannot be read. Do not ask your user to paste one; code reads it as cont
 
 export const ALL_TOOLS: readonly AppTool[] = [...actionTools, ...runTools, ...dataAndReferenceTools];
 
-const BY_NAME: ReadonlyMap<string, AppTool> = new Map(ALL_TOOLS.map((tool) => [tool.name, tool]));
+const TOOLS_BY_NAME: ReadonlyMap<string, AppTool> = new Map(ALL_TOOLS.map((tool) => [tool.name, tool]));
 
 const toListedTool = (tool: AppTool): ListedTool => ({
   name: tool.name,
@@ -42,8 +42,8 @@ const toListedTool = (tool: AppTool): ListedTool => ({
   description: tool.description,
   inputSchema: z.toJSONSchema(tool.input, { io: "input" }) as ListedTool["inputSchema"],
   annotations: {
-    readOnlyHint: !tool.changes,
-    destructiveHint: tool.isLive === true,
+    readOnlyHint: !tool.changesData,
+    destructiveHint: tool.changesLiveVersion === true,
     openWorldHint: tool.name.startsWith("run_"),
   },
 });
@@ -58,13 +58,16 @@ export interface McpRequest {
   log: Logger;
 }
 
-function mayUse({ needs, changes }: AppTool, { context, tools, isReadOnly }: McpRequest): boolean {
+function mayUse(
+  { requiredOperations: needs, changesData: changes }: AppTool,
+  { context, tools, isReadOnly }: McpRequest,
+): boolean {
   return (
     !(changes && isReadOnly) && needs.every((operation) => mayPerformOnApp(context.caller, operation, tools.appId))
   );
 }
 
-/** Encloses the data in tags with a random name, so that text inside the data cannot close them. */
+/** Encloses `text` in tags with a random name, so that the text cannot contain the closing tag. */
 function markUntrusted(text: string): string {
   const id = randomBytes(8).toString("hex");
   return [
@@ -88,35 +91,34 @@ function toResult({ data, isUntrusted = false }: ToolResult): CallToolResult {
   };
 }
 
-const failureResult = (text: string): CallToolResult => ({ isError: true, content: [{ type: "text", text }] });
+const createFailure = (text: string): CallToolResult => ({ isError: true, content: [{ type: "text", text }] });
 
-function argumentFaults(error: z.ZodError): CallToolResult {
-  const faults = error.issues.slice(0, FAULTS_MAX).map(({ path, message }) => {
+function describeArgumentFaults(error: z.ZodError): CallToolResult {
+  const faults = error.issues.slice(0, ARGUMENT_FAULTS_MAX).map(({ path, message }) => {
     return `${path.length > 0 ? path.map(String).join(".") : "arguments"}: ${message}`;
   });
-  return failureResult(`REQUEST_INVALID: ${faults.join("; ").slice(0, 2_000)}`);
+  return createFailure(`REQUEST_INVALID: ${faults.join("; ").slice(0, 2_000)}`);
 }
 
-/** Returns a failure as a tool's result. Messages of failures may quote text that a run or a user wrote. */
+/** Converts an error to a tool's result. The error message is marked as untrusted, because it may quote text of a run or a user. */
 function toFailure(error: unknown, log: Logger): CallToolResult {
   const { status, error: message, ...details } = errorReply(error, log).body;
   const detailsText = Object.keys(details).length > 0 ? `\n${JSON.stringify(details)}` : "";
-  return failureResult(markUntrusted(`${status}: ${message}${detailsText}`.slice(0, RESULT_MAX_CHARACTERS)));
+  return createFailure(markUntrusted(`${status}: ${message}${detailsText}`.slice(0, RESULT_MAX_CHARACTERS)));
 }
 
 async function callTool(name: string, input: unknown, request: McpRequest): Promise<CallToolResult> {
   const { context, tools, toolCalls, log } = request;
-  const knownTool = BY_NAME.get(name);
+  const knownTool = TOOLS_BY_NAME.get(name);
   const usableTool = knownTool && mayUse(knownTool, request) ? knownTool : null;
   try {
     const args = (input ?? {}) as Record<string, unknown>;
     await toolCalls.record(context, tools.appId, name, args, { isRefused: usableTool === null });
-    // A missing tool and a forbidden tool get the same response, so that it reveals nothing about the caller's
-    // permissions.
+    // A missing tool and a forbidden tool get the same response, so that it does not reveal the caller's permissions.
     if (!usableTool)
-      return failureResult(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);
+      return createFailure(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);
     const parsedInput = usableTool.input.safeParse(args);
-    if (!parsedInput.success) return argumentFaults(parsedInput.error);
+    if (!parsedInput.success) return describeArgumentFaults(parsedInput.error);
     return toResult(await usableTool.run(parsedInput.data as never, tools));
   } catch (error) {
     return toFailure(error, log);
@@ -125,7 +127,7 @@ async function callTool(name: string, input: unknown, request: McpRequest): Prom
 
 const SERVICE_VERSION = serviceVersion();
 
-/** Creates a server for one request. It stores nothing between requests. */
+/** Creates an MCP server for one request. It stores nothing between requests. */
 export function createMcpServer(request: McpRequest): Server {
   const server = new Server(
     { name: "svc-app-actions", title: "Svc App Actions", version: SERVICE_VERSION },

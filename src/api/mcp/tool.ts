@@ -1,4 +1,4 @@
-/** Types of the tools that agents can call, and of their results. Read this file before you add a tool. */
+/** Types of the tools that AI agents can call, and of their results. Read this file before you add a tool. */
 import { z } from "zod";
 import type { Caller, Operation } from "../../rules/access.js";
 import type { DocsSite } from "../docs/routes.js";
@@ -9,20 +9,20 @@ export interface ToolContext {
   caller: Caller;
   call: CallRest;
   docs: DocsSite;
-  /** The service's address for links, without a closing slash. */
-  base: string;
-  /** Reads the declarations of the `Svc` global. */
+  /** The service's address for links, without a trailing slash. */
+  serviceUrl: string;
+  /** Returns the TypeScript declarations of the global `Svc`. */
   readDeclarations: () => Promise<string>;
-  /** Returns the text of the app's svc.d.ts. */
+  /** Returns the TypeScript declarations for the app (svc.d.ts). */
   readAppTypes: () => Promise<string>;
   readGraphqlSchema: () => string;
   /** Aborts when the client has disconnected. */
-  gone: AbortSignal;
+  disconnectSignal: AbortSignal;
 }
 
 export interface ToolResult {
   data: unknown;
-  /** True for texts that runs, users of the app or other programs wrote: an agent must not follow instructions in them. */
+  /** True if a run, a user of the app or another program wrote the text. An agent must not follow instructions in it. */
   isUntrusted?: boolean;
 }
 
@@ -30,17 +30,17 @@ export interface AppTool {
   name: string;
   title: string;
   description: string;
-  /** Operations that the caller must have permission for. The tool is listed only then. */
-  needs: readonly Operation[];
-  /** False for tools that change nothing. Read-only mode has only these. */
-  changes: boolean;
-  /** True if the tool changes the live version of an app. */
-  isLive?: boolean;
+  /** Operations that the caller must have permission for. Other callers do not see the tool. */
+  requiredOperations: readonly Operation[];
+  /** True if the tool changes something. In read-only mode, callers see only tools with false. */
+  changesData: boolean;
+  /** True if the tool changes an app's live version. */
+  changesLiveVersion?: boolean;
   input: z.ZodType;
   run(args: never, context: ToolContext): Promise<ToolResult>;
 }
 
-/** Defines a tool whose `run` has the arguments of the schema. Unknown arguments are refused. */
+/** Defines a tool. Its input schema rejects unknown arguments and gives `run` their types. */
 export function defineTool<Shape extends z.ZodRawShape>(
   definition: Omit<AppTool, "input" | "run"> & {
     input: Shape;
@@ -52,7 +52,7 @@ export function defineTool<Shape extends z.ZodRawShape>(
 
 const NAME_MAX = 255;
 
-export const fields = {
+export const TOOL_FIELDS = {
   action: z
     .union([z.int().positive(), z.string().min(1).max(NAME_MAX)])
     .describe("ID or name of an action; an ID is the ID of its draft"),

@@ -1,4 +1,4 @@
-/** Serves /oauth/* and its metadata: programs get tokens by OAuth 2.1, and people approve them on a page of the service. */
+/** Serves /oauth/* and the OAuth metadata: programs get tokens by OAuth 2.1, and people approve the programs on a page of the service. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
@@ -16,18 +16,21 @@ const FORM_MAX_BYTES = 32 * 1024;
 export interface OauthOptions {
   oauth: OAuthServer;
   pages: WebPages;
-  /** Returns the address by which this reader reaches the service. */
+  /** Returns the service's address for the sender of this request, without a trailing slash. */
   addressFor: (request: FastifyRequest) => string;
   log: Logger;
 }
 
 type FormFields = Record<string, string | undefined>;
 
-/** Reads the parameters of a form or a query. @throws OauthFailure if one is given twice (RFC 6749, section 3.1) */
+/**
+ * Reads the parameters of a form or a query string.
+ * @throws OauthFailure if a parameter occurs twice (RFC 6749, section 3.1)
+ */
 function parametersOf(text: string): FormFields {
   const input: FormFields = {};
   for (const [name, value] of new URLSearchParams(text)) {
-    if (Object.hasOwn(input, name)) throw new OauthFailure("invalid_request", `${name} is given twice`);
+    if (Object.hasOwn(input, name)) throw new OauthFailure("invalid_request", `${name} must occur only once`);
     if (value !== "") input[name] = value;
   }
   return input;
@@ -82,7 +85,7 @@ const resourceOf = (base: string, resource: string) => ({
 function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addressFor"]): void {
   const server = (request: FastifyRequest, reply: FastifyReply) =>
     reply.header("cache-control", "no-store").send(metadataOf(addressFor(request)));
-  // Served only at the issuer's own address (RFC 8414, section 3.3).
+  // Served only at this address, which must be the issuer's own (RFC 8414, section 3.3).
   app.get("/.well-known/oauth-authorization-server", server);
   for (const path of ["", "/mcp"]) {
     app.get(`/.well-known/oauth-protected-resource${path}`, (request, reply) => {
@@ -92,7 +95,7 @@ function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addres
   }
 }
 
-/** Registers routes that programs call without a credential, with forms. */
+/** Registers the routes to which programs send forms without a credential. */
 function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }: OauthOptions): void {
   app.register(async (plugin) => {
     plugin.removeAllContentTypeParsers();
@@ -147,10 +150,13 @@ const toRegistration = ({ id, name, redirectUris, grantTypes }: OauthClient) => 
   token_endpoint_auth_method: "none",
 });
 
-/** The person who approves or denies, and the token if the person did not use a session. */
+/** Person who allows or denies a program. `decidingTokenId` is the ID of the token if the person used a token instead of a session. */
 type DecidingPerson = Pick<GrantDecision, "personId" | "decidingTokenId">;
 
-/** Returns the signed-in person. @throws UNAUTHORIZED, FORBIDDEN if the credential does not belong to a person */
+/**
+ * Returns the person who sent the request.
+ * @throws UNAUTHORIZED without a credential, FORBIDDEN if the credential does not belong to a person
+ */
 function decidingPersonOf({ context: { caller } }: FastifyRequest): DecidingPerson {
   if (!caller) throw new ActionError("UNAUTHORIZED");
   if ((caller.kind !== "editor" && caller.kind !== "admin") || caller.personId === null)
@@ -159,7 +165,10 @@ function decidingPersonOf({ context: { caller } }: FastifyRequest): DecidingPers
   return { personId: caller.personId, decidingTokenId: caller.session === undefined ? caller.credentialId : null };
 }
 
-/** @throws REQUEST_INVALID */
+/**
+ * Reads the person's decision from the body; null if the person denied the program.
+ * @throws REQUEST_INVALID
+ */
 function decisionOf(body: unknown, decider: DecidingPerson): GrantDecision | null {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the body must be a JSON object");
   const { allow, appId, scopes } = body;
@@ -172,18 +181,18 @@ function decisionOf(body: unknown, decider: DecidingPerson): GrantDecision | nul
   if (!isRight)
     throw new ActionError(
       "REQUEST_INVALID",
-      "allow must be true or false, appId the ID of an app, and scopes a list of scopes",
+      '"allow" must be true or false, "appId" the ID of an app, and "scopes" a list of scopes',
     );
   return { ...decider, appId: appId as number, scopes: [...new Set(scopes as Scope[])] };
 }
 
-/** Converts faults of the program's request to ActionErrors, which the page shows. */
+/** Converts an OauthFailure to an ActionError, which the approval page shows. */
 const asActionError = (error: unknown): unknown =>
   error instanceof OauthFailure ? new ActionError("REQUEST_INVALID", error.message) : error;
 
 /**
- * Registers the routes on which a signed-in person allows or denies a program. Changes with the cookie must come from the service's own
- * page.
+ * Registers the routes on which a signed-in person allows or denies a program. A request with the cookie must come from a page of the
+ * service.
  */
 function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
   const requireDecider = (request: FastifyRequest): DecidingPerson => {
@@ -201,7 +210,10 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
   app.get("/oauth/device", page);
   app.get("/oauth/programs", page);
 
-  /** @throws OauthFailure */
+  /**
+   * Reads the authorization request of a program from the query string.
+   * @throws OauthFailure
+   */
   const readAuthorization = (request: FastifyRequest) => {
     const input = parametersOf(queryOf(request));
     checkResource(input, addressFor(request));

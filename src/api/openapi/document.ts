@@ -1,16 +1,20 @@
-/** Builds the OpenAPI 3.1 document from the REST table, and adds what all routes share: credentials, errors, headers. */
+/**
+ * Builds the OpenAPI 3.1 document from the table of REST routes, and adds the parts that all routes share: credentials, errors, headers.
+ */
 import type { GraphQLSchema } from "graphql";
 import { type ErrorDetails, STATUS } from "../../errors.js";
 import type { Route } from "../rest/route.js";
 import { createRecorder, type RouteNotes } from "./recorder.js";
 import { OpenApiSchemas, type Schema } from "./schemas.js";
 
-/** Version of the API in the document. It changes only with the paths, because parameters and statuses are part of the contract. */
+/**
+ * Version of the API in the OpenAPI document. It changes only when paths change, because the contract fixes parameters and error statuses.
+ */
 const VERSION = "1.0.0";
 
 const ERROR_SCHEMA: Schema = {
   type: "object",
-  description: "Every failure: its status, and in words what was wrong.",
+  description: "Error response: its status, and a sentence that says what is wrong.",
   properties: {
     status: { type: "string", enum: Object.keys(STATUS) },
     error: { type: "string" },
@@ -42,7 +46,8 @@ const addWarningsToSchema = (answer: Schema): Schema => ({
 
 const IF_MATCH = {
   ...{ name: "If-Match", in: "header", required: false, schema: { type: "string" } },
-  description: "The ETag of the state that the change starts from; 409 where it stands otherwise by now.",
+  description:
+    "ETag of the version that the change is based on; the response is 409 if the resource has changed since.",
 };
 
 const IF_NONE_MATCH = {
@@ -52,9 +57,7 @@ const IF_NONE_MATCH = {
 
 type PathItems = Record<string, Record<string, unknown>>;
 
-/**
- * Writes `:name` in paths as `{name}`. Routes with the same pattern use the parameter names of the first such route.
- */
+/** Writes `:name` in paths as `{name}`. If two routes differ only in parameter names, the second uses the names of the first. */
 class PathTemplates {
   private readonly byShape = new Map<string, readonly string[]>();
 
@@ -123,7 +126,7 @@ function operationOf(route: Route, routeNotes: RouteNotes, operationId: string, 
   };
 }
 
-/** @param baseUrl the service's address, without a closing slash */
+/** @param baseUrl the service's address, without a trailing slash */
 export async function openapiDocument(
   schema: GraphQLSchema,
   routes: readonly Route[],

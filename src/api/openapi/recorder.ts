@@ -1,6 +1,6 @@
 /**
- * Finds out which inputs a row of the REST table reads and what it returns, by calling the row once with placeholders that record each
- * access. So the OpenAPI document needs no second description.
+ * Finds out which inputs a REST route reads and what it returns. It calls the route's handler with placeholders that record each access, so
+ * that the OpenAPI document needs no second description.
  */
 import {
   type GraphQLField,
@@ -16,24 +16,24 @@ import type { RestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
 import { type OpenApiSchemas, REST_FIELDS, type Schema } from "./schemas.js";
 
-/** Inputs and response of one route, as recorded. */
+/** Inputs and response of one route, as a recording found them. */
 export interface RouteNotes {
-  /** First operation that the route calls: a field of the GraphQL schema, or a name in its resolver. */
+  /** First operation that the handler calls: a field of the GraphQL schema, or another method of its resolver. */
   operation: string | null;
   description: string | null;
   path: Map<string, Schema>;
   query: Map<string, Schema>;
   ifMatch: boolean;
-  /** True if the route sets the version of its response for the ETag. */
+  /** True if the route sets a version of the returned resource for the ETag. */
   tagged: boolean;
-  /** Schema of the body; null if the route reads none. */
+  /** JSON Schema of the body; null if the route reads no body. */
   body: Schema | null;
   answer: Schema;
-  /** Schema of the response with `?plan=true`, if that response differs. */
+  /** JSON Schema of the response to `?plan=true`, if it differs from the usual response. */
   planAnswer: Schema | null;
 }
 
-/** Maximum depth to which a response is inspected; below it the named type is used. */
+/** Maximum depth to which a response is inspected. Below this depth, the schema refers to the named type. */
 const DEPTH_MAX = 3;
 
 const BY: Schema = {
@@ -43,20 +43,20 @@ const BY: Schema = {
 
 const ANY_NAME = "*";
 
-/** Query parameter that requests a list of the differences without applying them. */
+/** Query parameter of manifest routes: with it, the route only lists the differences and applies nothing. */
 const PLAN_PARAMETER = "plan";
 
-/** A placeholder that stands for any value of a schema. */
+/** Placeholder for any value with the given JSON Schema. */
 class StandIn {
   constructor(readonly schema: Schema) {}
 
-  /** Text of a placeholder in a template literal; it stands for any property name. */
+  /** Placeholder in a template literal: it stands for a property with any name. */
   toString(): string {
     return ANY_NAME;
   }
 }
 
-/** A property that was read from the body. */
+/** Placeholder for a property that the handler read from the body. */
 class PartStandIn {
   constructor(readonly name: string) {}
 }
@@ -66,7 +66,7 @@ class RequestRecording {
     ...{ operation: null, description: null, path: new Map(), query: new Map() },
     ...{ ifMatch: false, tagged: false, body: null, answer: {}, planAnswer: null },
   };
-  /** The body as a whole. */
+  /** Placeholder for the whole body. */
   private readonly whole = {};
   private readonly parts = new Map<string, Schema>();
   private readonly stands = new WeakMap<object, Schema>();
@@ -75,17 +75,17 @@ class RequestRecording {
   constructor(
     private readonly schemas: OpenApiSchemas,
     private readonly fields: ReadonlyMap<string, GraphQLField<unknown, unknown>>,
-    /** True if the row is called with a full body, so that its optional branches run. */
+    /** True if the body placeholder has every property, so that the handler's optional branches run. */
     private readonly isFilled: boolean,
     private readonly bodyField: string | undefined,
-    /** True to record the response with `?plan=true`. */
+    /** True to record the response to `?plan=true`. */
     private readonly isPlan = false,
   ) {}
 
-  /** Receives the HTTP status from rows whose status depends on the request. */
+  /** Receives the HTTP status from handlers whose status depends on the request. */
   readonly context: { http?: number } = {};
 
-  /** Returns the body as a proxy that records each property which the row reads. */
+  /** Body as a proxy that records each property which the handler reads. */
   private readonly object = new Proxy(this.whole, {
     get: (_target, name) => {
       if (typeof name !== "string") return undefined;
@@ -110,7 +110,7 @@ class RequestRecording {
         readBody();
         return whole;
       },
-      // The rows parse these texts themselves.
+      // The handlers parse these path parameters themselves.
       param: (name) => {
         notes.path.set(name, { type: "string" });
         return name;
@@ -154,7 +154,10 @@ class RequestRecording {
     };
   }
 
-  /** Records which parts of the body go to which argument, and returns a placeholder for the result. */
+  /**
+   * Records which properties of the body the handler passes to which argument of the operation. Returns a placeholder for the operation's
+   * result.
+   */
   private call(name: string, values: readonly unknown[]): unknown {
     const field = this.fields.get(name);
     this.notes.operation ??= name;
@@ -186,7 +189,7 @@ class RequestRecording {
     return new Proxy({}, { get: () => emptyResolvers }) as never;
   }
 
-  /** Returns an object with the type's fields, so that rows can destructure and spread it. */
+  /** Returns an object with a placeholder for each field of the type, so that handlers can destructure and spread it. */
   private placeholderFor(type: GraphQLOutputType, depth: number): unknown {
     const nullableType = getNullableType(type);
     const schema = this.schemas.of(type);
@@ -200,7 +203,7 @@ class RequestRecording {
       | Record<string, Schema>
       | undefined;
     const fields = Object.values(nullableType.getFields()).filter(({ name }) => knownProperties?.[name]);
-    // Fields that only REST has, or has in another form.
+    // Adds the fields that only REST has, or has in another form.
     const restProperties = Object.entries(REST_FIELDS[nullableType.name] ?? {}).map(([name, schema]) => [
       name,
       new StandIn(schema),
@@ -213,7 +216,7 @@ class RequestRecording {
     return object;
   }
 
-  /** Returns the schema of the value that a row built from its placeholders. */
+  /** Returns the JSON Schema of a value that a handler built from placeholders. */
   private schemaOf(value: unknown): Schema {
     if (value instanceof StandIn) return value.schema;
     if (value instanceof PartStandIn || value === undefined) return {};
@@ -237,7 +240,9 @@ class RequestRecording {
   }
 }
 
-/** Returns a function that records a row. A row that rejects the placeholder body is called again with an empty body. */
+/**
+ * Returns a function that records one route. If the handler rejects the placeholder body, the function calls it again with an empty body.
+ */
 export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): (route: Route) => Promise<RouteNotes> {
   const fields = new Map(rootFields(schema).map((field) => [field.name, field]));
   const recordAnswer = async ({ handle: answer, bodyField }: Route, isPlan: boolean) => {
@@ -247,7 +252,7 @@ export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): 
       return { routeNotes, http: filledRecording.context.http };
     } catch {
       const emptyRecording = new RequestRecording(schemas, fields, false, bodyField, isPlan);
-      // A row that needs a body shows its fields by its error, not by its response.
+      // A handler that rejects an empty body has shown its fields before it threw, so the missing response is ignored.
       const emptyAnswer = await answer(emptyRecording.resolvers(), emptyRecording.request()).catch(
         () => new StandIn({}),
       );

@@ -1,4 +1,4 @@
-/** Converts GraphQL types to the JSON Schemas of REST, so that both share one definition. */
+/** Converts GraphQL types to the JSON Schemas of REST, so that one definition describes both. */
 import {
   type GraphQLNamedType,
   type GraphQLObjectType,
@@ -11,7 +11,7 @@ import {
 } from "graphql";
 import { getMetadataStorage } from "type-graphql";
 
-/** A JSON Schema of OpenAPI 3.1 (2020-12). */
+/** JSON Schema of OpenAPI 3.1 (draft 2020-12). */
 export type Schema = Record<string, unknown>;
 
 const SCALAR_SCHEMAS: Record<string, Schema> = {
@@ -20,7 +20,7 @@ const SCALAR_SCHEMAS: Record<string, Schema> = {
   Float: { type: "number" },
   String: { type: "string" },
   Boolean: { type: "boolean" },
-  // An ID argument accepts a name or a number.
+  // An ID argument accepts a number, or a name as text.
   ID: { type: ["string", "integer"] },
   DateTime: { type: "string", format: "date-time" },
 };
@@ -47,12 +47,12 @@ export const REST_FIELDS: Record<string, Record<string, Schema>> = {
     },
   },
 };
-/** Fields that are omitted for callers without the right to read them, so that they are optional in the schema. */
+/** Fields that the response omits for callers without the right to read them, so that the schema marks them as optional. */
 const WITHHELD_FIELDS = ["Action.code"];
-/** Fields of GraphQL's paged lists that REST responses contain too. */
+/** Fields of GraphQL's lists that are deprecated there in favor of `Page`, but that REST responses contain. */
 const REST_TOO = ["LogList.nextCursor"];
 
-/** True for the fields that GraphQL's `Page` adds to what the operations return. */
+/** True if only GraphQL's interface `Page` has the field, so that REST responses lack it. */
 function isOfPage(type: GraphQLObjectType, name: string): boolean {
   const page = type.getInterfaces().find((interfaceType) => interfaceType.name === "Page");
   return (
@@ -60,7 +60,7 @@ function isOfPage(type: GraphQLObjectType, name: string): boolean {
   );
 }
 
-/** Returns the fields that only GraphQL computes, including those of subclasses. REST returns stored values and lacks these fields. */
+/** Returns the fields, also of subclasses, that GraphQL resolvers compute. REST returns stored values, so it lacks these fields. */
 function computedByGraphql(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
   const externalFields = fieldResolvers.filter(({ kind }) => kind === "external");
@@ -84,17 +84,17 @@ const toNullable = (schema: Schema): Schema => {
 };
 
 export class OpenApiSchemas {
-  /** Schemas of the named types. */
+  /** JSON Schemas by the name of their GraphQL type, for `components.schemas`. */
   readonly components: Record<string, Schema> = {};
   private readonly graphqlOnly = computedByGraphql();
 
-  /** Returns the schema of a GraphQL type in REST; nullable where GraphQL says so. */
+  /** Returns the JSON Schema of a GraphQL type in REST. It allows null where the GraphQL type does. */
   of(type: GraphQLType): Schema {
     if (isNonNullType(type)) return this.whole(type.ofType);
     return toNullable(this.whole(type));
   }
 
-  /** Returns the schema without null. */
+  /** Returns the JSON Schema of a GraphQL type, without null. */
   whole(type: GraphQLType): Schema {
     if (isNonNullType(type)) return this.whole(type.ofType);
     if (isListType(type)) return { type: "array", items: this.of(type.ofType) };
@@ -104,7 +104,7 @@ export class OpenApiSchemas {
   private named(type: GraphQLNamedType): Schema {
     if (!isEnumType(type) && !isInputObjectType(type) && !isObjectType(type)) return SCALAR_SCHEMAS[type.name] ?? {};
     if (!(type.name in this.components)) {
-      // The entry exists before the schema is built, because a type may contain itself.
+      // Adds the name before the schema is built, because a type may contain itself.
       this.components[type.name] = {};
       this.components[type.name] = this.component(type);
     }
@@ -117,7 +117,7 @@ export class OpenApiSchemas {
     if (isEnumType(type))
       return { type: "string", ...descriptionField, enum: type.getValues().map(({ name }) => name) };
     if (isInputObjectType(type)) {
-      // No field is required, because the rules report missing fields one by one.
+      // No input field is required in the schema, because the rules report missing fields one by one.
       const fields = Object.values(type.getFields())
         .filter(({ name }) => !GRAPHQL_INPUTS.includes(`${type.name}.${name}`))
         .map((field) => [field.name, this.described(field)]);

@@ -1,4 +1,4 @@
-/** Actions over REST, as rows of the REST table. */
+/** REST routes of actions: entries for the route table in rest/routes.ts. */
 import { hash } from "node:crypto";
 import type { Action } from "../../operations/actions/action-rows.js";
 import { type ActionWarning, actionWarnings } from "../../rules/action-warnings.js";
@@ -7,17 +7,20 @@ import type { Route } from "./route.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
 
-/** Returns `warnings` about the action's settings that have no effect; an empty object if there are none. */
+/** Returns `warnings` about settings of the action that have no effect; an empty object if there are none. */
 export function withWarnings(action: Action): { warnings?: ActionWarning[] } {
   const warnings = actionWarnings(action);
   return warnings.length > 0 ? { warnings } : {};
 }
 
-/** Returns a response with an action. A run does not change its ETag, because it changes nothing that an author wrote. */
+/** Returns a response with an action and sets its ETag. A run does not change the ETag, because it changes nothing that an author wrote. */
 const replyWithAction = (request: RestRequest, status: string, action: Action, beside: object = {}) =>
   request.at(action, { status, action, ...beside }, endpointsTag(action));
 
-/** Returns a digest of the HTTP trigger URLs for the ETag, because a new secret changes the URLs but not the action. */
+/**
+ * Returns a digest of the URLs of the action's HTTP triggers. It is part of the ETag, because a new trigger secret changes the URLs but not
+ * the action.
+ */
 const endpointsTag = ({ endpoints = [] }: Action): string | null =>
   endpoints.length === 0 ? null : hash("sha256", JSON.stringify(endpoints), "base64url").slice(0, 22);
 

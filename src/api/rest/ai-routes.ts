@@ -1,4 +1,4 @@
-/** Language models over REST, for the package svc-ai in server actions, as rows of the REST table. */
+/** REST routes of language models, which the npm package svc-ai calls in server actions: entries for the route table in rest/routes.ts. */
 import { AI_BODY_MAX_BYTES } from "../../limits.js";
 import { AI_CALLS } from "../../rules/ai/options.js";
 import type { Route } from "./route.js";

@@ -1,4 +1,4 @@
-/** Alerts over REST, as rows of the REST table. */
+/** REST routes of alerts: entries for the route table in rest/routes.ts. */
 import { createHash } from "node:crypto";
 import type { AlertRule } from "../../operations/alerts/alert-rows.js";
 import type { RestRequest } from "./request.js";
@@ -8,7 +8,7 @@ const ALERTS_ROUTE = "/v1/apps/:appId/alerts";
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
-/** Returns a response with an alert. Its ETag does not change when the alert fires. */
+/** Returns a response with an alert and sets its ETag, which stays the same when the alert fires. */
 const replyWithAlert = (request: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
   request.at(alert, { alert }, alert.firing.length > 0 ? digestOf(JSON.stringify(alert.firing)) : null);
 

@@ -1,4 +1,4 @@
-/** Apps over REST, as rows of the REST table. */
+/** REST routes of apps: entries for the route table in rest/routes.ts. */
 import { createIgnoredFieldWarnings } from "../../operations/apps/app-fields.js";
 import type { App } from "../../operations/apps/apps.js";
 import type { RestRequest } from "./request.js";

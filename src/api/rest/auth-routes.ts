@@ -1,4 +1,4 @@
-/** Accounts of people over REST, as rows of the REST table (contract, section 7). */
+/** REST routes of people's accounts (contract, section 7): entries for the route table in rest/routes.ts. */
 import type { Route } from "./route.js";
 
 const AUTH_PATH = "/v1/auth";

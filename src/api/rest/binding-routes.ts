@@ -1,4 +1,4 @@
-/** Secret bindings over REST, as rows of the REST table. */
+/** REST routes of secret bindings: entries for the route table in rest/routes.ts. */
 import type { TaggedBindings } from "../../operations/requests/secret-bindings.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

@@ -1,4 +1,4 @@
-/** Routes for reports of client runs and analytics events, as rows of the REST table. */
+/** REST routes for reports of runs in browsers and for analytics events: entries for the route table in rest/routes.ts. */
 
 import { CLIENT_RUN_MAX_BYTES } from "../../limits.js";
 import { flatShape } from "../../rules/unknown-fields.js";

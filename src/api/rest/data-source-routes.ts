@@ -1,4 +1,6 @@
-/** Data sources and their entries over REST, as rows of the REST table. Imports and exports are in entry-files.ts. */
+/**
+ * REST routes of data sources and their entries: entries for the route table in rest/routes.ts. Imports and exports are in entry-files.ts.
+ */
 
 import { LARGE_BODY_MAX_BYTES } from "../../limits.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
@@ -14,14 +16,20 @@ const ENTRIES_ROUTE = `${SOURCE}/entries`;
 const replyWithSource = (request: RestRequest, dataSource: DataSourceView) => request.at(dataSource, { dataSource });
 const replyWithEntry = (request: RestRequest, entry: Entry) => request.at(entry, entry);
 
-/** Adds `pagination` to the response, unless the query turns it off or has no total. */
+/**
+ * Sets `includePagination` in the query if the caller has not set it: false for queries with `aggregate` or `cursor`, whose results have no
+ * total.
+ */
 function parsePagination(query: Record<string, unknown>): Record<string, unknown> {
   const { includePagination, aggregate, cursor } = query;
   const hasTotal = (aggregate ?? null) === null && [undefined, null, false].includes(cursor as null);
   return { ...query, includePagination: includePagination ?? hasTotal };
 }
 
-/** @throws REQUEST_INVALID */
+/**
+ * Reads the `type` of a query: "select" or "delete".
+ * @throws REQUEST_INVALID
+ */
 function queryType(type: unknown): "select" | "delete" {
   if (type === "select" || type === "delete") return type;
   refuseField("type", '"select" or "delete"', type);

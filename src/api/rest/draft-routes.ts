@@ -1,11 +1,14 @@
-/** Help for authors over REST (sample payloads, diagnostics, types), as rows of the REST table. */
+/** REST routes that help authors (sample payloads, diagnostics, types): entries for the route table in rest/routes.ts. */
 import { refuseField } from "../../rules/fields.js";
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const PRESETS_PATH = "/v3/apps/:appId/actions/:actionId/presets";
 
-/** @throws REQUEST_INVALID */
+/**
+ * Reads a list of package names from the body.
+ * @throws REQUEST_INVALID
+ */
 function readPackageNames(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value) && value.every((element) => typeof element === "string")) return value;

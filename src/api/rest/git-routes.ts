@@ -1,4 +1,4 @@
-/** Git connections over REST, as rows of the REST table. */
+/** REST routes of git connections: entries for the route table in rest/routes.ts. */
 import { createHash } from "node:crypto";
 import type { GitConnection } from "../../operations/git/git-connections.js";
 import { flatShape } from "../../rules/unknown-fields.js";
@@ -9,7 +9,10 @@ const GIT = "/v1/apps/:appId/git";
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
-/** Returns a response with the git connection. `If-Match` compares the connection without its last pull. */
+/**
+ * Returns the response and sets the ETag of the git connection. `If-Match` ignores the last pull, so that a pull does not make a change
+ * fail.
+ */
 const replyWithGit = <T extends object>(request: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
   request.at({ updatedAt }, answer, lastPull && digestOf(JSON.stringify(lastPull)));
 

@@ -1,4 +1,4 @@
-/** Runs over REST (search, statistics, replay), as rows of the REST table. */
+/** REST routes of runs (search, statistics, replay): entries for the route table in rest/routes.ts. */
 import type { RunsArguments } from "../graphql/history-types.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

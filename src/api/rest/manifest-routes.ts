@@ -1,4 +1,4 @@
-/** Manifests over REST, as rows of the REST table. */
+/** REST routes of manifests: entries for the route table in rest/routes.ts. */
 import { MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Route } from "./route.js";
 

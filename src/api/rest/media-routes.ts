@@ -1,4 +1,4 @@
-/** Folders and files of an app over REST, as rows of the REST table. Contents of files are in media-bytes.ts. */
+/** REST routes of media folders and files: entries for the route table in rest/routes.ts. media-bytes.ts serves the contents of files. */
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { MediaItemKind, MediaItemRules } from "../../operations/media/media-rules.js";
 import { FOLDER_SHAPE } from "../../rules/media-fields.js";

@@ -1,4 +1,4 @@
-/** Organizations, members and invitations over REST, as rows of the REST table (contract, section 7). */
+/** REST routes of organizations, members and invitations (contract, section 7): entries for the route table in rest/routes.ts. */
 import { type Member, memberVersions } from "../../operations/members/members.js";
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";

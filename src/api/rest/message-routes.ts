@@ -1,4 +1,4 @@
-/** Messages over REST, as rows of the REST table. */
+/** REST routes of messages: entries for the route table in rest/routes.ts. */
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 

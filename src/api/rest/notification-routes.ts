@@ -1,4 +1,4 @@
-/** Notifications and push devices over REST, as rows of the REST table. */
+/** REST routes of notifications and push devices: entries for the route table in rest/routes.ts. */
 import type { Notification } from "../../operations/notifications/notification-rows.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

@@ -1,4 +1,4 @@
-/** People, editors and tokens over REST, as rows of the REST table. */
+/** REST routes of people, editors and tokens: entries for the route table in rest/routes.ts. */
 import type { Administrator } from "../../operations/members/administrators.js";
 import type { Editor } from "../../operations/members/editors.js";
 import { flatShape } from "../../rules/unknown-fields.js";

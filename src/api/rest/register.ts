@@ -1,4 +1,4 @@
-/** Serves the rows of the REST table: reads the request, writes the answer, handles entity tags. */
+/** Registers the REST routes with Fastify: reads the request, sends the response, handles entity tags. */
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -9,35 +9,38 @@ import { writeJsonParts } from "../../rules/json-text.js";
 import { createEntityTag, isKnownTag } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { quotaHeaders } from "../context.js";
-import { requireAdmission } from "../gated.js";
+import { requireCredential } from "../gated.js";
 import type { Resolvers } from "../graphql/schema.js";
-import { Lines } from "../lines.js";
+import { LineStream } from "../lines.js";
 import { endSlowReader } from "../reader-pace.js";
 import { LARGE_CHARACTERS, streamSlices } from "../sliced.js";
 import { traceRequest } from "../traces.js";
 import { restRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-/** Joins JSON texts into a body. A large one is sent in parts. */
+/** Joins JSON texts to one body. A large body is sent in slices. */
 function taggedBody(parts: readonly (string | Buffer)[], reply: FastifyReply): string | Readable {
   if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_CHARACTERS) return parts.join("");
   return streamSlices(parts, () => reply.raw.destroy());
 }
 
-/** Returns an ETag for a response without a version: a digest of its text. */
+/** Returns a digest of the response's text, as the ETag of a resource without a version. */
 function digestTag(parts: readonly (string | Buffer)[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return `"${hash.digest("base64url").slice(0, 22)}"`;
 }
 
-/** @throws REQUEST_INVALID for `If-Match` on a resource without a version: to ignore the header could overwrite newer data */
+/**
+ * Rejects `If-Match` for a resource without a version. If the service ignored the header, the change could overwrite newer data.
+ * @throws REQUEST_INVALID
+ */
 function refuseIfMatch({ headers }: FastifyRequest): void {
   const tag = headers["if-match"];
   if (tag === undefined || tag.trim() === "*") return;
   throw new ActionError(
     "REQUEST_INVALID",
-    "If-Match is not supported here: this resource has no state to compare with",
+    "this resource does not support If-Match, because it has no version to compare with; omit the header",
   );
 }
 
@@ -50,7 +53,7 @@ export function registerRest(
     app.route({
       method,
       url: path,
-      ...(!open && { onRequest: requireAdmission }),
+      ...(!open && { onRequest: requireCredential }),
       ...(bodyLimit !== undefined && { bodyLimit }),
       ...(isReport && { config: { isReport } }),
       handler: async (request, reply) => {
@@ -61,13 +64,13 @@ export function registerRest(
           tag = named;
         });
         const body = await traceRequest(tracing, context, () =>
-          context.answer!.part(() => answer(resolvers, restInput)),
+          context.responseBudget!.runPart(() => answer(resolvers, restInput)),
         );
         throwDeferred(context);
-        // Reports an unknown field of the body for operations that do not report it themselves.
+        // Reports an unknown field of the body, for operations that do not check the body's fields themselves.
         reportUnknownField(context);
-        if (body instanceof Lines) {
-          // Raises the limit of listeners: the check for slow readers adds the eleventh, and Node warns above ten.
+        if (body instanceof LineStream) {
+          // The check for slow readers adds an eleventh listener, and Node warns above ten.
           reply.raw.setMaxListeners(reply.raw.getMaxListeners() + 1);
           endSlowReader(reply);
           reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");
@@ -77,15 +80,14 @@ export function registerRest(
         if (context.updatedAt !== undefined) tag ??= createEntityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTag(parts);
         reply.headers(quotaHeaders(context));
-        // Reads `If-None-Match` before the ETag is set: an invalid header is an error, and an error response must have
-        // no ETag.
+        // Reads `If-None-Match` before it sets the ETag: an invalid header is an error, and an error response must have no ETag.
         const isKnown = method === "GET" && isKnownTag(request.headers["if-none-match"], tag!);
         if (tag !== null) reply.header("ETag", tag);
-        // The response depends on the caller and may hold data that caches must not store.
+        // The response depends on the caller and may contain data that caches must not store.
         reply.header("Cache-Control", "no-store");
         if (isKnown) return reply.code(304).send();
         return reply
-          .code(context.http ?? http)
+          .code(context.httpStatus ?? http)
           .type("application/json; charset=utf-8")
           .send(taggedBody(parts, reply));
       },

@@ -1,4 +1,6 @@
-/** A REST request as the routes read it: IDs, query, body. Faults are reported after the gate has checked the caller. */
+/**
+ * A REST request as the routes read it: IDs, query, body. An invalid value is reported only after the access check has accepted the caller.
+ */
 
 import { hash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
@@ -17,42 +19,42 @@ import type { RequestContext } from "../context.js";
 
 export interface RestRequest {
   context: RequestContext;
-  /** The parsed JSON body; undefined when there was none. */
+  /** The parsed JSON body; undefined if the request has no body. */
   body: unknown;
   /** Returns a path parameter as text. */
   param(name: string): string;
-  /** Returns a path parameter as a list of names. They are separated by commas; a comma in a name is written %2C. */
+  /** Returns a path parameter as a list of names. Commas separate the names; a comma within a name is written %2C. */
   names(name: string): string[];
-  /** Returns a path parameter as an ID; 0, which no row has, if it is not a positive integer. */
+  /** Returns a path parameter as an ID. Returns 0, which no resource has as its ID, if the parameter is not a positive integer. */
   id(name: string): number;
-  /** Returns a path parameter with an ID or a name. With `?by=name` it is always a name. */
+  /** Returns a path parameter that contains an ID or a name. With `?by=name`, even digits are a name. */
   reference(name: string): EntityReference;
-  /** Returns a query parameter as a whole number. */
+  /** Returns a query parameter as a whole number; undefined if absent. */
   number(name: string): number | undefined;
-  /** Returns a query parameter as text. */
+  /** Returns a query parameter as text; undefined if absent. */
   text(name: string): string | undefined;
   /** Returns a query parameter as a boolean; false if absent. */
   flag(name: string): boolean;
-  /** Returns a query parameter that is a JSON array of strings. */
+  /** Returns a query parameter that contains a JSON array of strings; undefined if absent. */
   strings(name: string): string[] | undefined;
   /**
-   * Returns the result of `read`. If it throws, the error is reported after the access check, so that a caller without access does not
-   * learn it.
+   * Returns the result of `read`. If `read` throws an error, returns undefined and reports the error after the access check, so that a
+   * caller without access does not see it.
    */
   check<T>(read: () => T): T | undefined;
-  /** Returns the versions in `If-Match` on which the change may be based. */
+  /** Returns the entity tags in `If-Match`: versions of the resource on which the change may be based. */
   ifMatch(): ExpectedTags;
   /**
-   * Sets the version of the returned resource for the `ETag` header. Without a version, the ETag of a read is a digest of its body. Returns
-   * the response.
+   * Sets the `ETag` header from the version (`updatedAt`) of the returned resource, and returns `answer`. If no route calls this function,
+   * the ETag of a read is a digest of the body.
    */
   at<T extends object>(state: { updatedAt: string }, answer: T, answerTag?: string | null): T;
-  /** Sets the version of the returned list. `If-Match` then accepts the version for each of its items. Returns the response. */
+  /** Sets the `ETag` header for a returned list, and returns `answer`. `If-Match` with this tag is then valid for each item of the list. */
   ofList<T extends object>(items: readonly ListItemVersion[], answer: T): T;
   /**
-   * Returns the body as an object, `{}` if there was none.
-   * @param shape fields that the body may have, unless the operation checks them itself: it then reports an unknown field after all other
-   * faults, by `reportUnknownField`
+   * Returns the body as an object; `{}` if the request has no body.
+   * @param shape fields that the body may have. Omit it if the operation checks the fields itself: the operation then reports an unknown
+   * field last, with `reportUnknownField`
    */
   object(shape?: Shape): Record<string, unknown>;
 }
@@ -62,10 +64,10 @@ export function toId(text: string | undefined): number {
   return Number.isSafeInteger(id) ? id : 0;
 }
 
-/** Returns a segment of the path as it was sent, percent-encoded. */
+/** Returns a path parameter as the client sent it, still percent-encoded. */
 function rawSegment({ url, routeOptions }: FastifyRequest, name: string): string {
   const pattern = routeOptions.url!.split("/");
-  // Segments are counted from the end, because the pattern does not contain a path prefix.
+  // Counts path segments from the end, because the route's pattern does not contain a proxy's path prefix.
   return (
     url
       .split("?")[0]!
@@ -80,7 +82,7 @@ function stringsIn(text: string, name: string): string[] {
     const value: unknown = JSON.parse(text);
     if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
   } catch {
-    // Text that is not JSON is rejected after this block.
+    // The text is not JSON, so the code below rejects it.
   }
   throw new ActionError("REQUEST_INVALID", `${name} must be a JSON array of strings`);
 }
@@ -93,7 +95,10 @@ export function restRequest(
   const params = request.params as Record<string, string>;
   const query = request.query as Record<string, string | string[]>;
   const { body } = request;
-  /** Reads a value. A fault is reported after the gate has checked the caller, so that REST and GraphQL report faults in the same order. */
+  /**
+   * Returns the result of `read`. If `read` fails, returns `otherwise` and reports the error after the access check, so that REST and
+   * GraphQL report errors in the same order.
+   */
   function readOrDefer<T, U>(read: () => T, otherwise: U): T | U {
     try {
       return read();
@@ -106,7 +111,7 @@ export function restRequest(
   function readSingleParameter(name: string): string | undefined {
     const text = query[name];
     if (text === undefined || typeof text === "string") return text;
-    throw new ActionError("REQUEST_INVALID", `${name} must be given once (got it ${text.length} times)`);
+    throw new ActionError("REQUEST_INVALID", `${name} must occur once in the URL (got it ${text.length} times)`);
   }
   function bodyObject(): Record<string, unknown> {
     if (body === undefined || body === null) return {};

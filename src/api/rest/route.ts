@@ -1,29 +1,31 @@
-/** One row of the REST table: a documented path, the resolver's method, and the shape of its response. */
+/** Type of a REST route in the table rest/routes.ts: method and path, the call of a resolver, and the form of the response. */
 import type { Resolvers } from "../graphql/schema.js";
 import type { RestRequest } from "./request.js";
 
 export interface Route {
   method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
-  /** HTTP status of a success; 200 by default. */
+  /** HTTP status of a successful response; 200 by default. */
   http?: number;
-  /** True if the changed resource has no version. A request with `If-Match` is then rejected instead of ignored. */
+  /**
+   * True if the changed resource has no version. The service then rejects a request with `If-Match`, because it cannot compare versions.
+   */
   stateless?: true;
-  /** True if the response can contain `warnings`: the save succeeded but has an unexpected effect. */
+  /** True if the response can contain `warnings`: the change was saved, but a part of it has no effect. */
   warns?: true;
   /** Maximum bytes of the body; BODY_MAX_BYTES by default. */
   bodyLimit?: number;
-  /** Field of the body whose value is the operation's argument. Without it, the whole body is the value. */
+  /** Field of the body that the handler passes to the operation. Without it, the handler passes the whole body. */
   bodyField?: string;
-  /**
-   * True for a report of a client run. Visitors may then send up to `bodyLimit` bytes; on other routes at most
-   * BODY_MAX_BYTES.
-   */
+  /** True for a report of a run in a browser. Visitors may then send up to `bodyLimit` bytes; on other routes at most BODY_MAX_BYTES. */
   isReport?: true;
-  /** True if access rules may allow anonymous callers. The operation rejects those that the rules do not allow. */
+  /**
+   * True if the data source's access rules decide about anonymous callers. On other routes, the service rejects a request without a
+   * credential before it reads the body.
+   */
   open?: true;
-  /** True for a route of anonymous callers, whose request itself proves their identity. Such a route is `open` too. */
+  /** True if the body itself proves the caller's identity, as in a sign-in. Such a route is `open` too. */
   isForAnonymous?: true;
-  /** Calls the resolver and builds the body of the response. */
+  /** Calls a resolver method and returns the body of the response. */
   handle: (resolvers: Resolvers, request: RestRequest) => Promise<object>;
 }

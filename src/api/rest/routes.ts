@@ -1,4 +1,4 @@
-/** All REST routes in one table, grouped by resource. */
+/** Table of all REST routes, grouped by resource. */
 import { actionRoutes } from "./action-routes.js";
 import { aiRoutes } from "./ai-routes.js";
 import { alertRoutes } from "./alert-routes.js";

@@ -1,4 +1,4 @@
-/** Runs over REST, as rows of the REST table. */
+/** REST routes of runs: entries for the route table in rest/routes.ts. */
 import type { Copy } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
@@ -11,7 +11,7 @@ const ACTIONS = "/v3/apps/:appId/actions";
 const COPY_BY_NAME: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
 
 /**
- * Returns the last arguments of the resolver's `run`: no idempotency key (the header has it), no `by`, and the value of
+ * Returns the last three arguments of the resolver's `run`: no idempotency key, because the header contains it; no `by`; and the value of
  * `?copy=`.
  */
 function copyToRun(request: RestRequest): [undefined, undefined, Copy | undefined] {
@@ -20,7 +20,7 @@ function copyToRun(request: RestRequest): [undefined, undefined, Copy | undefine
   if (text !== undefined && !copy) {
     request.context.deferred ??= new ActionError(
       "REQUEST_INVALID",
-      `copy must be draft or live (got ${describeValue(text)})`,
+      `"copy" must be draft or live (got ${describeValue(text)})`,
     );
   }
   return [undefined, undefined, copy];

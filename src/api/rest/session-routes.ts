@@ -1,4 +1,4 @@
-/** The session of a page over REST, as rows of the REST table. */
+/** REST routes of the session of an app's page: entries for the route table in rest/routes.ts. */
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 

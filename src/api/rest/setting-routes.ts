@@ -1,11 +1,11 @@
-/** Settings over REST, as rows of the REST table. */
+/** REST routes of settings: entries for the route table in rest/routes.ts. */
 import type { SettingStatus } from "../../operations/settings/settings.js";
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const SETTINGS_ROUTE = "/v1/apps/:appId/settings";
 
-/** Returns the details of the settings that have a value, by key. */
+/** Returns the status of each setting that has a value, by the setting's key. */
 const detailsOf = (statusList: readonly SettingStatus[]) =>
   Object.fromEntries(
     statusList.filter((status) => status.configured).map(({ key, configured: _, ...details }) => [key, details]),

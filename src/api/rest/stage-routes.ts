@@ -1,4 +1,4 @@
-/** Stages and promotions over REST, as rows of the REST table. */
+/** REST routes of stages and promotions: entries for the route table in rest/routes.ts. */
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
@@ -48,7 +48,7 @@ export const stageRoutes: readonly Route[] = [
         isPlan,
         precondition,
       );
-      if (isPlan) request.context.http = 200;
+      if (isPlan) request.context.httpStatus = 200;
       return request.at({ updatedAt: tag! }, isPlan ? { plan } : { promotion });
     },
   },

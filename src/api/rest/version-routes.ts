@@ -1,10 +1,10 @@
-/** Version history and comparisons over REST, as rows of the REST table. */
+/** REST routes of version history and comparisons: entries for the route table in rest/routes.ts. */
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Comparison } from "../../operations/actions/comparison.js";
 import { withWarnings } from "./action-routes.js";
 import type { Route } from "./route.js";
 
-/** Returns the differences without the two complete versions that were compared. */
+/** Returns the differences of a comparison, without the two complete versions. */
 const diffOf = ({ before: _, after: __, ...diff }: Comparison) => diff;
 
 const ACTION = "/v3/apps/:appId/actions/:actionId";
@@ -23,8 +23,7 @@ export const versionRoutes: readonly Route[] = [
         request.number("offset"),
         onlyPublished,
       );
-      // Only lists of published versions have `publishedAt`; in other lists the specification does not allow this
-      // field.
+      // The specification allows `publishedAt` only in lists of published versions.
       if (!onlyPublished) for (const version of list.versions) delete version.publishedAt;
       return { status: "VERSIONS_LISTED", ...list };
     },

@@ -1,4 +1,4 @@
-/** Pages on other origins over REST, as rows of the REST table (contract, section 7). */
+/** REST routes for an app's own pages on other origins (contract, section 7): entries for the route table in rest/routes.ts. */
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
