@@ -1,26 +1,29 @@
-/** Serves the files that scripts/build-web.mjs built: pages, their assets, the client library. */
+/** Serves the files that scripts/build-web.mjs built: the service's pages, their scripts and styles, and the client library. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import fastifyStatic from "@fastify/static";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
-/** Path of dist/web, relative to dist/src/api. */
+/** Folder dist/web, relative to dist/src/api. */
 const BUILT_FOLDER = fileURLToPath(new URL("../../web/", import.meta.url));
 
-/** Built page: addresses of its script and of the scripts that it imports first. */
+/**
+ * Page that the build wrote: its title, the address of its script, and the addresses of scripts to load before (`needs`) and after it
+ * (`next`).
+ */
 interface BuiltPage {
   title: string;
   script: string;
   needs: string[];
   next: string[];
-  /** Files of the parts that the page's script loads later, by the part's name. The script preloads them. */
+  /** Files that the page's script loads later, by the name of the part of the page. The script preloads them. */
   parts: Record<string, string[]>;
-  /** Requests that a page sends first, for everyone and in addition for signed-in authors. The page preloads their responses. */
+  /** API requests that the page sends first: by everyone, and in addition by signed-in authors. The page preloads their responses. */
   asks: { all: string[]; signedIn: string[] };
   style: string | null;
 }
 
-/** Headers of every page, including pages that run authors' code. */
+/** Security headers of every page, including pages that run authors' code. */
 export const HARDENING_HEADERS = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
@@ -28,8 +31,8 @@ export const HARDENING_HEADERS = {
 } as const;
 
 /**
- * Headers of every page of the service itself. Scripts are files of this origin, never inline and never eval. Styles
- * may be inline because Monaco and React set them so. `connect-src 'self'` covers the websocket on the same host.
+ * Headers of every page of the service itself. The page can load scripts only as files of this origin, never inline or by eval. Inline
+ * styles are allowed, because Monaco and React set them. `connect-src 'self'` also allows websockets to the same host.
  */
 export const PAGE_HEADERS = {
   ...HARDENING_HEADERS,
@@ -38,7 +41,7 @@ export const PAGE_HEADERS = {
     "script-src 'self'",
     "worker-src 'self'",
     "style-src 'self' 'unsafe-inline'",
-    // Studio reads an app's files itself and shows them by blob URLs.
+    // Studio loads an app's files itself and shows them by blob URLs.
     "img-src 'self' data: blob:",
     "media-src blob:",
     "font-src 'self' data:",
@@ -53,12 +56,12 @@ export const PAGE_HEADERS = {
 
 const HTML_ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-/** Escapes text for elements and for quoted attribute values. */
+/** Escapes text for use in HTML elements and in quoted attribute values. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => HTML_ENTITIES[character] ?? "");
 }
 
-/** Icon of Studio, readable on light and dark tabs. */
+/** Icon of Studio as SVG, visible on light and dark browser tabs. */
 export const ICON_SVG =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%230f9384' d='M3 1h5a7 7 0 0 1 7 7v5a2 2 0 0 1-2 2H8a7 7 0 0 1-7-7V3a2 2 0 0 1 2-2z'/%3E%3C/svg%3E";
 
@@ -67,10 +70,10 @@ function renderPage(
   { title, script, needs, next, parts, asks, style }: BuiltPage,
   { base, signedIn }: { base: string; signedIn: boolean },
 ): string {
-  // Preload links let the browser request all files at once instead of one after the other.
+  // Preload links make the browser request all files at once instead of one after the other.
   const preloadLinks = (files: string[]) =>
     files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
-  // Preloads the API responses that the script fetches first, so that its fetch finds them already loaded.
+  // Preloads the API responses that the page's script requests first.
   const preloadedAnswers = [...asks.all, ...(signedIn ? asks.signedIn : [])]
     .map((path) => `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + path)}">`)
     .join("");
@@ -93,21 +96,24 @@ function renderPage(
 `;
 }
 
-/** True if a browser opens the address as a page; false for a client that requests data, because GET /graphql serves both. */
+/** True if a browser loads the address as a page, false for a program that requests data. GET /graphql serves both. */
 export function wantsPage(request: FastifyRequest): boolean {
   return (request.headers.accept ?? "").split(",").some((type) => type.trim().startsWith("text/html"));
 }
 
 export type PageName = "consent" | "graphiql" | "sign-in" | "studio";
 
-/** Names of pages whose HTML is built elsewhere. Only their script and style sheet are built here. */
+/** Pages whose HTML another file builds; only their script and style sheet come from this build. */
 export type AssetsName = "docs";
 
-/** Serves the built pages. */
+/** Sends the built pages. */
 export interface WebPages {
-  /** Sends a page with PAGE_HEADERS. @param signedIn true if an author is signed in in the browser: a hint which files to load early */
+  /**
+   * Sends a page with PAGE_HEADERS.
+   * @param signedIn true if an author is signed in with this browser, so that the page preloads what an author needs
+   */
   send(reply: FastifyReply, name: PageName, signedIn?: boolean): FastifyReply;
-  /** Returns the paths of the script and the style sheet. */
+  /** Returns the paths of a page's script and style sheet. */
   assets(name: AssetsName): { script: string; style: string | null };
 }
 
@@ -126,8 +132,8 @@ function registerFiles(app: FastifyInstance, prefix: string, root: string, heade
 }
 
 /**
- * Headers of the client library. Pages of other origins may load the library, which is safe because it contains no
- * data. Browsers revalidate it on each use.
+ * Headers of the client library. Pages of other origins may load it, because it contains no data. Browsers check for a newer version at
+ * each use.
  */
 const CLIENT_HEADERS = {
   "cache-control": "no-cache",
@@ -138,9 +144,9 @@ const CLIENT_HEADERS = {
 const DECLARATION_HEADERS = { ...CLIENT_HEADERS, "content-type": "text/plain; charset=utf-8" } as const;
 
 /**
- * Registers `/assets/*` (names contain a hash of the content, so they never change) and `/client/*` (the library, its
- * declarations, the packages), and returns the function that sends the pages. `base` is the path prefix of the service,
- * usually "".
+ * Registers `/assets/*`, whose file names contain a hash of the content so that they never change, and `/client/*` (client library, its
+ * declarations, npm packages). Returns the object that sends the pages.
+ * @param options.base path prefix of the service, usually ""
  * @throws if the build has not run
  */
 export function registerWebAssets(app: FastifyInstance, { base = "", root = BUILT_FOLDER } = {}): WebPages {

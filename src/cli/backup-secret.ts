@@ -1,9 +1,9 @@
-/** Reads the encryption options of a backup from the command line, and the file with the passphrase or key. */
+/** Reads a backup's encryption options from the command line, and the passphrase or key from the named file. */
 import { readFileSync } from "node:fs";
 import type { Secret } from "../engine/archive/sealing.js";
 import { StartError } from "../errors.js";
 
-/** Minimum length of a passphrase. A guess costs a third of a second, but shorter passphrases could still be guessed. */
+/** Minimum length of a passphrase. Checking one guess takes a third of a second, but an attacker could still find a shorter passphrase. */
 const PASSPHRASE_MIN = 12;
 const KEY_BYTES = 32;
 
@@ -26,8 +26,8 @@ function readFileText(path: string): string {
 }
 
 /**
- * Reads the secret. Returns null if the command line names none.
- * @throws StartError if it names two, or if the file's content is invalid
+ * Reads the secret that encrypts a backup. Returns null if the command line has no option for it.
+ * @throws StartError if the command line names two files, or if the file's content is invalid
  */
 export function readSecret(values: SecretValues): Secret | null {
   const { "passphrase-file": passphraseFile, "key-file": keyFile } = values;
@@ -46,6 +46,6 @@ export function readSecret(values: SecretValues): Secret | null {
   const bytes = Buffer.from(text, "base64");
   if (bytes.length === KEY_BYTES && bytes.toString("base64") === text) return { kind: "key", bytes };
   throw new StartError(
-    `${keyFile} must hold ${KEY_BYTES} bytes in base64, as openssl rand -base64 ${KEY_BYTES} prints them`,
+    `${keyFile} must contain ${KEY_BYTES} bytes in base64; create them with: openssl rand -base64 ${KEY_BYTES}`,
   );
 }

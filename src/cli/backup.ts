@@ -23,7 +23,7 @@ const OPTIONS = {
   "without-keys": { type: "boolean", default: false },
 } as const;
 
-/** Returns the available keys. Returns none if the installation has no key yet, because nothing is encrypted then. */
+/** Returns the keys that encrypt the settings; none if the installation has no key yet, because no setting is encrypted then. */
 function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFile(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
@@ -32,7 +32,8 @@ function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
 function readTask() {
   const { positionals, values } = readArguments(OPTIONS, BACKUP_USAGE);
   const [file, more] = positionals;
-  if (file === undefined || more !== undefined) throw new StartError(`Name exactly one file. ${BACKUP_USAGE}`);
+  if (file === undefined || more !== undefined)
+    throw new StartError(`Pass the name of exactly one backup file. ${BACKUP_USAGE}`);
   const secret = readSecret(values);
   if ((secret === null) !== values.unencrypted) {
     throw new StartError(

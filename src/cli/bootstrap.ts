@@ -1,6 +1,6 @@
 /**
- * `npm run bootstrap`: creates the first app and its credentials in an empty database of DATABASE_URL. The last line of its output is JSON.
- * With `--link`, prints a link that creates an administrator; it is valid once and for an hour.
+ * `npm run bootstrap`: creates the first app and its credentials in the empty database of DATABASE_URL. The last line of the output is
+ * JSON. With `--link`, prints a link with which one administrator can be created within an hour.
  */
 import "reflect-metadata";
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { createPeople } from "../operations/access/people.js";
 import { createPeopleAccounts } from "../operations/accounts/people-accounts.js";
 import { type CommandDatabase, readArguments, runCommand, withDatabase } from "./command.js";
 
-/** Returns the service's URL. With PORT=0, only the file of credentials has it. */
+/** Returns the service's URL. With PORT=0 the configuration has no port, so the URL comes from the file of credentials. */
 function addressOf({ publicUrl, dataDir, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   try {
@@ -47,6 +47,9 @@ await runCommand(async () => {
     const credentials = await bootstrap({ ...database, dataDir, baseUrl });
     return credentials && { credentials, setupLink: await setupLink(database, baseUrl) };
   });
-  if (created === null) throw new StartError("The database is not empty: nothing was created.");
+  if (created === null)
+    throw new StartError(
+      "The database is not empty, so the command created nothing. Use an empty database, or sign in to the existing service.",
+    );
   process.stdout.write(`${JSON.stringify(created)}\n`);
 });

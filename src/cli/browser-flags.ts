@@ -1,6 +1,6 @@
 /**
  * `npm run browser-flags`: prints the switches with which a browser of BROWSER_WS_ENDPOINTS must be started, one per line.
- * EGRESS_PROXY_HOST must be that of the runner.
+ * EGRESS_PROXY_HOST must have the same value as on the runner.
  */
 import { readConfig } from "../config.js";
 import { browserFlags } from "../engine/browser/chromium-flags.js";

@@ -1,4 +1,6 @@
-/** Helpers for all `npm run` commands: report a failure in one line with exit code 1, parse arguments strictly, and find the database. */
+/**
+ * Helpers for all `npm run` commands: they report a failure in one line with exit code 1, parse arguments strictly, and find the database.
+ */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { pino } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,7 +11,7 @@ import { createNotifications } from "../engine/notifications.js";
 import { faultLine, StartError } from "../errors.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "../operations/access/credentials.js";
 
-/** Runs a command to its end; prints an error as one line on standard error. */
+/** Runs a command. Prints its error as one line on standard error. */
 export async function runCommand(command: () => Promise<void>): Promise<void> {
   try {
     await command();
@@ -19,7 +21,10 @@ export async function runCommand(command: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Parses the command line's words and options. @throws StartError whose message ends with `usage` */
+/**
+ * Parses the words and options of the command line.
+ * @throws StartError for an unknown or invalid option; its message ends with `usage`
+ */
 export function readArguments<Options extends ParseArgsOptionsConfig>(
   options: Options,
   usage: string,
@@ -41,8 +46,8 @@ export interface CommandDatabase {
 const LOG = () => pino({ level: "warn" }, pino.destination(2));
 
 /**
- * Calls `work` with the URL of the service's database: DATABASE_DIRECT_URL, or DATABASE_URL, or the embedded database in
- * DATA_DIR. If no service is running the embedded database, it is started for the duration of `work`.
+ * Calls `work` with the URL of the service's database: DATABASE_DIRECT_URL, or DATABASE_URL, or the embedded database in DATA_DIR. Starts
+ * the embedded database for the duration of `work` if no service has started it.
  */
 export async function withDatabaseUrl<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {
   const { databaseUrl, databaseDirectUrl, dataDir } = config;
@@ -55,7 +60,7 @@ export async function withDatabaseUrl<T>(config: Config, work: (url: string) => 
   }
 }
 
-/** Calls `work` with the service's database, after its schema was migrated. */
+/** Migrates the schema of the service's database, then calls `work` with it. */
 export function withDatabase<T>(config: Config, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
   return withDatabaseUrl(config, async (url) => {
     await migrateDatabase(url);

@@ -1,5 +1,5 @@
 /**
- * `npm run doctor`: checks settings, machine and database for problems that prevent the service from working, and prints how to fix them.
+ * `npm run doctor`: checks settings, machine and database for problems that prevent the service from working, and prints how to solve them.
  * Changes nothing.
  */
 import "reflect-metadata";

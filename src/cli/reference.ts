@@ -1,4 +1,4 @@
-/** `npm run reference`: writes the generated pages of docs/reference from the code. */
+/** `npm run reference`: generates the pages of docs/reference from the code. */
 import "reflect-metadata";
 import { fileURLToPath } from "node:url";
 import { runCommand } from "./command.js";

@@ -1,6 +1,6 @@
 /**
- * `npm run restore -- FILE`: restores a backup into an empty database and this installation's store of media files. The
- * last line of its output is JSON.
+ * `npm run restore -- FILE`: restores a backup into an empty database and this installation's media store. The last line of the output is
+ * JSON.
  */
 import "reflect-metadata";
 import { existsSync } from "node:fs";
@@ -23,7 +23,10 @@ const USAGE =
 
 const OPTIONS = { ...SECRET_OPTIONS, replace: { type: "boolean", default: false } } as const;
 
-/** Matches names of media folders that the service generates. Other names in a restored row are rejected, because they could be paths. */
+/**
+ * Matches the names that the service gives to media folders. Any other name in a backup is rejected, because it could be a path outside the
+ * media store.
+ */
 const SPACE_NAME = /^[0-9a-f]{16}$/;
 
 const writeWarning = (message: string) => process.stderr.write(`warning: ${message}\n`);
@@ -33,14 +36,14 @@ function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
 }
 
-/** Stores the backup's keys in front of the keys that this installation has, so that each process finds them. */
+/** Stores the backup's keys before the keys that this installation has. All of the service's processes then use the backup's keys first. */
 async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void> {
   const availableKeyList = availableKeys(config);
   const missingKeys = keys.filter((key) => !availableKeyList.some((other) => other.equals(key)));
   if (missingKeys.length === 0) return;
   if (config.settingsKeys !== null) {
     throw new StartError(
-      "SETTINGS_KEY does not contain the key that encrypts the backup's settings: set it to the value of the service that was backed up, or unset it to store the backup's keys in DATA_DIR",
+      "SETTINGS_KEY does not contain the key that encrypts the backup's settings. Set SETTINGS_KEY to the value that the backed-up service had, or remove it so that this command stores the backup's keys in DATA_DIR",
     );
   }
   const otherKeys = availableKeyList.filter((key) => !keys.some((other) => other.equals(key)));
@@ -59,7 +62,8 @@ function describeKeys(config: Config, { manifest, hadKeys }: RestoreReport): voi
 await runCommand(async () => {
   const { positionals, values } = readArguments(OPTIONS, USAGE);
   const [file, more] = positionals;
-  if (file === undefined || more !== undefined) throw new StartError(`Name exactly one file. ${USAGE}`);
+  if (file === undefined || more !== undefined)
+    throw new StartError(`Pass the name of exactly one backup file. ${USAGE}`);
   const config = readConfig();
   const folder = join(config.dataDir, "media");
   const log = pino({ level: "warn" }, pino.destination(2));

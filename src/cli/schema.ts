@@ -1,7 +1,4 @@
-/**
- * `npm run schema`: writes the committed contracts in `schema/` and the pages of docs/reference, from the code and a separate empty
- * database.
- */
+/** `npm run schema`: generates the files in `schema/` and the pages of docs/reference from the code and from a separate empty database. */
 import "reflect-metadata";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** `npm run settings:rotate`: encrypts the settings with a new key while the service runs. Prints no key. */
+/** `npm run settings:rotate`: encrypts all settings with a new key while the service runs. Prints no key. */
 import "reflect-metadata";
 import { readConfig } from "../config.js";
 import { settingsKeyFile } from "../operations/settings/data-keys.js";

@@ -65,7 +65,7 @@ describe("npm run backup and restore", function () {
     const file = join(folder, "never");
     const wrong: [string[], RegExp][] = [
       [[file], /^Set --passphrase-file or --key-file to encrypt the backup, or --unencrypted/],
-      [[file, "--unencrypted", "--key-file", join(folder, "no-key")], /must hold 32 bytes in base64/],
+      [[file, "--unencrypted", "--key-file", join(folder, "no-key")], /must contain 32 bytes in base64/],
       [[file, "--passphrase-file", join(folder, "short")], /must contain a passphrase of 12 characters/],
     ];
     for (const [args, words] of sampleOf(wrong, 0, 3)) {

@@ -46,7 +46,12 @@ describe("npm run bootstrap", () => {
   longTest("creates the first app once; the second time it reports the existing one", async () => {
     const made = credentials();
     const second = await bootstrap(environment);
-    expect(second).to.deep.equal({ code: 1, stdout: "", stderr: "The database is not empty: nothing was created." });
+    expect(second).to.deep.equal({
+      code: 1,
+      stdout: "",
+      stderr:
+        "The database is not empty, so the command created nothing. Use an empty database, or sign in to the existing service.",
+    });
     expect(credentials()).to.deep.equal(made);
   });
 

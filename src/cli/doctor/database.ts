@@ -1,4 +1,4 @@
-/** Checks of the database: connection, version, rights, schema, clock, keys, and the processes that use it. */
+/** Doctor's checks of the database: connection, version, rights, schema, clock, keys, and the service's processes that use it. */
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -73,7 +73,10 @@ function checkClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Di
   );
 }
 
-/** Makes PostgreSQL write to its disk, to find out whether it is full, because this machine may be unable to read the disk's free space. */
+/**
+ * Makes PostgreSQL write to its disk, to find out if the disk is full: the disk may be on another machine, so its free space is unknown
+ * here.
+ */
 async function checkDisk(client: Client): Promise<Diagnostic> {
   try {
     await client.query("BEGIN");
@@ -133,11 +136,11 @@ async function checkProcesses(client: Client): Promise<Diagnostic[]> {
   ];
 }
 
-/** Checks that all files of the database are in one media store, and that every API process uses this store. */
+/** Checks that one media store contains all files that the database lists, and that every API process uses this store. */
 async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Diagnostic[]> {
   if (!roles.has("api") && !roles.has("scheduler")) return [];
   const { rows } = await client.query<{ space: string; identity: string | null }>(
-    // Reads the column through JSON, because a database that the next start migrates may lack it.
+    // Reads the column through JSON, because the column is missing in a database that the next start of the service will migrate.
     "SELECT space, to_jsonb(media_store)->>'identity' AS identity FROM media_store",
   );
   const { space, identity } = rows[0]!;
@@ -153,10 +156,10 @@ async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: 
   return [createDiagnostic("media store", problem, remedy)];
 }
 
-/** Finds live processes that ignore X-Forwarded-For of a proxy. */
+/** Finds running processes of the service that ignore the header X-Forwarded-For of a proxy. */
 async function checkProxy(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ proxy: string | null }>(
-    // Reads the column through JSON, because a database that the next start migrates may lack it.
+    // Reads the column through JSON, because the column is missing in a database that the next start of the service will migrate.
     `SELECT DISTINCT to_jsonb(instance)->>'ignored_proxy' AS proxy FROM instance
       WHERE lease_until >= now() AND to_jsonb(instance)->>'ignored_proxy' IS NOT NULL ORDER BY 1 LIMIT 5`,
   );
@@ -169,7 +172,7 @@ async function checkProxy(client: Client): Promise<Diagnostic> {
   );
 }
 
-/** Checks that PostgreSQL allows enough connections for all live processes. */
+/** Checks that PostgreSQL allows enough connections for all running processes of the service. */
 async function checkConnections(client: Client, config: Config): Promise<Diagnostic> {
   const [{ maxConnections: most }] = (await client.query<ConnectionFacts>(SELECT_CONNECTION_FACTS)).rows as [
     ConnectionFacts,
@@ -196,8 +199,8 @@ const APP_USERS = `
     FROM data_source AS source WHERE is_users ORDER BY 1, 2 LIMIT 20`;
 
 /**
- * Selects data sources with a hashed column whose entries cannot sign in on pages. Such a column suggests users, but it
- * may also contain other secrets.
+ * Selects the data sources that have a hashed column but whose entries cannot sign in on pages. Such a column may be a user's password, but
+ * also another secret.
  */
 const NOT_USERS = `
   SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;
@@ -244,7 +247,7 @@ async function examineDatabase(client: Client, config: Config): Promise<Diagnost
   ];
 }
 
-/** Checks the database of DATABASE_URL, or the embedded one that a service is running. Changes nothing in it. */
+/** Checks the database of DATABASE_URL, or the embedded database of a running service. Changes nothing in it. */
 export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   const databaseUrl = config.databaseDirectUrl ?? config.databaseUrl;
   const url = databaseUrl ?? (await attachEmbeddedPostgres(config.dataDir));
@@ -259,12 +262,12 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
     const { code, message } = error as NodeJS.ErrnoException;
     if (isConnectionLimitReached(error))
       return [createDiagnostic("connections", message, tooFewConnectionsMessage(maxConnectionsOf(config)))];
-    // The URL contains a password, so it is not printed.
+    // Prints no URL, because the URL contains a password.
     const advice =
       "check DATABASE_URL: host, port, user, password, name of the database; and that the server takes connections from here";
     return [createDiagnostic("database", `does not answer (${code ?? message})`, advice)];
   } finally {
-    // Errors of `end` are ignored: the checks are finished, and a failed connection cannot be closed.
+    // Ignores errors of `end`: the checks are finished, and a failed connection cannot be closed.
     await client.end().catch(() => undefined);
   }
 }

@@ -1,9 +1,6 @@
-/** The result of a check, and its text for a terminal. */
+/** Result of a check of the doctor, and its text for a terminal. */
 
-/**
- * Result of one check: its subject, the result in words, and how to fix the problem (null if the check found no
- * problem).
- */
+/** Result of one check: its subject, a description of the result, and advice for solving the problem (null if there is no problem). */
 export interface Diagnostic {
   what: string;
   says: string;
@@ -21,7 +18,7 @@ export const createDiagnostic = (subject: string, description: string, advice: s
   advice,
 });
 
-/** Returns two lines for a problem, and one line otherwise. */
+/** Returns the text of a diagnostic: two lines for a problem, one line otherwise. */
 export function diagnosticLines({ what, says, advice }: Diagnostic): string {
   return advice === null ? `ok     ${what}: ${says}` : `WRONG  ${what}: ${says}\n       -> ${advice}`;
 }

@@ -1,4 +1,4 @@
-/** All checks of the doctor, in the order of its output. */
+/** Runs all checks of the doctor, in the order of its output. */
 import { type Config, ConfigError, readConfig } from "../../config.js";
 import { checkDatabase } from "./database.js";
 import { createDiagnostic, type Diagnostic, noProblem } from "./finding.js";
@@ -6,7 +6,7 @@ import { checkBrowser, checkBundling, checkEgress, checkFolder, checkIsolate, ch
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads the settings. Returns them, or the diagnostic that reports their fault. */
+/** Reads the settings of the service. If a setting is invalid, returns a diagnostic for it. */
 function readSettings(environment: Environment | undefined): { config: Config | null; findings: Diagnostic[] } {
   try {
     return { config: readConfig(environment), findings: [noProblem("settings", "can be read")] };
@@ -25,7 +25,10 @@ function readSettings(environment: Environment | undefined): { config: Config | 
   }
 }
 
-/** Checks the settings, this machine and the database. @param environment by default that of the process */
+/**
+ * Checks the settings, this machine and the database.
+ * @param environment environment variables; by default those of the process
+ */
 export async function collectDiagnostics(environment?: Environment): Promise<Diagnostic[]> {
   const { config, findings: first } = readSettings(environment);
   const diagnostics = [...first, checkNode(), await checkIsolate()];

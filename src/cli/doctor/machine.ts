@@ -1,4 +1,7 @@
-/** Checks of this machine: Node, the isolate, the data folder, the browser, and the sandboxes of browser and bundler. Fixes nothing. */
+/**
+ * Doctor's checks of this machine: Node, the JavaScript isolate, the data folder, the browser, and the sandboxes of browser and bundler.
+ * Changes nothing.
+ */
 import { accessSync, constants, existsSync, mkdtempSync, rmdirSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,7 +18,7 @@ import { createDiagnostic, type Diagnostic, noProblem } from "./finding.js";
 
 const MB = 2 ** 20;
 const NODE_VERSION_MIN = { major: 24, minor: 11 };
-/** Permission bits of all users other than the owner of a file. */
+/** Permission bits of a file for all users other than its owner. */
 const MODE_BITS_OF_OTHERS = 0o077;
 
 export function checkNode(version = process.versions.node): Diagnostic {
@@ -43,7 +46,7 @@ export async function checkIsolate(): Promise<Diagnostic> {
   }
 }
 
-/** Returns the nearest folder above the path that exists. */
+/** Returns the path itself if it exists, otherwise the nearest parent folder that exists. */
 function nearestExistingFolder(path: string): string {
   let folder = path;
   while (!existsSync(folder)) folder = join(folder, "..");
@@ -80,7 +83,7 @@ export async function checkFolder({ dataDir, diskFreeMinMb }: Config): Promise<D
   ];
 }
 
-/** Checks that this machine has the address from which runs must connect (EGRESS_ADDRESS). */
+/** Checks that this machine has the network address EGRESS_ADDRESS, from which runs must connect. */
 export async function checkEgress({ egressAddress }: Config): Promise<Diagnostic[]> {
   if (egressAddress === null) return [];
   if (await isLocalAddress(egressAddress))
@@ -94,7 +97,7 @@ export async function checkEgress({ egressAddress }: Config): Promise<Diagnostic
   ];
 }
 
-/** Reports if other users of the machine can read the file with the keys of the settings. */
+/** Reports a problem if other users of the machine can read the file with the keys of the settings. */
 export function keyFile({ dataDir, settingsKeys }: Config): Diagnostic {
   const path = settingsKeyFile(dataDir);
   const stats = statSync(path, { throwIfNoEntry: false });

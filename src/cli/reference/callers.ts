@@ -1,10 +1,13 @@
-/** Finds out who may call each GraphQL field and REST route, from the permission table and the operations that resolvers name. */
+/**
+ * Finds out who may call each GraphQL field and REST route: reads the operations that each resolver names in its code, and looks them up in
+ * the table of permissions.
+ */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ACCESS_TABLE, type CallerRole, type Operation, SCOPES, type Scope } from "../../rules/access.js";
 import { inlineCode } from "./tables.js";
 
-/** Operations that resolvers and REST rows check through a helper, so that their code does not name the operation. */
+/** Operations of resolver methods that check them through a helper, so that the method's code does not name the operation. */
 const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
   runAction: ["runAction", "runDraft"],
   runActionWithResult: ["runAction", "runDraft"],
@@ -44,9 +47,9 @@ const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
 const isOperation = (name: string): name is Operation => Object.hasOwn(ACCESS_TABLE, name);
 
 /**
- * Returns the operations that each resolver checks, by the field's name.
- * @param root the checkout
- * @throws Error if no resolver has a method of {@link INDIRECT_OPERATIONS}
+ * Returns the operations that each resolver method checks, by the name of the method.
+ * @param root folder of the checkout
+ * @throws Error if INDIRECT_OPERATIONS names a method that no resolver has
  */
 export function operationsByField(root: string): ReadonlyMap<string, readonly Operation[]> {
   const operationsByName = new Map<string, readonly Operation[]>(Object.entries(INDIRECT_OPERATIONS));
@@ -61,7 +64,7 @@ export function operationsByField(root: string): ReadonlyMap<string, readonly Op
     const methods = source.split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
     for (const method of methods.slice(1)) {
       const name = /\n {2}(?:async )?(\w+)\(/.exec(method)?.[1];
-      // Cuts off private methods that follow the last resolver of a class.
+      // Removes private methods after a class's last resolver method.
       const [text = ""] = method.split("\n  }\n");
       const namedOperations = [...text.matchAll(/"(\w+)"/g)].map(([, word]) => word!).filter(isOperation);
       if (name !== undefined && !operationsByName.has(name)) operationsByName.set(name, [...new Set(namedOperations)]);
@@ -70,7 +73,7 @@ export function operationsByField(root: string): ReadonlyMap<string, readonly Op
   return operationsByName;
 }
 
-/** Explains the names of callers, on each page that lists them. */
+/** Explains the names of callers. Each page with a list of callers contains it. */
 export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 
 - *editors*, *admins*: people with this role or a higher one
@@ -79,7 +82,7 @@ export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 - *server actions*: the code of a run on the server
 - *pages of the app*: the live app and the viewer for editors, with the token of the page`;
 
-/** Operations that callers without a right on the app may use as far as the app's access rules allow. */
+/** Operations that callers without a right on the app may use, if the app's access rules allow it. */
 const WITH_ACCESS_RULES: readonly Operation[] = [
   "readEntries",
   "writeEntries",
@@ -89,7 +92,10 @@ const WITH_ACCESS_RULES: readonly Operation[] = [
   "removeMedia",
 ];
 
-/** True if access rules decide for all other callers. A trial of access rules needs full access. */
+/**
+ * True if the app's access rules decide about callers without a right on the app. A trial of access rules is excluded, because it needs
+ * full access.
+ */
 export const isUnderRules = (field: string, operations: readonly Operation[]): boolean =>
   field !== "tryAccess" && operations.some((name) => WITH_ACCESS_RULES.includes(name));
 
@@ -97,16 +103,16 @@ const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "ad
 
 function peopleOf(who: readonly CallerRole[]): CallerRole[] {
   const roles = PEOPLE_ROLES.filter((role) => who.includes(role));
-  // Higher roles can do whatever the lower ones can, except that readers and operators differ.
+  // Editors, admins and owners have all rights below theirs, so the editor stands for them. Readers and operators have different rights.
   if (roles.includes("editor")) return [...roles.filter((role) => role === "reader" || role === "operator"), "editor"];
   return roles.slice(0, 1);
 }
 
-/** Joins items as a text: "a, b or c". */
+/** Joins texts to one text: "a, b or c". */
 const oneOf = (items: readonly string[]): string =>
   items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} or ${items.at(-1)}`;
 
-/** Describes the API tokens that may call: those with one of the scopes, or those without scopes. */
+/** Describes the API tokens that may call an operation: those with one of the scopes, and perhaps those without scopes. */
 function apiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
   if (withoutScopes && scopes.length === SCOPES.length) return ["all API tokens"];
   if (withoutScopes && scopes.length === 0) return ["API tokens without scopes"];
@@ -123,7 +129,7 @@ const ROLE_NAMES: Partial<Record<CallerRole, string>> = {
   administrator: "administrators of the service",
 };
 
-/** Returns the callers of operations as one line; "" if the resolver names none. */
+/** Returns the callers of operations as one line of Markdown; "" if there are no operations. */
 export function callersOf(operations: readonly Operation[]): string {
   const rules = operations.map((name) => ACCESS_TABLE[name]);
   const callerRoles = [...new Set(rules.flatMap((rule) => [...rule.callers] as CallerRole[]))];

@@ -1,4 +1,4 @@
-/** Reference page of the command line `svc`, from the definitions of its commands. */
+/** Builds the reference page of the command line `svc` from the definitions of its commands. */
 import type { Command } from "commander";
 import { createProgram } from "../svc/program.js";
 import type { Surroundings } from "../svc/session.js";
@@ -27,7 +27,7 @@ function rowsOf(command: Command, before: string): string[][] {
 }
 
 export function commandsPage(): string {
-  // No command runs here: the surroundings are only used by commands that do.
+  // No command runs here, so `surroundings` is never used.
   const program = createProgram({} as Surroundings, () => undefined);
   const lead =
     "For developers who keep an app in a folder. [The command line](command-line.md) shows how to use these commands. Every command also has the options `--json` (print one JSON document) and `--yes` (ask nothing). Operators find the commands of the service, such as `npm run backup`, in [operating](../operate/operating.md#commands).";

@@ -1,4 +1,4 @@
-/** Reference page of the errors: status, HTTP code, cause, what to do, and whether to retry. */
+/** Builds the reference page of errors: status, HTTP code, cause, advice, and if a retry can succeed. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
@@ -148,7 +148,10 @@ const CLOSE_CODES = [
   ["4429", "The client sent `connection_init` twice.", "Send it once."],
 ];
 
-/** Builds the page of errors. @param root the checkout, whose source contains the further fields of errors */
+/**
+ * Builds the page of errors.
+ * @param root folder of the checkout, in whose source the page finds the additional fields of errors
+ */
 export function errorsPage(root: string): string {
   const fields = membersOf([readFileSync(join(root, "src/errors.ts"), "utf8")], "ErrorDetails");
   const fieldRows = fields.map(({ name, comment }) => [inlineCode(name), comment]);

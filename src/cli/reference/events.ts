@@ -1,4 +1,4 @@
-/** Reference page of the log event types that start actions, and where each comes from. */
+/** Builds the reference page of the log event types that can start actions, with the source of each. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ENTRIES_CHANGED_TYPE } from "../../rules/entries/entry-events.js";
@@ -35,7 +35,7 @@ const EVENT_MEANINGS: Record<string, string> = {
   "email.validate": "A code was sent by e-mail.",
 };
 
-/** Event types that the code composes from an operation or a kind, so that no source contains them as text. */
+/** Event types that the code builds from an operation or a kind, so that no source file contains the whole type. */
 const COMPOSED_TYPES: Record<string, readonly string[]> = {
   "app.alert.${verb}": ["app.alert.create", "app.alert.update"],
   "media.${kind}.accessRules": ["media.file.accessRules", "media.folder.accessRules"],
@@ -43,10 +43,10 @@ const COMPOSED_TYPES: Record<string, readonly string[]> = {
 const AUDIT_TYPE =
   /["`]((?:app|appAction|dataSource|media|token|person|member|invitation|administrator|organization)\.[\w.${}]+)["`]/g;
 
-/** Types of audit entries that SQL statements write: changes of entries, and a migration that marks data sources as users. */
+/** Types of audit log entries that SQL statements write: changes of entries, and a migration that marks data sources as users. */
 const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED_TYPE, "dataSource.notUsers"];
 
-/** Returns the types of audit entries that the callers of these functions write, sorted. */
+/** Returns the types of audit log entries that calls of the functions `writers` contain, together with `others`, sorted. */
 function auditTypes(root: string, writers: readonly string[], others: readonly string[] = []): string[] {
   const texts = globSync("src/operations/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
   const foundTypes = texts

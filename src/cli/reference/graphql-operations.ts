@@ -1,4 +1,4 @@
-/** Reference page of the GraphQL operations: arguments, result and callers of each, with a sample document. */
+/** Builds the reference page of the GraphQL operations: arguments, result and callers of each, with a sample document. */
 import {
   type GraphQLField,
   type GraphQLObjectType,

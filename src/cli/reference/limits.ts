@@ -1,4 +1,7 @@
-/** Reference page of all limits: value, variable, scope, and what happens above. Its rows are in limits.txt. */
+/**
+ * Builds the reference page of all limits: value, environment variable, scope, and what happens above the limit. limits.txt has one row for
+ * each limit.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { FORM_LIMITS } from "../../api/graphql/document-form.js";
@@ -14,7 +17,7 @@ const OTHER_SUBJECT = "Others";
 const GRAPHQL_SUBJECT = "Answers and lists";
 
 interface LimitRow {
-  /** Path under src; undefined for src/limits.ts. */
+  /** Path of the file below src; undefined for src/limits.ts. */
   file: string | undefined;
   name: string;
   meaning: string;
@@ -32,7 +35,7 @@ function parseRow(line: string): LimitRow {
   return { file, name, meaning, scope, above };
 }
 
-/** Rows of limits.txt by subject. */
+/** Reads the rows of limits.txt, grouped by subject. */
 export function readLimitRows(root: string): Map<string, LimitRow[]> {
   const subjects = new Map<string, LimitRow[]>();
   let rows: LimitRow[] = [];
@@ -46,14 +49,15 @@ export function readLimitRows(root: string): Map<string, LimitRow[]> {
   return subjects;
 }
 
-/** Computes the value of a constant in a source text, which defines it as a product of numbers and of other limits. */
+/** Computes the value of a constant from its source text, which must be a product of numbers and of other limits. */
 function constantIn(source: string, name: string): number {
   const start = source.indexOf(`const ${name} = `);
-  if (start < 0) throw new Error(`limits.txt: no constant ${name} in its file`);
+  if (start < 0) throw new Error(`limits.txt names the constant ${name}, but its file does not define this constant`);
   const text = source.slice(source.indexOf("= ", start) + 2, source.indexOf(";", start));
   const factors = text.split("*").map((word) => Number(LIMIT_VALUES[word.trim()] ?? word.trim().replaceAll("_", "")));
   const value = factors.reduce((product, factor) => product * factor, 1);
-  if (Number.isNaN(value)) throw new Error(`limits.txt: ${name} is no product of numbers (got ${text})`);
+  if (Number.isNaN(value))
+    throw new Error(`limits.txt names the constant ${name}, which must be a product of numbers (got ${text})`);
   return value;
 }
 
@@ -77,7 +81,7 @@ function formatBytes(count: number): string {
 const isRateWindow = (value: unknown): value is { limit: number; windowMs: number } =>
   typeof value === "object" && value !== null && "windowMs" in value;
 
-/** A value in the unit of its name. */
+/** Formats a limit with the unit that its name ends in, such as Ms or Bytes. */
 function formatLimit(name: string, value: unknown): string {
   if (isRateWindow(value)) {
     const inSecond = (value.limit * 1_000) / value.windowMs;
@@ -90,7 +94,7 @@ function formatLimit(name: string, value: unknown): string {
   return `${value.toLocaleString("en")}${unit}`;
 }
 
-/** Returns the effect of a limit in Markdown: each error status in backticks, with its HTTP code. */
+/** Returns the effect of a limit in Markdown, with each error status in backticks and its HTTP code. */
 function effectText(effect: string): string {
   if (effect === "OLDEST") return "the oldest are removed";
   return effect.replaceAll(/\b[A-Z_]{6,}\b/g, (name) => {

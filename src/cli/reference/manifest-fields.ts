@@ -1,4 +1,4 @@
-/** Reference page of the manifest's fields, from its schema. */
+/** Builds the reference page of the manifest's fields from the manifest's schema. */
 import { createManifestJsonSchema } from "../../rules/manifest.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
@@ -21,7 +21,7 @@ function typeOf(schema: Schema): string {
   return [schema.type ?? "any value"].flat().join(" or ");
 }
 
-/** Returns the object schema inside arrays and unions. */
+/** Returns the object schema within arrays and unions; null if there is none. */
 function objectIn(schema: Schema): Schema | null {
   if (schema.properties) return schema;
   return (

@@ -1,4 +1,4 @@
-/** Reference page of the metrics at `/metrics`, read from the code that defines them. */
+/** Builds the reference page of the metrics at `/metrics` from the source code that defines them. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";

@@ -15,9 +15,12 @@ import { withRunStates } from "./run-states.js";
 import { svcCallsPage } from "./svc-calls.js";
 import { variablesPage } from "./variables.js";
 
-/** Returns the content of each page by its file name in docs/reference. @param root the checkout, whose source is read */
+/**
+ * Returns the content of each page by its file name in docs/reference.
+ * @param root folder of the checkout, whose source is read
+ */
 export async function referencePages(root: string): Promise<Record<string, string>> {
-  // The schema needs only the types of the resolver classes, so no resolver is created.
+  // The GraphQL schema needs only the types of the resolver classes, so the resolvers are empty objects here.
   const schema = await createSchema({} as Resolvers);
   const byField = operationsByField(root);
   return {
@@ -34,7 +37,10 @@ export async function referencePages(root: string): Promise<Record<string, strin
   };
 }
 
-/** Writes the generated pages. Returns a line that lists them. @param root the checkout */
+/**
+ * Writes the generated pages. Returns a line of text that lists them.
+ * @param root folder of the checkout
+ */
 export async function writeReference(root: string): Promise<string> {
   const pages = await referencePages(root);
   for (const [name, content] of Object.entries(pages)) writeFileSync(join(root, "docs/reference", name), content);

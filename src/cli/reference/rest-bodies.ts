@@ -1,6 +1,5 @@
 /**
- * Sample request bodies for the reference of the REST routes, where the schema alone gives no useful example. Also
- * sample values of fields.
+ * Sample request bodies for the reference of REST routes whose schema alone gives no useful example. Also sample values of single fields.
  */
 
 const SAMPLE_CODE = "async function execute({ payload }) { return payload.name; }";
@@ -26,7 +25,7 @@ const APP = "/v1/apps/{appId}";
 const V3 = "/v3/apps/{appId}";
 const DS = `${APP}/data-sources/{ds}`;
 
-/** Sample bodies by method and path of the OpenAPI document. */
+/** Sample request bodies by method and path, as in the OpenAPI document. */
 export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${V3}/actions`]: ACTION,
   [`PUT ${V3}/actions/{id}`]: { description: "says hello", timeoutMs: 10_000 },
@@ -136,13 +135,13 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   "POST /v1/auth/reset/confirm": { token: "the token of the link", passphrase: SAMPLE_PASSPHRASE },
 };
 
-/** Sample queries of routes that return an error without a query. */
+/** Sample query strings of routes that return an error without one. */
 export const QUERIES: Readonly<Record<string, string>> = {
   [`GET ${V3}/schedule/preview`]: "?frequency=0+9+*+*+1-5&timezone=Europe/Berlin",
   [`GET ${V3}/packages/declarations`]: "?integrity=sha256-…",
 };
 
-/** Routes whose body is the JSON of WebAuthn, which the browser creates. */
+/** Routes whose body is WebAuthn JSON, which the browser creates. */
 export const WEBAUTHN: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
 
 /** Sample values by field name, for fields whose schema allows any value or any text. */

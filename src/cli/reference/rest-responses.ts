@@ -1,6 +1,6 @@
 /**
- * Sample responses for the reference, for REST routes that the recording test does not request. The other responses are
- * recorded in rest-responses.json. test/api/openapi.test.ts compares the samples with the schema.
+ * Sample responses for the reference of REST routes that the recording test does not call. rest-responses.json has the recorded responses.
+ * test/api/openapi.test.ts compares the samples with the schema.
  */
 import { SAMPLE_TIME as TIME } from "./shown-response.js";
 
@@ -32,7 +32,7 @@ const ENTRY = {
 };
 const PROMOTION = { id: 1, appId: 1, fromAppId: 4, rolledBackTo: null, userId: 2 };
 
-/** Sample responses by method and path of the OpenAPI document. */
+/** Sample responses by method and path, as in the OpenAPI document. */
 export const SAMPLE_RESPONSES: Readonly<Record<string, unknown>> = {
   [`POST ${V3}/actions/{id}/rotate-secret`]: {
     status: "SECRET_ROTATED",

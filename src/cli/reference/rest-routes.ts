@@ -1,6 +1,6 @@
 /**
- * Reference page of the REST routes, generated from the OpenAPI document: callers, request and response of each. The responses in
- * rest-responses.json are recorded: `RECORD_RESPONSES=1` with test/api/openapi.test.ts writes them.
+ * Builds the reference page of the REST routes from the OpenAPI document: callers, request and response of each. The responses come from
+ * rest-responses.json, which test/api/openapi.test.ts writes if RECORD_RESPONSES=1.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -44,11 +44,11 @@ interface Document {
 }
 
 const EXAMPLE_BASE_URL = "http://127.0.0.1:4000";
-/** Limits of the bodies that are made from a schema. */
+/** Maximum number of fields of a sample body that is made from a schema. */
 const FIELDS_SHOWN = 8;
 const DEPTH_SHOWN = 2;
 
-/** Summaries of routes whose resolver has no GraphQL description. */
+/** Summaries of routes whose resolver method has no GraphQL description. */
 const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/stages": "Creates a stage of the app.",
   "POST /v1/apps/{appId}/visitors": "Starts the session of a visitor, on an origin that the app lists.",
@@ -83,7 +83,7 @@ const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/ai/transcribe": "Transcribes speech.",
 };
 
-/** Routes that send or receive something other than JSON, so that the REST table does not contain them. */
+/** Routes that send or receive something other than JSON, so that the table of REST routes does not contain them. */
 const OTHERS: readonly (readonly [route: string, meaning: string, page: string])[] = [
   ["POST /v1/apps/{appId}/data-sources/{ds}/import", "Imports a file of entries", "data-sources.md#import"],
   ["GET /v1/apps/{appId}/data-sources/{ds}/export", "Exports all entries as a file", "data-sources.md#export"],
@@ -129,10 +129,10 @@ const OTHERS: readonly (readonly [route: string, meaning: string, page: string])
 
 const SCALARS: Record<string, unknown> = { integer: 1, number: 1, boolean: true, string: "text", null: null };
 
-/** Placeholder for further fields. */
+/** Placeholder in a sample for the fields that are left out. */
 const MORE_FIELDS = { "…": "…" };
 
-/** Returns a sample value of the schema's shape. */
+/** Returns a sample value that matches the schema. */
 function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
   if (schema.const !== undefined) return schema.const;
   if (schema.enum) return schema.enum[0];
@@ -147,7 +147,7 @@ function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
   return SCALARS[type ?? ""] ?? MORE_FIELDS;
 }
 
-/** Returns a sample value for a field: by its name if the schema allows any value or any text, otherwise by the schema. */
+/** Returns a sample value for a field: by the field's name if the schema allows any value or any text, otherwise by the schema. */
 function fieldExample(name: string, schema: Schema, document: Document, depth: number): unknown {
   const example = exampleOf(schema, document, depth);
   const isVague = example === MORE_FIELDS || example === SCALARS["string"];
@@ -177,7 +177,7 @@ interface Row {
   operation: RestOperation;
 }
 
-/** Returns the sample body of a route; null if the route reads none. */
+/** Returns the sample body of a route; null if the route reads no body. */
 function bodyOf({ method, path, operation }: Row, document: Document): unknown {
   const schema = schemaOf(operation.requestBody?.content);
   if (!schema) return null;
@@ -186,7 +186,7 @@ function bodyOf({ method, path, operation }: Row, document: Document): unknown {
   return SAMPLE_BODIES[route] ?? exampleOf(schema, document);
 }
 
-/** Names in the addresses of requests. Other parameters are IDs. */
+/** Sample names in the paths of requests. All other path parameters are IDs. */
 const NAMES_IN_ADDRESSES: Readonly<Record<string, string>> = {
   ds: "Talks",
   nameOrId: "greet",
@@ -195,14 +195,20 @@ const NAMES_IN_ADDRESSES: Readonly<Record<string, string>> = {
   provider: "google",
 };
 
-/** Returns the status and the body of a response: the recorded one, else the sample, else a value of the schema's shape. */
+/**
+ * Returns the status and body of a route's response: the recorded response, otherwise the sample, otherwise a value that matches the
+ * schema.
+ */
 function responseOf({ method, path, operation }: Row, recorded: RecordedResponse | undefined): string {
   if (recorded) return `${recorded.http}${recorded.body === "" ? "" : ` ${jsonOf(recorded.body)}`}`;
-  // Takes the last success status: a route with `plan` has 200 for the plan and then 201 for the change itself.
+  // Uses the last success status: a route with `?plan=true` has 200 for the plan, and 201 for the change itself.
   const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
   const sample = SAMPLE_RESPONSES[`${method} ${path}`];
   if (sample) return `${status} ${jsonOf(sample)}`;
-  if (answer?.content) throw new Error(`no response to ${method} ${path}: record it, or add a sample`);
+  if (answer?.content)
+    throw new Error(
+      `the reference has no response of ${method} ${path}; record one, or add a sample to rest-responses.ts`,
+    );
   return status;
 }
 
@@ -227,7 +233,7 @@ ${responseOf(row, recorded)}`;
   return `### ${method} ${path}\n\n${routeNotes.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
 }
 
-/** Returns the callers of a route: by its resolver's operations, or everyone if it needs no credential. */
+/** Returns the callers of a route: those who may use the operations of its resolver method, or everyone if it needs no credential. */
 function routeCallers({ operation }: Row, byField: ReadonlyMap<string, readonly Operation[]>): string {
   const name = operation.operationId;
   const fields = [...byField.keys()].filter(

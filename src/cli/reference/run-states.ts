@@ -1,4 +1,4 @@
-/** The section "States" of docs/internals/run-lifecycle.md, generated from the table of transitions. */
+/** Builds the section "States" of docs/internals/run-lifecycle.md from the table of state transitions. */
 import { RUN_TRANSITIONS } from "../../data/run.js";
 
 const transitionRows = Object.values(RUN_TRANSITIONS).map(({ from, to, when }) => ({
@@ -32,7 +32,7 @@ ${transitionLines.join("\n")}
 ${tableRows.join("\n")}
 `;
 
-/** Returns the page with its section "States" generated from the table of transitions. */
+/** Returns the page with a newly generated section "States". */
 export function withRunStates(page: string): string {
   const start = page.indexOf("## States");
   return page.slice(0, start) + STATES_SECTION + page.slice(page.indexOf("\n## ", start));

@@ -1,17 +1,17 @@
 /**
- * Shortens the real response of a route to what the reference shows: the same fields and values on each recording. Read this to record the
- * responses again.
+ * Shortens a route's real response for the reference, so that each recording has the same fields and values. Read this file before you
+ * record the responses again.
  */
 
 /** Maximum number of fields of an object that the reference shows. */
 const FIELDS_SHOWN = 8;
 const DEPTH_SHOWN = 3;
-/** Stands for every time in a response. */
+/** Replaces every time in a recorded response. */
 export const SAMPLE_TIME = "2026-11-21T12:00:00.000Z";
-/** Maximum length of a text that the reference shows in full. */
+/** Maximum length of a text that the reference shows in full, in characters. */
 const TEXT_SHOWN = 160;
 
-/** A real response of a route, as the test of the reference recorded it. */
+/** Real response of a route, recorded by the test of the reference. */
 export interface RecordedResponse {
   /** Path and query string of the request. */
   address: string;
@@ -29,7 +29,7 @@ function shownText(text: string): string {
   return fixed.length > TEXT_SHOWN ? `${fixed.slice(0, TEXT_SHOWN)}…` : fixed;
 }
 
-/** Returns the part of a response that the reference shows. `…` stands for further fields, items or characters. */
+/** Returns the part of a response that the reference shows. `…` replaces further fields, items or characters. */
 export function shownResponse(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return shownText(value);
   if (typeof value !== "object" || value === null) return value;

@@ -1,4 +1,4 @@
-/** Reference page of every call of `Svc`: parameters, errors and an example, from the declarations of the client library. */
+/** Builds the reference page of every call of `Svc`: parameters, errors and an example, from the declarations of the client library. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Member, membersOf } from "./declarations.js";
@@ -6,11 +6,11 @@ import { NAMESPACES, type NamespaceExample } from "./svc-examples.js";
 import { typesSection } from "./svc-types.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
-/** Statuses with which every call to the service can reject. */
+/** Statuses of errors that every call of `Svc` can have. */
 const EVERYWHERE_NOTE =
   "`UNAUTHORIZED`, `FORBIDDEN`, `REQUEST_INVALID`, `RATE_LIMIT_EXCEEDED`, `OVERLOADED`, `INTERNAL_ERROR` and `NETWORK_ERROR`";
 
-/** Wraps an example in the code of an action. */
+/** Returns the code of an action that runs the example. */
 export const actionOf = (example: string): string =>
   `async function execute() {\n${example.replaceAll(/^/gm, "  ")}\n}`;
 
@@ -32,7 +32,7 @@ function examplesOf({ example, pageExample, package: name }: NamespaceExample): 
   ];
 }
 
-/** Returns the calls of a namespace, without members that are namespaces themselves. */
+/** Returns the calls of a namespace of `Svc`, without the namespaces inside it. */
 export const callsOf = (sources: readonly string[], type: string): Member[] =>
   membersOf(sources, type).filter(({ signature }) => /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature));
 
@@ -54,7 +54,7 @@ function sectionOf(namespace: NamespaceExample, sources: readonly string[]): str
     .join("\n\n");
 }
 
-/** Returns the source files of which svc.d.ts consists. */
+/** Returns the texts of the source files of which svc.d.ts consists. */
 export function clientDeclarations(root: string): string[] {
   const files = globSync("src/web/runtime/*-types.ts", { cwd: root }).sort();
   return [...files, "src/data/action-types.ts", "src/data/media-types.ts"].map((file) =>

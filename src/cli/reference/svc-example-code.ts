@@ -1,4 +1,4 @@
-/** Code of the longer examples on the reference page of `Svc`; svc-examples.ts has their results. */
+/** Code of the longer examples on the reference page of `Svc`. svc-examples.ts contains their results. */
 
 const joinLines = (...all: string[]): string => all.join("\n");
 

@@ -1,6 +1,6 @@
 /**
- * Examples and errors of the calls of `Svc`, by namespace, for the reference page. test/docs/commands.test.ts runs each
- * example of an action.
+ * Examples and errors of the calls of `Svc`, by namespace, for the reference page. test/docs/commands.test.ts runs each example for
+ * actions.
  */
 import type { Status } from "../../errors.js";
 import {
@@ -23,25 +23,25 @@ import {
 } from "./svc-example-code.js";
 
 export interface NamespaceExample {
-  /** Path at which code finds the namespace, such as `Svc.AI`. */
+  /** Path of the namespace in code, such as `Svc.AI`. */
   path: string;
   /** Name of the interface that declares the namespace. */
   type: string;
-  /** Package that the action lists; null if it needs none. */
+  /** npm package that an action must list to use the namespace; null if none is needed. */
   package: string | null;
   about: string;
-  /** Error statuses of the namespace's calls, in addition to those that every call can have. */
+  /** Error statuses of the namespace's calls, in addition to those that every call of `Svc` can have. */
   errors: readonly Status[];
   /** Description of errors that have no status. */
   otherErrors?: string;
-  /** Example in a server action: body of `execute`, its result with a note, and the action that it calls; null if there is none. */
+  /** Example in a server action; null if there is none. `code` is the body of `execute`, `calls` the action that it calls. */
   example: { code: string; result: unknown; resultNote?: string; calls?: { name: string; code: string } } | null;
   /**
-   * Example in a page: body of an async function that runs after the library has loaded, and its result.
-   * test/web/own-pages.test.ts runs it.
+   * Example in a page. `code` is the body of an async function that runs after the client library has loaded. test/web/own-pages.test.ts
+   * runs it.
    */
   pageExample?: { code: string; result: unknown };
-  /** Page with tasks. */
+  /** Documentation page that shows how to use the namespace for common tasks. */
   seeAlso: string;
 }
 

@@ -1,12 +1,10 @@
-/** Describes the types that calls of `Svc` use, for the reference page, from the declarations of svc.d.ts. */
+/** Describes the types that the calls of `Svc` use, for the reference page, from the declarations in svc.d.ts. */
 import { type Declaration, declarationsIn, membersOf } from "./declarations.js";
 import { inlineCode, markdownTable } from "./tables.js";
 
 const namesIn = (text: string): string[] => text.replaceAll(/"[^"]*"/g, "").match(/\b[A-Z]\w+\b/g) ?? [];
 
-/**
- * Returns the part of a declaration that can refer to other types: the fields of an interface, or the text of an alias.
- */
+/** Returns the part of a declaration that can refer to other types: an interface's fields, or the text of a type alias. */
 const contentOf = ({ name, text, isAlias }: Declaration, sources: readonly string[]): string =>
   isAlias ? text : [text, ...membersOf(sources, name).map(({ signature }) => signature)].join("\n");
 
@@ -40,7 +38,10 @@ function sectionOf({ name, comment, text, isAlias }: Declaration, sources: reado
     .join("\n\n");
 }
 
-/** Builds the section of types. @param described interfaces that other sections of the page describe */
+/**
+ * Builds the section "Types" of the reference page.
+ * @param described interfaces that other sections of the page describe, so that this one leaves them out
+ */
 export function typesSection(
   signatures: readonly string[],
   sources: readonly string[],

@@ -1,4 +1,4 @@
-/** Helpers for the Markdown of generated reference pages: tables, code in a cell, and the line that says from what a page is generated. */
+/** Helpers for the Markdown of generated reference pages: tables, code in a table cell, and the note that names the source of a page. */
 
 const escapeForCell = (text: string): string =>
   text
@@ -15,7 +15,11 @@ export function markdownTable(head: readonly string[], rows: readonly (readonly 
   return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
 }
 
-/** Builds a page from its title, the sentence about its readers, the source that it is generated from, and its parts. */
+/**
+ * Builds a page.
+ * @param lead sentence that says whom the page is for
+ * @param source code from which the page is generated
+ */
 export function referencePage(title: string, lead: string, source: string, parts: readonly string[]): string {
   const generatedNote = `This page is generated from ${source}, by \`npm run reference\`.`;
   return `${[`# ${title}`, lead, generatedNote, ...parts].join("\n\n")}\n`;

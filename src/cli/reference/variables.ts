@@ -1,4 +1,4 @@
-/** Reference page of the environment variables of the service, and of the settings of compose and Helm. */
+/** Builds the reference page of the service's environment variables, and of the settings of the compose file and the Helm chart. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { OPEN_ID_VARIABLES } from "../../config/open-id.js";
@@ -24,7 +24,7 @@ function composeRows(root: string): string[][] {
   return [...composeVariables].map(([name, initial]) => [inlineCode(name), initial, COMPOSE_DEFAULTS[name] ?? ""]);
 }
 
-/** Returns the values of the Helm chart by their paths, with their defaults. */
+/** Returns the values of the Helm chart as table rows, each with its path and default. */
 function helmRows(root: string): string[][] {
   const rows: string[][] = [];
   const path: string[] = [];

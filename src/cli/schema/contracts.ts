@@ -1,11 +1,11 @@
-/** Generates the three files in `schema/`, which are the committed contracts of the service. */
+/** Generates the three files in `schema/`, which describe the service's API, database and errors. */
 import { type GraphQLArgument, type GraphQLSchema, lexicographicSortSchema, printSchema } from "graphql";
 import type { DataSource } from "typeorm";
 import { createSchema, type Resolvers, rootFields } from "../../api/graphql/schema.js";
 import { dumpDatabase } from "./database-dump.js";
 import { errorTable } from "./error-table.js";
 
-/** Sorts the schema by name, except for arguments, whose order is part of the contract (section 5, `appId` first). */
+/** Sorts the GraphQL schema by name. Arguments keep their order, which is part of the contract (section 5: `appId` is first). */
 function sortSchema(schema: GraphQLSchema): GraphQLSchema {
   const copy = lexicographicSortSchema(schema);
   const writtenOrder = new Map(
@@ -18,9 +18,13 @@ function sortSchema(schema: GraphQLSchema): GraphQLSchema {
   return copy;
 }
 
-/** Returns the content of each file in `schema/` by its name. `db` is a migrated database, `root` the checkout. */
+/**
+ * Returns the content of each file in `schema/` by its name.
+ * @param db a migrated database
+ * @param root folder of the checkout
+ */
 export async function contractFiles(db: DataSource, root: string): Promise<Record<string, string>> {
-  // The schema needs only the types of the resolver classes, so no resolver is created.
+  // The GraphQL schema needs only the types of the resolver classes, so the resolvers are empty objects here.
   const schema = await createSchema({} as Resolvers);
   return {
     "schema.graphql": `${printSchema(sortSchema(schema))}\n`,

@@ -1,4 +1,4 @@
-/** Prints the database's schema as readable SQL, in an order that does not depend on the order of migrations. */
+/** Writes the database's schema as readable SQL, in an order that does not depend on the order of the migrations. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 
@@ -8,7 +8,7 @@ const SELECT_TABLES = `
     FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
    ORDER BY c.relname COLLATE "C"`;
 
-/** Table without its partitions, which the running service creates. */
+/** Table of the database. Its partitions are left out, because the running service creates them. */
 interface Table {
   oid: number;
   name: string;
@@ -49,7 +49,7 @@ const SELECT_FUNCTIONS = `
 const FILE_HEAD =
   "-- Written by `npm run schema` from what migrations/ make of an empty database. Not to be edited, not to be run.";
 
-/** Returns tables with their columns, constraints, indexes and triggers, then functions, as SQL. */
+/** Returns the schema as SQL: tables with their columns, constraints, indexes and triggers, then functions. */
 export async function dumpDatabase(db: DataSource): Promise<string> {
   const lines = async (sql: string, parameters: unknown[] = []) =>
     (await rows<{ line: string }>(db, sql, parameters)).map(({ line }) => line.trimEnd());

@@ -1,9 +1,9 @@
-/** Builds a table of all error statuses and of the parts of the source that use each. */
+/** Builds the table of all error statuses. It lists for each status the parts of the source code that use it. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
 
-/** Statuses that no code uses, with the reasons why they stay in the contract. */
+/** Statuses that no code uses, each with the reason why it stays in the contract. */
 export const RESERVED_STATUSES: Partial<Record<Status, string>> = {};
 
 const PAGE_HEAD = `# Errors
@@ -16,7 +16,7 @@ more: the field, what was expected and what came.
 | --- | --- | --- | --- |
 `;
 
-/** Returns for each status the folders of src/ whose text contains it, in alphabetical order. */
+/** Returns, by error status, the folders of src/ with code that contains the status, in alphabetical order. */
 export function partsRaising(root: string): Map<Status, string[]> {
   const files = globSync("src/**/*.ts", { cwd: root }).filter(
     (file) => file !== "src/errors.ts" && !/^src\/(web|cli)\//.test(file),

@@ -1,4 +1,4 @@
-/** Finds actions on the server by name, for the commands of `svc`. */
+/** Finds actions on the server, for the commands of `svc`. */
 import type { Client } from "./client.js";
 import { CliError } from "./failure.js";
 
@@ -20,7 +20,10 @@ export async function listActions(client: Client): Promise<ServerAction[]> {
   }
 }
 
-/** @throws CliError if the app has no action of this name */
+/**
+ * Returns the action with this name.
+ * @throws CliError if the app has no such action
+ */
 export async function actionNamed(client: Client, name: string): Promise<ServerAction> {
   const { body } = await client.request("GET", ACTIONS, { query: { search: name, limit: ACTIONS_PER_PAGE } });
   const serverAction = (body.actions as ServerAction[]).find((action) => action.name === name);

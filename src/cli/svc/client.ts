@@ -1,19 +1,19 @@
-/** HTTP client of the command line: sends a request to the service's API, and returns the response or throws the failure. */
+/** HTTP client of the command line `svc`: sends a request to the service's API, and returns the response or throws the error. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Environment, SavedToken, Target, TokenStore } from "./config.js";
 import { CliError, EXIT_CODES } from "./failure.js";
 
 const TIMEOUT_MS = 130_000;
-/** Milliseconds before its expiry at which a token is renewed. */
+/** Time before a token's expiry at which the client renews the token, in milliseconds. */
 const RENEW_BEFORE_MS = 30_000;
-/** Maximum seconds that a request waits in total for a service that responds with 429 or 503 and Retry-After. */
+/** Maximum time in seconds that one request waits in total when the service responds with 429 or 503 and Retry-After. */
 const WAIT_MAX_SECONDS = 60;
 
 export interface Request {
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Token of this request instead of the saved one. */
+  /** Token for this request, instead of the saved one. */
   token?: string;
   anonymous?: boolean;
 }
@@ -30,7 +30,7 @@ interface Sent {
   headers?: Record<string, string>;
 }
 
-/** A refusal of the service. */
+/** Error response of the service. */
 export class ApiFailure extends CliError {
   readonly http: number;
   readonly status: string;
@@ -63,7 +63,10 @@ export class Client {
     this.#store = store;
   }
 
-  /** @throws CliError if there is no saved sign-in */
+  /**
+   * Returns the token, and renews it if it is about to expire.
+   * @throws CliError if there is no saved sign-in
+   */
   async token(): Promise<string> {
     const input = this.#env["SVC_TOKEN"];
     if (input !== undefined && input !== "") return input;
@@ -103,8 +106,8 @@ export class Client {
   }
 
   /**
-   * Sends a request. If the service responds with Retry-After, waits and repeats it: the service does this only before
-   * it starts work on a request.
+   * Sends a request. If the response has Retry-After, waits and sends the request again. This is safe, because the service sends
+   * Retry-After only before it starts work on a request.
    */
   async #sendPatiently(method: string, address: string, request: Sent): Promise<SvcReply> {
     for (let waited = 0; ; ) {
@@ -116,12 +119,16 @@ export class Client {
     }
   }
 
-  /** Sends a request without a token. Resolves to the response even if its status is an error. */
+  /** Sends a request without a token. Returns the response even if it is an error. */
   async open(method: string, path: string, form?: URLSearchParams): Promise<SvcReply> {
     return this.#send(method, this.target.url + path, form ? { body: form } : {});
   }
 
-  /** @param path with `:app` for the app @throws ApiFailure */
+  /**
+   * Sends a request with the token.
+   * @param path path of a route, in which `:app` stands for the app's ID
+   * @throws ApiFailure for an error response
+   */
   async request(method: string, path: string, request: Request = {}): Promise<SvcReply> {
     const { query = {}, body, headers = {}, anonymous = false } = request;
     const token = anonymous ? null : (request.token ?? (await this.token()));
@@ -142,7 +149,7 @@ export class Client {
   }
 }
 
-/** Converts a response of /oauth/token to the form in which it is saved. */
+/** Converts a response of /oauth/token to the form in which the client saves a sign-in. */
 export const savedToken = (
   body: { access_token: string; refresh_token?: string; expires_in?: number },
   clientId: string,

@@ -1,11 +1,11 @@
-/** Generates completion scripts for shells from the commands of `svc`. */
+/** Generates shell completion scripts from the commands of `svc`. */
 import type { Command } from "commander";
 import { wrongUse } from "./failure.js";
 
 interface Entry {
   name: string;
   description: string;
-  /** Names of the command's subcommands. If it has some, the next word is a subcommand and never a file name. */
+  /** Names of the command's subcommands. If there are any, the shell completes the next word as a subcommand, not as a file name. */
   subcommands: string[];
   options: string[];
 }
@@ -76,7 +76,10 @@ function fishCompletion(entries: readonly Entry[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** @throws CliError for a shell that is not supported */
+/**
+ * Returns the completion script for a shell.
+ * @throws CliError for a shell that is not supported
+ */
 export function completionScript(program: Command, shell: string): string {
   const scripts: Record<string, (entries: readonly Entry[]) => string> = {
     bash: bashCompletion,

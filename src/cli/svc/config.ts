@@ -1,4 +1,4 @@
-/** Finds the server, the app and the token for a command: in options, environment variables, svc.json, or the saved sign-in. */
+/** Finds the server, the app and the token for a command: in its options, environment variables, svc.json, or the saved sign-in. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -11,10 +11,10 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export const PROJECT_FILE = "svc.json";
 
 export interface Target {
-  /** Address of the server, without a closing slash. */
+  /** Address of the server, without a trailing slash. */
   url: string;
   app: number;
-  /** Folder that contains svc.json; without one, the current folder. */
+  /** Folder that contains svc.json; the current folder if there is no svc.json. */
   root: string;
 }
 
@@ -31,7 +31,7 @@ function readJson(path: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-/** Returns the closest folder upwards that has svc.json; null if there is none. */
+/** Returns the nearest folder with svc.json, from `from` upwards; null if there is none. */
 export function projectRoot(from: string): string | null {
   for (let folder = resolve(from); ; folder = dirname(folder)) {
     if (existsSync(join(folder, PROJECT_FILE))) return folder;
@@ -54,7 +54,10 @@ export function checkedApp(value: unknown, from: string): number {
   throw wrongUse(`${from} must be the ID of an app, a positive integer (got ${describeValue(value)})`);
 }
 
-/** @throws CliError if no server or no app is named anywhere */
+/**
+ * Finds the server and the app for a command.
+ * @throws CliError if neither the environment nor svc.json names them
+ */
 export function readTarget(cwd: string, env: Environment): Target {
   const root = projectRoot(cwd);
   const file = root === null ? {} : readJson(join(root, PROJECT_FILE));
@@ -68,16 +71,16 @@ export function readTarget(cwd: string, env: Environment): Target {
   };
 }
 
-/** Saved sign-in: a token, and for OAuth the data to renew it. */
+/** Saved sign-in: a token, and for an OAuth token the data to renew it. */
 export interface SavedToken {
   token: string;
   refreshToken?: string;
   clientId?: string;
-  /** Unix time in milliseconds. */
+  /** Unix time at which the token expires, in milliseconds. */
   expiresAt?: number;
 }
 
-/** Saved sign-ins of this person, by server and app, in a file that only the person can read. */
+/** Saved sign-ins of the person who runs `svc`, by server and app. The file has permissions for this person only. */
 export class TokenStore {
   readonly #path: string;
 

@@ -11,7 +11,7 @@ import type { Environment } from "./config.js";
 import { CliError } from "./failure.js";
 
 const PACKAGE_FOLDER = fileURLToPath(new URL("../../../../", import.meta.url));
-/** Folder of the service's data, below the project's root. */
+/** Folder of the local service's data, below the project's root folder. */
 const DATA_FOLDER = join(".svc", "server");
 const CREDENTIALS_FILE = "credentials.json";
 const POLL_MS = 200;
@@ -21,21 +21,21 @@ const OUTPUT_MAX_CHARACTERS = 4_000;
 export interface LocalServer {
   url: string;
   app: number;
-  /** Token of the first editor. */
+  /** API token of the service's first editor. */
   token: string;
-  /** Rejects when the service ends by itself. */
+  /** Rejects if the service ends without a call of `stop`. */
   failed: Promise<never>;
-  /** Stops the service. Each repeated call shortens the grace period. */
+  /** Stops the service. Each further call shortens the time that running work gets to finish. */
   stop(): Promise<void>;
 }
 
-/** True if `svc dev` started a service for the project before. */
+/** True if `svc dev` has started a service for this project before. */
 export const isLocalProject = (root: string): boolean => existsSync(join(root, DATA_FOLDER));
 
-/** True if the project has the data of an earlier service. */
+/** True if the project contains the data of an earlier local service. */
 export const hasServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS_FILE));
 
-/** True if a server responds at the address. */
+/** True if a server responds at the URL. */
 export async function isAnswering(url: string): Promise<boolean> {
   try {
     await fetch(`${url}/health/live`, { redirect: "manual" });
@@ -53,7 +53,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Returns the command line with which `npm start` starts the service after its set-up. */
+/** Returns the arguments with which Node starts the service, as `npm start` does after its set-up. */
 function startArguments(): string[] {
   const { scripts } = JSON.parse(readFileSync(join(PACKAGE_FOLDER, "package.json"), "utf8")) as {
     scripts: { start: string };
@@ -63,14 +63,17 @@ function startArguments(): string[] {
 
 function dataFolder(root: string | null, isThrowAway: boolean): string {
   if (root === null) return mkdtempSync(join(tmpdir(), "svc-test-server-"));
-  // The folder is created even if the service stores no data there: it marks a project with a local service.
+  // Creates the folder even if the service stores its data elsewhere, because the folder marks a project with a local service.
   const folder = join(root, DATA_FOLDER);
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(root, ".svc", ".gitignore"), "*\n");
   return isThrowAway ? mkdtempSync(join(tmpdir(), "svc-dev-server-")) : folder;
 }
 
-/** @throws the reason of `stopSignal` if it is aborted first */
+/**
+ * Waits until the service is ready.
+ * @throws the reason of `stopSignal` if it aborts first
+ */
 async function waitUntilServerReady(url: string, failedStart: Promise<never>, stopSignal: AbortSignal): Promise<void> {
   const deadline = Date.now() + START_LIMIT_MS;
   for (;;) {
@@ -88,7 +91,7 @@ async function waitUntilServerReady(url: string, failedStart: Promise<never>, st
   }
 }
 
-/** Collects the last output of the service, for the error message of a failed start. */
+/** Collects the last output of the service, which the error message of a failed start contains. */
 function collectOutput(child: ChildProcess): () => string {
   let output = "";
   for (const stream of [child.stdout, child.stderr])
@@ -100,8 +103,8 @@ function collectOutput(child: ChildProcess): () => string {
 
 /**
  * Starts the service.
- * @param root root of the project; null for a service that leaves no data in the project
- * @param port port of an earlier start, or null for any free port
+ * @param root root folder of the project; null for a service that leaves no data in the project
+ * @param port port of an earlier start; null for any free port
  * @param stopSignal aborts the start
  * @throws CliError if the service does not start
  */
@@ -119,7 +122,7 @@ export async function startLocalServer(
     cwd: PACKAGE_FOLDER,
     env,
     stdio: ["ignore", "pipe", "pipe"],
-    // Starts the service in a separate process group. Ctrl C then reaches only this process, which stops the service.
+    // Starts the service in another process group. Ctrl C then reaches only this process, which stops the service.
     detached: true,
   });
   const output = collectOutput(child);
@@ -129,7 +132,7 @@ export async function startLocalServer(
     if (isStopping) return new Promise<never>(() => undefined);
     throw new CliError(`the service ended: ${output().trim()}`);
   });
-  // The failure is handled where `failed` is awaited, which may be later.
+  // Prevents an unhandled rejection: the code that awaits `failed` may do so later.
   failed.catch(() => undefined);
   const stop = async () => {
     isStopping = true;

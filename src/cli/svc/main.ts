@@ -1,4 +1,4 @@
-/** Entry point of the command line `svc`. scripts/svc.mjs calls it with the process's arguments. */
+/** Entry point of the command line `svc`, which scripts/svc.mjs calls. */
 import { runSvc } from "./program.js";
 
 export async function runProgram(host: NodeJS.Process): Promise<void> {

@@ -1,11 +1,11 @@
-/** Reads a manifest as items by kind and name, and computes the difference between two manifests. */
+/** Reads a manifest as a list of items with kind and name, and computes the differences between two manifests. */
 import { createTwoFilesPatch } from "diff";
 import type { Item } from "../../engine/bundler/project/action-config.js";
 import { codeWithoutConfig } from "../../engine/bundler/project/action-file.js";
 
 export type { Item };
 
-/** The parts of a manifest that the command line reads. The service checks the rest. */
+/** Parts of a manifest that the command line reads. The service checks all other parts. */
 export interface Manifest {
   version: number;
   app?: Item;
@@ -35,7 +35,7 @@ export interface Difference {
   patch: string;
 }
 
-/** Fields that the service sets. Two manifests that differ only in them count as equal. */
+/** Fields that the service sets. They are ignored when two manifests are compared. */
 const IGNORED_FIELDS = ["assets"];
 
 function sortFields(value: unknown): unknown {
@@ -48,16 +48,16 @@ function sortFields(value: unknown): unknown {
   );
 }
 
-/** Files of an action. */
+/** Source files of an action. */
 export interface Source {
   language: string;
   files: Record<string, string>;
 }
 
-/** Returns the source of an action; null if it consists of code only. */
+/** Returns the source files of an action; null if the action has only `code`. */
 export const sourceOf = ({ source }: Item): Source | null => (source as Source | null | undefined) ?? null;
 
-/** Returns the files of an action. The action's own file has no config block, because its fields are compared instead. */
+/** Returns the text of an action's files. The config block of the main file is left out, because its fields are compared separately. */
 function filesText({ files }: Source): string {
   const names = Object.keys(files).sort();
   return names
@@ -92,8 +92,8 @@ function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; 
 }
 
 /**
- * Returns the changes from `before` to `after`. A field that `after` does not contain keeps its value.
- * @param isWhole true if items that `after` does not contain count as removed
+ * Returns the changes from `before` to `after`. A field that `after` does not contain counts as unchanged.
+ * @param isWhole true if an item that `after` does not contain counts as removed
  */
 export function manifestDifferences(before: Manifest, after: Manifest, isWhole: boolean): Difference[] {
   const [old, next] = [itemsOf(before), itemsOf(after)];

@@ -1,4 +1,4 @@
-/** Output of the command line: text for people, or one JSON document with --json. Colours only on a terminal. */
+/** Output of the command line: text for people, or one JSON document with --json. Uses colors only on a terminal. */
 import { styleText } from "node:util";
 
 type TextStyle = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
@@ -8,7 +8,7 @@ export interface ProgramStreams {
   stderr: NodeJS.WritableStream & { isTTY?: boolean };
 }
 
-/** Removes control characters, because names and messages of an app may contain some that change the terminal. */
+/** Replaces control characters, because an app's names and messages may contain some that change the terminal. */
 const toPrintable = (text: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is replaced
   text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\u{fffd}");
@@ -28,24 +28,24 @@ export class CommandOutput {
     return this.#hasColour ? styleText(style, text, { validateStream: false }) : text;
   }
 
-  /** Prints a line for people; prints nothing with --json. */
+  /** Prints a line for people. Prints nothing with --json. */
   line(text = "", style?: TextStyle): void {
     if (this.isJson) return;
     const cleanText = toPrintable(text);
     this.#streams.stdout.write(`${style ? this.paint(style, cleanText) : cleanText}\n`);
   }
 
-  /** Prints a note on standard error, so that it is not part of the output. */
+  /** Prints a note on standard error, so that the note is not part of the command's output. */
   note(text: string): void {
     if (!this.isJson) this.#streams.stderr.write(`${toPrintable(text)}\n`);
   }
 
-  /** Prints the result as JSON. With --json, nothing else is printed on standard output. */
+  /** Prints the command's result as JSON if --json is set. Nothing else is then printed on standard output. */
   json(value: unknown): void {
     if (this.isJson) this.#streams.stdout.write(`${JSON.stringify(value)}\n`);
   }
 
-  /** Prints the rows as a table with aligned columns. */
+  /** Prints rows as a table with aligned columns. */
   table(rows: readonly (readonly string[])[]): void {
     const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
     for (const row of rows)

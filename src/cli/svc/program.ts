@@ -1,4 +1,4 @@
-/** Defines the commands of `svc` and their options, and converts results and failures to output and exit codes. */
+/** Defines the commands of `svc` and their options, and converts their results and failures to output and exit codes. */
 import { Command, CommanderError } from "commander";
 import { ProjectFault } from "../../engine/bundler/fault.js";
 import { serviceVersion } from "../../version.js";
@@ -23,7 +23,10 @@ function failureOf(error: unknown): CliError {
   return new CliError(error instanceof ProjectFault ? message : `unexpected: ${message}`);
 }
 
-/** Builds the program with all its commands. @param onExit receives the exit code of a command that sets one */
+/**
+ * Builds the program with all its commands.
+ * @param onExit receives the exit code of a command that has ended with one other than 0
+ */
 export function createProgram(surroundings: Surroundings, onExit: (code: number) => void): Command {
   const program = new Command("svc");
   program
@@ -67,7 +70,7 @@ export function createProgram(surroundings: Surroundings, onExit: (code: number)
     .action((shell: string) => {
       surroundings.stdout.write(completionScript(program, shell));
     });
-  // --json and --yes are also accepted behind a command.
+  // --json and --yes are allowed after the name of a command too.
   const addGlobals = (command: Command) => {
     for (const sub of command.commands) {
       sub.option("--json", "print one JSON document and nothing else").option("--yes", "ask nothing").exitOverride();
@@ -84,7 +87,7 @@ export function createProgram(surroundings: Surroundings, onExit: (code: number)
   return program;
 }
 
-/** Runs `svc` with these arguments. Returns the exit code. */
+/** Runs `svc` with `args`. Returns the exit code. */
 export async function runSvc(args: readonly string[], surroundings: Surroundings): Promise<number> {
   let code: number = EXIT_CODES.done;
   const program = createProgram(surroundings, (exitCode) => {

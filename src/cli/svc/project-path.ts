@@ -1,19 +1,19 @@
-/** Converts between names in a manifest, which have forward slashes on every system, and paths on this system's disk. */
+/** Converts names in a manifest, which use forward slashes on every system, to paths on this system's disk, and back. */
 import { createHash } from "node:crypto";
 import nodePath, { type PlatformPath } from "node:path";
 
-/** File names that Windows reserves for devices, with any extension and in any case. */
+/** Matches file names that Windows reserves for devices, with any extension and in upper or lower case. */
 const DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|com\d|lpt\d)(?:\.|$)/i;
 
 const toHex = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
 
-/** Maximum length of an encoded name. Systems allow 255 bytes, with the extension. */
+/** Maximum length of an encoded file name in characters. Operating systems allow 255 bytes, including the extension. */
 const ENCODED_MAX_CHARACTERS = 200;
 const HASH_CHARACTERS = 16;
 
 const encodeName = (name: string): string => encodeURIComponent(name).replace(/[.*]/g, toHex);
 
-/** Returns the beginning of an encoded name, which is too long, and a hash of the whole name. */
+/** Shortens an encoded name that is too long: returns its beginning and a hash of the whole name. */
 function shortenedName(name: string): string {
   let beginning = "";
   for (const character of name) {

@@ -1,4 +1,4 @@
-/** svc check: checks the types of the project's files with the TypeScript compiler and the app's declarations. */
+/** svc check: checks the types in the project's files with the TypeScript compiler and the app's declarations (svc.d.ts). */
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -10,7 +10,10 @@ import type { Run, Session } from "../session.js";
 
 const TSCONFIG_FILE = "tsconfig.json";
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
-/** Matches `actions/hello/action.ts(13,5): error TS2322: …`. Further lines of one message begin with a space. */
+/**
+ * Matches a type error of the compiler: `actions/hello/action.ts(13,5): error TS2322: …`. Further lines of the same message begin with a
+ * space.
+ */
 const LOCATED_ERROR = /^([^\n(]+)\((\d+),(\d+)\): error (TS\d+): /;
 
 export interface TypeFault {
@@ -39,7 +42,10 @@ function faultsIn(text: string): TypeFault[] {
   return faults;
 }
 
-/** Runs the compiler of this package, never the project's, because a pulled project must not provide a program that runs. */
+/**
+ * Runs the TypeScript compiler of this package. The project's own compiler is never used, because a pulled project must not be able to run
+ * a program here.
+ */
 function runCompiler(root: string, stopSignal: AbortSignal | undefined): Promise<{ code: number; text: string }> {
   const compiler = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc");
   const args = [compiler, "--noEmit", "--pretty", "false", "-p", join(root, TSCONFIG_FILE)];
@@ -52,8 +58,8 @@ function runCompiler(root: string, stopSignal: AbortSignal | undefined): Promise
 }
 
 /**
- * Writes svc.d.ts for the app, then checks the project. Does nothing if the project has no tsconfig.json.
- * @param stopSignal ends the check, without a result
+ * Writes svc.d.ts for the app, then checks the project's types. Does nothing if the project has no tsconfig.json.
+ * @param stopSignal ends the check early, without an error
  * @throws CliError if a file has a type error
  */
 export async function checkTypes(session: Session, stopSignal?: AbortSignal): Promise<void> {
@@ -70,10 +76,10 @@ export async function checkTypes(session: Session, stopSignal?: AbortSignal): Pr
   throw new CliError(`${faults.length} type errors\n${lines.join("\n")}`, 1, { errors: faults });
 }
 
-/** Declarations of packages by the integrity of their scripts, cached because they never change. */
+/** Declarations of npm packages by the integrity hash of their scripts, cached because they never change. */
 const readTypes = new Map<string, readonly string[] | null>();
 
-/** Returns the declarations of a package that an action uses; null if the package has none. */
+/** Returns the type declarations of an npm package that an action uses; null if the package has none. */
 async function readPackage({ client }: Session, integrity: string): Promise<readonly string[] | null> {
   const knownTypes = readTypes.get(integrity);
   if (knownTypes !== undefined) return knownTypes;
@@ -83,12 +89,12 @@ async function readPackage({ client }: Session, integrity: string): Promise<read
   return files;
 }
 
-/** Writes the declarations of the app as it will be after a push, from the server's definitions and those of the folder. */
+/** Writes svc.d.ts for the app as it will be after a push, from the definitions on the server and in the project folder. */
 export async function writeTypes(session: Session, project: Project): Promise<void> {
   const { client } = session;
   const { body: server } = await client.request("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.request("GET", "/client/svc.d.ts", { anonymous: true });
-  // Types of a package are known once a push has sent it to the server.
+  // The server knows a package's types only after a push that contained the package.
   const packageNames = hashesOfImportedPackages([...(server.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
   for (const [name, integrity] of packageNames)

@@ -1,4 +1,4 @@
-/** svc data: uploads entries of a data source as JSON lines, and downloads them. */
+/** svc data: uploads entries to a data source from a file of JSON lines, and downloads them to one. */
 import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
 import { text } from "node:stream/consumers";

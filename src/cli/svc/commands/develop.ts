@@ -1,4 +1,4 @@
-/** svc dev and svc test: push drafts whenever a file is saved, and run tests in the service's sandbox. */
+/** svc dev and svc test: svc dev pushes drafts whenever a file is saved; svc test runs tests in the service's sandbox. */
 import { readdirSync, watch } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -18,18 +18,24 @@ import { followRuns } from "./run.js";
 import { pushProject } from "./sync.js";
 
 const SETTLED_MS = 60;
-/** Abort signal for commands that run until their process ends. */
+/** Signal for commands that run until their process ends. */
 const NEVER_ABORTED = new AbortController().signal;
-/** Signals that end a command. The service has its own process group, so a closed terminal does not end it. */
+/**
+ * Process signals that end a command. SIGHUP is one of them: a service in another process group does not notice that the terminal was
+ * closed.
+ */
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PROJECT_FILES = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
-/** Work that is done again after each change. */
+/** Work that must be done again after a change. `isDirty` is true from the change until the work starts. */
 interface PendingWork {
   isDirty: boolean;
 }
 
-/** Calls `work` whenever it is pending, one call at a time, until the signal. @throws FinalError of `work` */
+/**
+ * Calls `work` again whenever `pending.isDirty` is true, one call at a time, until `stopSignal` aborts.
+ * @throws FinalError of `work`
+ */
 async function repeatWork(
   session: Session,
   pending: PendingWork,
@@ -51,7 +57,10 @@ async function repeatWork(
   }
 }
 
-/** Calls `work` after each burst of changes, one call at a time, until the signal. @throws FinalError of `work` */
+/**
+ * Calls `work` after each burst of changes to files, one call at a time, until `stopSignal` aborts.
+ * @throws FinalError of `work`
+ */
 async function runOnChanges(session: Session, work: () => Promise<unknown>, stopSignal: AbortSignal): Promise<void> {
   const pending: PendingWork = { isDirty: true };
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
@@ -65,7 +74,7 @@ async function runOnChanges(session: Session, work: () => Promise<unknown>, stop
   }
 }
 
-/** Returns the port of a server on this machine; null for other addresses. */
+/** Returns the port if the URL is an address of this machine; otherwise null. */
 function localPort(url: string): number | null {
   const { hostname, port, protocol } = new URL(url);
   return protocol === "http:" && ["127.0.0.1", "localhost"].includes(hostname) ? Number(port || 80) : null;
@@ -74,8 +83,8 @@ function localPort(url: string): number | null {
 const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) => name.startsWith("."));
 
 /**
- * Starts a service on this machine if the folder names none. An empty folder gets a project too.
- * @returns null if the folder names a service
+ * Starts a service on this machine if the project folder names no server. Creates a project first if the folder is empty.
+ * @returns null if the folder names a server
  */
 async function serverFor(
   session: Session,
@@ -100,22 +109,22 @@ async function serverFor(
     stopController.abort();
   };
   for (const signal of END_SIGNALS) process.on(signal, onEnd);
-  // Printed only after the signal handlers exist, because a person or test that reads the note may send a signal.
+  // Printed after the signal handlers are set, because a person or test that reads the note may send a signal.
   output.note("Starting a service …");
   server = await startLocalServer(folder, { isThrowAway, port, env }, stopController.signal);
   if (target === null) {
     writeProject(folder, server.url, server.app);
     output.line(`Made a project in ${folder}`, "green");
   }
-  // A new service has no data of an earlier one at the same address.
+  // The new service does not have the data of an earlier service at the same address, so the record of the last pull is removed.
   if (isNew) new Project(folder).removeBase({ url: server.url, app: server.app, root: folder });
-  // Other commands in this folder use the new service too.
+  // Saves the sign-in, so that other commands in this folder use the new service too.
   store.set({ url: server.url, app: server.app }, { token: server.token });
   output.line(`Studio: ${server.url}/studio`);
   return server;
 }
 
-/** Prints runs until the signal aborts, if the token may read runs. */
+/** Prints new runs until `stopSignal` aborts, if the token has permission to read runs. */
 async function showRuns(session: Session, stopSignal: AbortSignal): Promise<void> {
   try {
     await followRuns(session, { withConsole: true, over: stopSignal });
@@ -129,13 +138,13 @@ async function watchAndSave(session: Session, stopSignal: AbortSignal): Promise<
   const { url, app, root } = session.target;
   session.output.line(`Pages: ${url}/apps/${app}/viewer`);
   session.output.note(`Watching ${root}; end with Ctrl C`);
-  // A check takes longer than a push. It runs beside the pushes, so that it delays none.
+  // A type check takes longer than a push, so it runs at the same time as pushes and does not delay them.
   const typeCheck: PendingWork = { isDirty: false };
   const saveChanges = async () => {
     await pushProject(session, {}, false);
     typeCheck.isDirty = true;
   };
-  // A failure of one part ends the others.
+  // If one of the parts fails, aborts the others.
   const failureController = new AbortController();
   const endSignal = AbortSignal.any([stopSignal, failureController.signal]);
   try {
@@ -149,7 +158,7 @@ async function watchAndSave(session: Session, stopSignal: AbortSignal): Promise<
   }
 }
 
-/** Develops on the project's server, or on a service that is started for it and stopped at the end. */
+/** Runs the development loop with the project's server, or with a service that this function starts and stops. */
 async function developWithService(session: Session, isThrowAway: boolean): Promise<void> {
   const over = new AbortController();
   let server: LocalServer | null = null;
@@ -159,7 +168,7 @@ async function developWithService(session: Session, isThrowAway: boolean): Promi
       throw wrongUse(`--throw-away needs a service that svc dev starts (got ${session.target.url})`);
     await Promise.race([watchAndSave(session, over.signal), ...(server ? [server.failed] : [])]);
   } catch (error) {
-    // A request or start that Ctrl C interrupts is not a failure.
+    // After Ctrl C, the interrupted request or start is not a failure.
     if (!over.signal.aborted) throw error;
   } finally {
     over.abort();

@@ -59,7 +59,7 @@ Skills for these tasks are in \`.agents/skills/\`.
 Documentation for you: \`<url of svc.json>/llms.txt\` is an index, \`/llms-full.txt\` the whole text. Tools over MCP: \`<url of svc.json>/mcp\`.
 `;
 
-/** Skills in the format of agentskills.io, by name. Coding agents read the description, and the rest when they need it. */
+/** Skills for coding agents by name, in the format of agentskills.io. Agents read the description first, and the text when they need it. */
 const SKILL_FILES: Readonly<Record<string, { description: string; text: string }>> = {
   "svc-write-action": {
     description:
@@ -117,7 +117,10 @@ const TSCONFIG_CONTENT = {
   include: ["svc.d.ts", "actions", "lib"],
 };
 
-/** Writes the files of a new project; those that are there stay. @returns paths of the files that it wrote */
+/**
+ * Writes the files of a new project. Existing files stay unchanged.
+ * @returns paths of the files that it wrote
+ */
 export function writeProject(root: string, url: string, app: number): string[] {
   const files: Record<string, string> = {
     [PROJECT_FILE]: `${JSON.stringify({ url, app }, null, 2)}\n`,

@@ -1,4 +1,4 @@
-/** svc publish, rollback, versions: live versions of actions and their history. */
+/** svc publish, rollback and versions: change the live versions of actions, and list their history. */
 import type { Command } from "commander";
 import { actionNamed, listActions, type ServerAction } from "../actions.js";
 import { ApiFailure } from "../client.js";
@@ -15,12 +15,15 @@ interface PublishOptions {
   withApp?: boolean;
 }
 
-/** Checks that all actions have tests and that the tests have run with the current drafts. @throws CliError */
+/**
+ * Checks that each action has a test, and that the tests ran with the code of the current drafts.
+ * @throws CliError otherwise
+ */
 async function checkTested(session: Session, testedNames: readonly string[], chosenActions: readonly ServerAction[]) {
   const names = chosenActions.map(({ name }) => name);
   const untestedNames = names.filter((name) => !testedNames.includes(name));
   if (untestedNames.length > 0)
-    throw new CliError(`there is no test of ${untestedNames.join(", ")}; nothing was published`);
+    throw new CliError(`the actions ${untestedNames.join(", ")} have no test, so nothing was published`);
   const body = await new Project(session.target.root).readManifest();
   const query = { plan: true };
   const { body: planned } = await session.client.request("PUT", "/v1/apps/:app/manifest", { body, query });
@@ -29,7 +32,9 @@ async function checkTested(session: Session, testedNames: readonly string[], cho
   );
   if (changedActions.length === 0) return;
   const list = changedActions.map(({ name }) => name).join(", ");
-  throw new CliError(`the tests ran with other code than the drafts of ${list}; run svc push first`);
+  throw new CliError(
+    `the tests ran with the local code of ${list}, which differs from the drafts on the server; run svc push first`,
+  );
 }
 
 async function publishActions(session: Session, names: readonly string[], options: PublishOptions): Promise<void> {
@@ -55,7 +60,7 @@ async function publishActions(session: Session, names: readonly string[], option
   else await session.confirm(`Publish ${changedActions.map(({ name }) => name).join(", ")}?`);
   if (options.withApp === true) await client.request("POST", "/v1/apps/:app/publish");
   for (const { id, name, updatedAt } of changedActions) {
-    // Sends the version of the tested draft, so that the service rejects a draft that was changed after the tests.
+    // Sends the version of the tested draft, so that the service refuses to publish a draft that was changed after the tests.
     const request = isTested ? { query: { tested: true }, headers: { "if-match": `"${updatedAt}"` } } : {};
     await client.request("POST", `${ACTIONS}/${id}/publish`, request);
     output.line(`published ${name}`, "green");
@@ -66,7 +71,7 @@ async function publishActions(session: Session, names: readonly string[], option
 const isDifferent = (diff: { changes: unknown[]; code: string | null }): boolean =>
   diff.changes.length > 0 || diff.code !== null;
 
-/** True if the draft differs from the live version, or there is no live version. */
+/** True if the action has no live version, or its draft differs from the live version. */
 async function differsFromLive({ client }: Session, id: number): Promise<boolean> {
   try {
     const { body } = await client.request("GET", `${ACTIONS}/${id}/diff`);
@@ -82,7 +87,7 @@ interface Version {
   createdAt: string;
   action: string;
   user: { firstName: string; lastName: string } | null;
-  /** Time at which the version was published. Only lists of published versions have it. */
+  /** Time at which the version was published. Present only in lists of published versions. */
   publishedAt?: string;
 }
 
@@ -90,14 +95,14 @@ const versionsOf = async ({ client }: Session, id: number, published: boolean): 
   (await client.request("GET", `${ACTIONS}/${id}/versions`, { query: { limit: 100, published: `${published}` } })).body
     .versions;
 
-/** Returns the latest published version that differs from the current live version. */
+/** Returns the ID of the latest published version that differs from the current live version. */
 async function versionBefore(session: Session, id: number): Promise<number> {
   for (const version of await versionsOf(session, id, true)) {
     const path = `${ACTIONS}/${id}/versions/${version.id}/diff`;
     const { body } = await session.client.request("GET", path, { query: { against: "production" } });
     if (isDifferent(body.diff)) return version.id;
   }
-  throw new CliError("no earlier live version is known; choose one of `svc versions` with --to");
+  throw new CliError("the action has no earlier live version; choose a version of `svc versions` with --to");
 }
 
 export function addPublish(program: Command, run: Run): void {

@@ -1,4 +1,4 @@
-/** svc run, svc logs: runs an action and prints its result, and follows the execution log. */
+/** svc run and svc logs: svc run runs an action and prints its result; svc logs prints the execution log and follows it. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,7 +13,7 @@ const WAIT_MS = 150_000;
 const RUNS_ROUTE = "/v3/apps/:app/runs";
 const PAGE = 100;
 
-/** Reads the payload: JSON text, `@file`, or `-` for standard input. */
+/** Reads the payload of a run. The option is JSON text, `@` and a file name, or `-` for standard input. */
 async function readPayload(session: Session, input: string): Promise<object> {
   let text = input;
   if (input === "-") text = await session.readStdin();
@@ -34,13 +34,13 @@ async function readPayload(session: Session, input: string): Promise<object> {
   throw wrongUse("--payload must be a JSON object");
 }
 
-/** Waits until the run has ended. Needs a token that may read runs. */
+/** Waits until the run has ended, and returns it. Needs a token that may read runs. */
 async function waitForEnd({ client }: Session, runId: number) {
   const deadline = Date.now() + WAIT_MS;
   for (;;) {
     const { body } = await client.request("GET", `${RUNS_ROUTE}/${runId}`);
     if (!["queued", "running"].includes(body.run.state)) return body.run;
-    if (Date.now() > deadline) throw new CliError(`run ${runId} has not ended; see svc logs`);
+    if (Date.now() > deadline) throw new CliError(`run ${runId} has not ended yet; follow it with svc logs`);
     await delay(POLL_MS);
   }
 }
@@ -51,13 +51,13 @@ async function printConsole({ client, output }: Session, runId: number): Promise
   return body.lines;
 }
 
-/** Returns the stack with positions in the project's file, if that file contains the code that has run. */
+/** Replaces positions in a stack trace by those in the project's file, if the file contains the same code that ran. */
 async function authorStack(session: Session, name: string, actionId: number, stack: string): Promise<string> {
   try {
     const { body } = await session.client.request("GET", `/v3/apps/:app/actions/${actionId}`);
     return await new Project(session.target.root).stackInFile(name, String(body.action.code), stack);
   } catch (error) {
-    // The token may have permission to run the action but not to read its code. The stack then stays unchanged.
+    // The token may have permission to run the action but not to read its code. The stack trace then stays unchanged.
     if (error instanceof ApiFailure) return stack;
     throw error;
   }
@@ -118,11 +118,11 @@ const isEnded = ({ state }: Record<string, unknown>): boolean => !["queued", "ru
 
 interface FollowOptions {
   withConsole: boolean;
-  /** Signal that ends the command; without it, the command runs until its process ends. */
+  /** Signal that ends the command; if absent, the command runs until its process ends. */
   over?: AbortSignal;
 }
 
-/** Prints each run once, as soon as its state has changed since the previous read. */
+/** Prints each run when its state differs from the state of the previous read. */
 async function followRun(
   session: Session,
   before: readonly Record<string, unknown>[],
@@ -139,7 +139,7 @@ async function followRun(
         if (withConsole && isEnded(run)) await printConsole(session, Number(run["id"]));
       }
     } catch (error) {
-      // Retries while a server restarts, but not after a session has ended.
+      // True for failures of a server that restarts. Only these are retried, so that an expired session ends the command.
       const isPassing =
         error instanceof ApiFailure ? error.http >= 500 || error.http === 429 : error instanceof CliError;
       if (!isPassing) throw error;
@@ -147,7 +147,7 @@ async function followRun(
   }
 }
 
-/** Prints each new run. */
+/** Prints each new run as it starts and ends. */
 export const followRuns = async (session: Session, options: FollowOptions): Promise<void> =>
   followRun(session, await readRuns(session, PAGE), options);
 

@@ -1,4 +1,6 @@
-/** svc settings: lists keys, sets a value from standard input, removes a key. Prints values of public settings only. */
+/**
+ * svc settings: lists the keys of settings, sets a value from standard input, removes a setting. Prints the values of public settings only.
+ */
 import type { Command } from "commander";
 import { wrongUse } from "../failure.js";
 import type { Run } from "../session.js";
@@ -7,7 +9,7 @@ const SETTINGS = "/v1/apps/:app/settings";
 
 const tierOf = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
 
-/** Parses the value as JSON. Text that is not JSON is the value itself, without its last line break. */
+/** Parses the value of a setting as JSON. Text that is not JSON is used as it is, without its last line break. */
 function readValue(text: string): unknown {
   const trimmed = text.replace(/\r?\n$/, "");
   try {

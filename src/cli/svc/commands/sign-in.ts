@@ -1,4 +1,4 @@
-/** svc login and svc logout: save a token from standard input, or get one by a person's consent in the browser (RFC 8628). */
+/** svc login and svc logout: save a token from standard input, or get a token after a person has allowed it in the browser (RFC 8628). */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { type Client, savedToken } from "../client.js";
@@ -24,7 +24,7 @@ function targetOf({ surroundings: { cwd, env } }: Session, { url, app }: LoginOp
   };
 }
 
-/** Registers this installation as a client, once for each sign-in. */
+/** Registers this installation as an OAuth client. Each sign-in registers a new client. */
 async function registerClient(client: Client): Promise<string> {
   const { body } = await client.request("POST", "/oauth/register", {
     body: {
@@ -63,7 +63,7 @@ async function signInByDevice(session: Session, client: Client): Promise<void> {
       throw new CliError(`the sign-in failed: ${answer.body.error_description ?? answer.body.error}`);
     }
   }
-  throw new CliError("the code was not confirmed in time; run svc login again");
+  throw new CliError("the code expired before a person confirmed it; run svc login again");
 }
 
 export function addSignIn(program: Command, run: Run): void {

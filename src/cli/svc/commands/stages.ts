@@ -1,4 +1,4 @@
-/** svc stage and svc promote: create stages of an app, and copy the definitions of one stage to another. */
+/** svc stage and svc promote: create stages of an app, such as a test copy, and copy the definitions of one stage to another. */
 import type { Command } from "commander";
 import { checkedApp } from "../config.js";
 import { wrongUse } from "../failure.js";

@@ -1,4 +1,6 @@
-/** svc pull, push, diff and status: compare the project folder with the server's drafts, and copy in one direction, all or nothing. */
+/**
+ * svc pull, push, diff and status: compare the project folder with the drafts on the server. A pull or push copies everything or nothing.
+ */
 import { type Command, Option } from "commander";
 import { ApiFailure } from "../client.js";
 import { CliError, EXIT_CODES } from "../failure.js";
@@ -18,7 +20,7 @@ interface PushPlan {
   created: PlannedItem[];
   changed: PlannedItem[];
   removed: PlannedItem[];
-  /** Secret bindings whose setting needs a value on the server. */
+  /** Secret bindings whose setting has no value on the server yet. */
   missing?: PlannedItem[];
 }
 
@@ -45,7 +47,7 @@ function printDifferences({ output }: Session, changes: readonly Difference[]): 
   }
 }
 
-/** Reports a conflict: the changes that the server got since the last pull or push. */
+/** Prints the changes that were made on the server since the last pull or push, and returns the error for them. */
 function reportConflict(session: Session, since: readonly Difference[], problem: string): CliError {
   for (const { kind, name, change, patch } of since) {
     session.output.note(`${kind} ${name} was ${change} on the server:\n${patch}`);
@@ -62,8 +64,8 @@ export interface PushOptions {
 }
 
 /**
- * Returns a function that returns true for items that are equal in the folder and on the server, for example after a
- * push whose response was lost.
+ * Returns a function that is true for items that are equal in the folder and on the server, for example because the response to an earlier
+ * push was lost.
  */
 function hasItem(server: Manifest, local: Manifest): (item: Difference) => boolean {
   const toPush = new Set(manifestDifferences(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
@@ -71,8 +73,8 @@ function hasItem(server: Manifest, local: Manifest): (item: Difference) => boole
 }
 
 /**
- * Returns the entity tag that a push requires.
- * @throws CliError with the differences if the server was changed since the last pull or push
+ * Returns the entity tag to send with a push.
+ * @throws CliError with the differences if the server's definitions were changed since the last pull or push
  */
 function tagToPush(
   session: Session,
@@ -87,7 +89,8 @@ function tagToPush(
     if (since.every(hasItem(server.manifest, local))) return server.tag;
     throw reportConflict(session, since, "the server has changed since the last pull");
   }
-  // For a first push, only items that exist on both sides and differ would be overwritten silently.
+  // Before a first push there is no earlier state to compare with. Only items that exist in the folder and on the server, and differ, would
+  // be overwritten unnoticed.
   const overwrittenItems = manifestDifferences(server.manifest, local, false).filter(
     ({ change }) => change === "changed",
   );
@@ -99,7 +102,7 @@ async function putManifest({ client }: Session, local: Manifest, tag: string, qu
   return client.request("PUT", MANIFEST, { body: local, headers: { "if-match": tag }, query });
 }
 
-/** Prints the settings and bindings of a plan that have no value on the server. */
+/** Prints the settings and secret bindings that need a value on the server but have none. */
 export function printMissing({ output }: Session, missing: readonly { name: string }[] = []): void {
   for (const { name } of missing) output.line(`missing  value of ${name}`, "yellow");
 }
@@ -116,14 +119,17 @@ function printPlan(session: Session, plan: PushPlan): void {
     session.output.line(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
 }
 
-/** Prints what a push would change, and asks the person unless nothing would change. */
+/** Prints the changes that a push would make. Asks the person to confirm them, unless there are none. */
 async function confirmPlan(session: Session, plan: PushPlan): Promise<PushPlan> {
   printPlan(session, plan);
   if (itemsOf(plan).length > 0) await session.confirm("Push these drafts?");
   return plan;
 }
 
-/** Pushes the project. @param asks false to apply without the request for a plan, for which the service builds all actions too */
+/**
+ * Pushes the project.
+ * @param asks false to push without a plan and a question. A plan costs time, because the service builds all actions for it
+ */
 export async function pushProject(
   session: Session,
   { prune = false, force = false }: PushOptions,
@@ -155,10 +161,10 @@ export async function pushProject(
   }
 }
 
-/** Kinds of definitions that share one file, which a pull replaces as a whole. */
+/** Kinds of definitions that share one file, so that a pull replaces all of the kind together. */
 const IN_ONE_FILE = ["setting", "secret binding", "alert"];
 
-/** Returns the items that the folder lacks, and the local changes that the written manifest would overwrite. */
+/** Returns the local changes that writing `writtenManifest` would overwrite, and the local items that it does not contain. */
 function replacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
   const lackingItems = manifestDifferences(local, writtenManifest, false).filter(({ change }) => change === "created");
   // Compares from the written manifest to the local one, because a local item that omits a field loses nothing.
@@ -187,14 +193,14 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
     printDifferences(session, overwrittenItems);
     const names = overwrittenItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
     throw new CliError(
-      `both sides changed ${names}; pass --force to replace them with the server's`,
+      `the folder and the server both have changes of ${names}; pass --force to replace the folder's items with the server's`,
       EXIT_CODES.failed,
       {
         differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
       },
     );
   }
-  // Items that only this folder has changed stay unchanged here.
+  // Items that changed only in the folder keep the folder's content.
   const localOnly = new Set(force ? [] : myChanges.map(({ kind, name }) => `${kind} ${name}`));
   const isTaken = (kind: string, name: unknown) => !localOnly.has(`${kind} ${String(name)}`);
   const settings =
@@ -202,8 +208,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
       ? server.manifest.settings
       : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTaken("setting", key));
   const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTaken("alert", name));
-  // Secret bindings are taken completely from the folder or from the server: a mixed list could send a secret to a
-  // wrong destination.
+  // Takes all secret bindings from the folder, or all from the server: a mixed list could send a secret to a wrong destination.
   const keepsBindings = myChanges.some(({ kind }) => kind === "secret binding") && !force;
   const writtenManifest: Manifest = {
     ...server.manifest,
@@ -229,7 +234,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
 
 type Items = Manifest["settings"];
 
-/** Returns the server's items, with the folder's items where the server must not replace them. */
+/** Returns the server's items, but the folder's item for each name for which `isTaken` is true. */
 function mergeItems(server: Items, local: Items, key: string, isTaken: (name: unknown) => boolean): Items {
   const mine = (local ?? []).filter((item) => !isTaken(item[key]));
   const names = new Set(mine.map((item) => item[key]));
