@@ -1,4 +1,4 @@
-/** Reads the environment variables into a Config. Reports all faulty variables together. No other file reads process.env. */
+/** Reads the environment variables into a Config. Reports all invalid variables together. No other file reads process.env. */
 import { resolve } from "node:path";
 import { type OpenIdProvider, readOpenIdProviders } from "./config/open-id.js";
 import type { MediaBucket } from "./config/values.js";
@@ -7,105 +7,101 @@ import { StartError } from "./errors.js";
 
 export { ROLES, type Role } from "./config/variables.js";
 
-/** Configuration of one process (contract, section 1). Times are in milliseconds. */
+/** Configuration of one process of the service (contract, section 1). Times are in milliseconds. */
 export interface Config {
   port: number;
   host: string;
-  /** Trusted proxies for `X-Forwarded-For`: their number, their addresses and networks, or false if none is trusted. */
+  /** Proxies whose `X-Forwarded-For` header the service uses: their number, or a list of their addresses and networks; false for none. */
   trustProxy: number | string[] | false;
-  /** URL that people and browsers use, without a trailing slash; null for http://HOST:PORT. */
+  /** URL under which people and browsers reach the service, without a trailing slash; null if it is http://HOST:PORT. */
   publicUrl: string | null;
   /**
-   * Separate origin for the pages that run authors' code; null if they use the service's own origin. They are sandboxed
-   * in both cases.
+   * Separate origin of the pages that run authors' code; null if these pages have the service's own origin. The pages are sandboxed in both
+   * cases.
    */
   runtimeUrl: string | null;
   /** URL of the database; null for the embedded PostgreSQL under `dataDir`. */
   databaseUrl: string | null;
-  /** URL of the same database without a pooler, for connections that need a session; null if it is `databaseUrl`. */
+  /** URL of the same database without a connection pooler, for connections that need a session; null if `databaseUrl` has no pooler. */
   databaseDirectUrl: string | null;
   /** Absolute path of the folder with the service's data. */
   dataDir: string;
   roles: ReadonlySet<Role>;
   chromePath: string | null;
   /**
-   * `ws:` and `wss:` URLs of running browsers, which replace the browser that the service would start. The URLs may
-   * contain credentials.
+   * `ws:` and `wss:` URLs of running browsers. The service uses these browsers instead of starting one. The URLs may contain credentials.
    */
   browserWsEndpoints: readonly string[];
-  /** Local address on which the egress proxies of browsers listen, and by which these browsers reach them. */
+  /** Local address at which the egress proxies listen. The browsers of BROWSER_WS_ENDPOINTS connect to it. */
   egressProxyHost: string;
-  /** Folder in which Puppeteer stores its browsers; null for its default. */
+  /** Folder in which Puppeteer stores its browsers; null for Puppeteer's default folder. */
   puppeteerCacheDir: string | null;
-  /** False only with CHROME_SANDBOX=off, for which each start logs a warning. */
+  /** False if CHROME_SANDBOX=off. Each start then logs a warning. */
   chromeSandbox: boolean;
-  /** Maximum requests of an app in 60 s, for `communicate` in 30 s. 0 is unlimited. */
+  /** Maximum requests for an app in 60 s, by kind of request; for `communicate` in 30 s. 0 means unlimited. */
   rateLimits: { manage: number; run: number; publish: number; communicate: number; http: number; mcp: number };
   serverTimeoutMs: number;
   clientTimeoutMs: number;
   shutdownGraceMs: number;
   runnerConcurrency: number;
   allowPrivateNetwork: boolean;
-  /** Local address from which runs connect; null leaves the choice to the system. */
+  /** Local address from which runs connect to other servers; null if the operating system chooses it. */
   egressAddress: string | null;
-  /**
-   * Keys of 32 bytes that encrypt the apps' settings, the current key first; null if the keys are in a file in
-   * `dataDir`.
-   */
+  /** Keys of 32 bytes that encrypt the apps' settings, the current key first; null if the keys are in a file in `dataDir`. */
   settingsKeys: readonly Buffer[] | null;
-  /** Maximum queued runs in total and per app, and maximum megabytes of all queued payloads together. */
+  /**
+   * Maximum number of queued runs in total (`queueMax`) and of one app (`queueMaxPerApp`), and maximum megabytes of all queued payloads
+   * (`queueMaxMb`).
+   */
   queueMax: number;
   queueMaxPerApp: number;
   queueMaxMb: number;
   logRetentionDays: number;
-  /** Maximum megabytes of an app's finished runs with their logs, and separately of its events. 0 is unlimited. */
+  /** Maximum megabytes of an app's finished runs with their logs, and the same again for its events. 0 means unlimited. */
   logMaxMb: number;
   /**
-   * Maximum megabytes that one app's own credentials can store per minute. Its visitors can store half of that. 0 is
+   * Maximum megabytes that one app's own credentials can store in a minute. The app's visitors together can store half of that. 0 means
    * unlimited.
    */
   intakeQuotaMb: number;
-  /** Maximum megabytes of one app's entries, and separately of its snapshots. 0 is unlimited. */
+  /** Maximum megabytes of one app's entries, and the same again for snapshots of the entries. 0 means unlimited. */
   dataSourceQuotaMb: number;
-  /** Free megabytes on the disk below which events are rejected; with 0, they are never rejected. */
+  /** Free megabytes on the disk below which the service rejects events. With 0, it never rejects them. */
   diskFreeMinMb: number;
-  /** Maximum megabytes of the database of DATABASE_URL; with 0, the service sets no limit. */
+  /** Maximum megabytes of the database of DATABASE_URL. With 0, the service does not limit its size. */
   databaseMaxMb: number;
-  /**
-   * S3 bucket for media files; null if they are in a folder in `dataDir`. The AWS client finds the credentials itself.
-   */
+  /** S3 bucket for media files; null if the files are in a folder in `dataDir`. The AWS client library finds the credentials itself. */
   mediaBucket: MediaBucket | null;
-  /**
-   * Maximum megabytes of one media file (`mediaMaxMb`), and of all files of one app (`mediaQuotaMb`, where 0 is
-   * unlimited).
-   */
+  /** Maximum megabytes of one media file (`mediaMaxMb`) and of all media files of one app (`mediaQuotaMb`, where 0 means unlimited). */
   mediaMaxMb: number;
   mediaQuotaMb: number;
-  /** IANA name of the time zone for actions that set none. It is the same in every process and does not depend on the machine. */
+  /**
+   * IANA time zone of actions that set none. Every process of the service must have the same value. The machine's time zone is not used.
+   */
   defaultTimezone: string;
-  /** File with a JSON array of packages that extend the catalogue; null if there are only the built-in ones. */
+  /** File with a JSON array of packages that are added to the built-in catalogue; null if there are only the built-in ones. */
   packagesFile: string | null;
   /**
-   * Registry from which dependencies are fetched, without a trailing slash, its token, and the allowed licences (SPDX; null: any). Null if
-   * npm packages are switched off. `sandbox` is false only with NPM_SANDBOX=off, for which each start logs a warning.
+   * Settings of npm packages; null if npm packages are switched off. `registry` has no trailing slash. `licences` lists the allowed SPDX
+   * licences; null allows all. `sandbox` is false if NPM_SANDBOX=off, for which each start logs a warning.
    */
   npm: {
     url: string;
     token: string | null;
     licences: readonly string[] | null;
     sandbox: boolean;
-    /** Minimum age in days of a package version, unless a dependency names the exact version. */
+    /** Minimum age in days of a package version that the service chooses. A dependency with an exact version may be newer. */
     minAgeDays: number;
   } | null;
-  /** Mail server of the operator, for apps without their own: smtp:// or smtps://. The URL may contain credentials. */
+  /** URL (smtp:// or smtps://) of the operator's mail server, for apps without their own server. It may contain credentials. */
   smtpUrl: string | null;
-  /** Sender address of the service's mail, with an optional name. */
+  /** Sender of the service's mail: an address, optionally with a name. */
   mailFrom: string | null;
-  /** OpenID providers at which people sign in. */
+  /** OpenID providers with which people can sign in. */
   openIdProviders: readonly OpenIdProvider[];
-  /** With "persisted", app users can send only the GraphQL documents of the client library. */
+  /** GraphQL documents that app users may send: any, or only those of the client library ("persisted"). */
   graphqlDocuments: "any" | "persisted";
-  /** URL of an OpenTelemetry collector, without `/v1/traces`; null if nothing is traced. */
+  /** URL of an OpenTelemetry collector, without `/v1/traces`; null if the service sends no traces. */
   otlpEndpoint: string | null;
   logLevel: string;
 }
@@ -127,8 +123,8 @@ function faultsOfPairs(env: Environment): string[] {
   const faults = requiredTogether
     .filter(([name, beside]) => isSet(beside) && !isSet(name))
     .map(([name, beside]) => `${name} must be set, because ${beside} is set`);
-  // Compares host names without ports: pages on another port of the service's host would get its cookies. Reads `env`,
-  // because the parsed values are missing if another variable is faulty.
+  // Compares host names without ports, because a page on another port of the service's host would receive the service's cookies. Reads the
+  // raw values from `env`, because the parsed values are missing if any variable is invalid.
   const hostOf = (name: string) => URL.parse(env[name]?.trim() ?? "")?.hostname;
   const ownHost = isSet("PUBLIC_URL") ? hostOf("PUBLIC_URL") : env.HOST?.trim() || HOST_DEFAULT;
   const isSameHost = isSet("RUNTIME_URL") && ownHost !== undefined && hostOf("RUNTIME_URL") === ownHost;
@@ -203,7 +199,10 @@ function configOf(values: Variables, openIdProviders: OpenIdProvider[]): Config 
   };
 }
 
-/** Reads the environment (contract, section 1). @throws ConfigError with one message that names every faulty variable */
+/**
+ * Reads the configuration from environment variables (contract, section 1).
+ * @throws ConfigError with one message about all invalid variables
+ */
 export function readConfig(env: Environment = process.env): Config {
   const readResult = readVariables(env);
   const faults = [...("faults" in readResult ? readResult.faults : []), ...faultsOfPairs(env)];

@@ -1,4 +1,4 @@
-/** The catalogue of statuses, each with its HTTP code and default message, and the errors that callers receive. */
+/** Catalogue of error statuses, each with its HTTP code and default message, and the error classes of the service. */
 
 interface StatusRow {
   http: number;
@@ -97,27 +97,30 @@ export const STATUS = {
 
 export type Status = keyof typeof STATUS;
 
-/** Fields of an error in addition to `status` and `error`. */
+/** Fields of an error response in addition to `status` and `error`. */
 export interface ErrorDetails {
-  /** Seconds until a retry may succeed; becomes the `Retry-After` header. */
+  /** Seconds after which a retry may succeed. The response has them as its `Retry-After` header. */
   retryAfter?: number;
-  /** First moment at which the request would be accepted, ISO 8601 (RATE_LIMIT_EXCEEDED). */
+  /** First moment at which the service would accept the request, in ISO 8601 (RATE_LIMIT_EXCEEDED). */
   nextValidRequestDate?: string;
   /** ID of the run that failed (EXECUTION_FAILED). */
   runId?: number;
-  /** Current state of the action (ACTION_CHANGED). */
+  /** Current version of the action (ACTION_CHANGED). */
   action?: object;
-  /** Current state of the entry as far as the caller may see it (ENTRY_CHANGED); null if the caller may not see it. */
+  /** Current version of the entry (ENTRY_CHANGED), with the fields that the caller may read; null if the caller may read none. */
   entry?: object | null;
-  /** Current state of the resource (RESOURCE_CHANGED). */
+  /** Current version of the resource (RESOURCE_CHANGED). */
   resource?: object;
-  /** Columns with unique values that another entry already has (ENTRY_ALREADY_EXISTS), as far as the caller may know them. */
+  /**
+   * Unique columns in which another entry already has the same value (ENTRY_ALREADY_EXISTS). Columns that the caller may not read are left
+   * out.
+   */
   columns?: readonly string[];
-  /** Faulty actions of an import, or faulty parts of a manifest. */
+  /** Invalid actions of an import, or invalid parts of a manifest. */
   faults?: readonly (ImportFault | PathFault)[];
 }
 
-/** A faulty action of an import. */
+/** Invalid action of an import, with its index in the imported document. */
 export interface ImportFault {
   index: number;
   name: string | null;
@@ -125,14 +128,14 @@ export interface ImportFault {
   error: string;
 }
 
-/** Path of a faulty part of a document, such as `actions[3].frequency`. */
+/** Invalid part of a document. `path` names it, for example `actions[3].frequency`. */
 export interface PathFault {
   path: string;
   status: Status;
   error: string;
 }
 
-/** A failure with a status of the catalogue. Callers never receive the text of any other error. */
+/** Error with a status of the catalogue. Callers receive its message; they never receive the message of any other error. */
 export class ActionError extends Error {
   override readonly name = "ActionError";
 
@@ -140,38 +143,43 @@ export class ActionError extends Error {
     readonly status: Status,
     message: string = STATUS[status].message,
     readonly details: ErrorDetails = {},
-    /** Path of the faulty field, if the message names the field without marks that distinguish it from other words. */
+    /**
+     * Path of the invalid field. Set if the message contains the field's name without quotes, so that it could be read as an ordinary word.
+     */
     readonly path?: string,
   ) {
     super(message);
   }
 }
 
-/** Error for a caller that disconnected before the response was sent. */
+/** Error for a caller that disconnected before the service sent the response. */
 export const clientDisconnected = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the response");
 
 /**
- * HTTP code of a failure (contract, section 4). A dependency that can be resolved later gives 503, because the request
- * itself is correct.
+ * Returns the HTTP code of an error (contract, section 4). A dependency that cannot be resolved now but perhaps later gives 503 instead of
+ * 400.
  */
 export function httpOf({ status, details }: ActionError): number {
   if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;
   return STATUS[status].http;
 }
 
-/** Refuses requests that exceed a rate limit (contract, section 4). */
+/**
+ * Creates the error for requests above a rate limit (contract, section 4).
+ * @param retryAfter seconds
+ */
 export function rateLimitError(message: string, retryAfter: number): ActionError {
   const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
   return new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
 }
 
-/** Reason why the service or a command did not start. The message is one complete line for the operator. */
+/** Reason why the service or a command could not start. The message is one complete line for the operator. */
 export class StartError extends Error {
   override readonly name: string = "StartError";
 }
 
-/** Returns the text for the operator about an error that ended the process: one line if the reason is known, otherwise the stack. */
+/** Returns the text that the operator sees when an error ends the process: one line for a known reason, otherwise the stack trace. */
 export function faultLine(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, syscall } = error as NodeJS.ErrnoException;

@@ -1,23 +1,27 @@
-/** All limits that the specification or the contract defines. The name of each constant contains the unit. */
+/** All limits that the specification or the contract defines. The name of a constant ends with its unit. */
 
-/** Maximum memory of the browser process of a run: heap, buffers, canvases and everything else. */
+/** Maximum memory of the browser process that executes a run: heap, buffers, canvases and everything else. */
 export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
 
-/** Server action execution time (specification, Limits). Overridden by SERVER_TIMEOUT_MS. */
+/** Maximum execution time of a run on the server (specification, Limits). The variable SERVER_TIMEOUT_MS replaces this default. */
 export const SERVER_TIMEOUT_MS = 120_000;
 
-/** Client action execution time (specification, Limits). Overridden by CLIENT_TIMEOUT_MS. */
+/** Maximum execution time of a run in a user's browser (specification, Limits). The variable CLIENT_TIMEOUT_MS replaces this default. */
 export const CLIENT_TIMEOUT_MS = 30_000;
 
-/** Maximum result of an on-demand action, as JSON in UTF-8 (specification, Limits). */
+/** Maximum size of the result of an on-demand run, as JSON in UTF-8 (specification, Limits). */
 export const RESULT_MAX_BYTES = 6 * 1024 * 1024;
 
-/** Maximum JSON of an app's private and protected settings, which server actions receive (specification, Limits). */
+/**
+ * Maximum size of an app's private and protected settings (keys with `_` or `__`) as JSON. Server actions receive them (specification,
+ * Limits).
+ */
 export const UNDERSCORE_SETTINGS_MAX_BYTES = 100 * 1024;
 
 /**
- * Secrets of one app that are searched for in everything that leaves a run: strings and long numbers of its underscore settings, including
- * parts of structured ones. Settings above these limits are refused. The bytes exceed what a server action can receive as settings.
+ * Maximum number and size of the secrets that are masked in everything that leaves a run: texts and long numbers in an app's private and
+ * protected settings. The service rejects settings above these limits. SECRETS_MAX_BYTES is more than the settings that a server action can
+ * receive.
  */
 export const SECRETS_MAX_COUNT = 20_000;
 export const SECRETS_MAX_BYTES = 512 * 1024;
@@ -25,7 +29,7 @@ export const SECRETS_MAX_BYTES = 512 * 1024;
 export const ACTION_NAME_MAX_CHARACTERS = 255;
 export const ACTION_DESCRIPTION_MAX_CHARACTERS = 1000;
 
-/** Maximum stored versions of an action; the oldest are removed (specification, Limits). */
+/** Maximum number of stored versions of an action. The service removes the oldest (specification, Limits). */
 export const VERSIONS_KEPT = 100;
 export const VERSION_PAGE_DEFAULT = 50;
 export const VERSION_PAGE_MAX = 100;
@@ -34,107 +38,116 @@ export const VERSION_PAGE_MAX = 100;
 export const PRESETS_PER_ACTION = 50;
 export const PRESET_MAX_BYTES = 64 * 1024;
 
-/** Page sizes of the lists of actions and logs (specification, Limits). The contract does not set the maximum. */
+/**
+ * Default and maximum number of items on one page of the lists of actions and logs (specification, Limits). The contract does not set the
+ * maximum.
+ */
 export const PAGE_DEFAULT = 50;
 export const PAGE_MAX = 1000;
 
-/** Length of the rate-limit window. A limit holds over any span of this length. */
+/** Length of the window of rate limits. A limit applies to every period of this length. */
 export const RATE_WINDOW_MS = 60_000;
 
-/** Maximum requests of an app in a window (specification, Limits). 0 means unlimited. */
+/** Maximum requests for an app in RATE_WINDOW_MS: changes, runs and publications (specification, Limits). 0 means unlimited. */
 export const RATE_LIMIT_MANAGE = 60;
 export const RATE_LIMIT_RUN = 30;
 export const RATE_LIMIT_PUBLISH = 10;
-/** Maximum requests to an app's HTTP triggers in a window (contract, section 8). Overridden by RATE_LIMIT_HTTP. */
+/**
+ * Maximum requests to an app's HTTP triggers in RATE_WINDOW_MS (contract, section 8). The variable RATE_LIMIT_HTTP replaces this default.
+ */
 export const RATE_LIMIT_HTTP = 600;
 /**
- * Maximum requests of one network address to an app's HTTP triggers in one process, including rejected ones, as a
- * multiple of RATE_LIMIT_HTTP.
+ * Maximum requests from one network address to an app's HTTP triggers, as a multiple of RATE_LIMIT_HTTP. Rejected requests count too. Each
+ * process counts separately.
  */
 export const HTTP_ADDRESS_FACTOR = 10;
 /**
- * Maximum stored event IDs of an action, by which repeated requests are recognized; the oldest are removed. It is
- * enough for a day at RATE_LIMIT_HTTP.
+ * Maximum number of stored event IDs of an action, by which the service recognizes repeated requests. The oldest are removed. Enough for a
+ * day at RATE_LIMIT_HTTP.
  */
 export const HTTP_EVENTS_KEPT = 864_000;
-/** Share of an app's rate limit up to which requests of visitors reduce the limit of the app's own credentials. */
+/**
+ * Visitors' requests count against the limit of the app's own credentials only up to this share of the limit, so that visitors cannot use
+ * all of it.
+ */
 export const VISITORS_SHARE = 2 / 3;
 
-/** Maximum tool calls of agents for an app in a window (docs/reference/agents.md). 0 means unlimited. */
+/** Maximum tool calls by AI agents for an app in RATE_WINDOW_MS (docs/reference/agents.md). 0 means unlimited. */
 export const RATE_LIMIT_MCP = 120;
 
-/** Maximum requests of an app that send messages, in COMMUNICATE_WINDOW_MS (packages). */
+/** Maximum requests of an app that send messages, in COMMUNICATE_WINDOW_MS (specification of packages). */
 export const RATE_LIMIT_COMMUNICATE = 20;
 export const COMMUNICATE_WINDOW_MS = 30_000;
 
-/** Maximum body of a request, including payloads (contract, section 4: 413 above it). */
+/** Maximum size of a request body, including payloads. The service answers a larger one with 413 (contract, section 4). */
 export const BODY_MAX_BYTES = 1024 * 1024;
-/** Maximum report of a run in a browser: a payload, a result of RESULT_MAX_BYTES and the JSON around them. */
+/** Maximum size of a report of a run in a browser: a payload, a result of RESULT_MAX_BYTES and the JSON around them. */
 export const CLIENT_RUN_MAX_BYTES = RESULT_MAX_BYTES + 2 * BODY_MAX_BYTES;
 
-/** Maximum body of a commit, and of an import of JSON (packages). */
+/** Maximum size of the body of a commit of entries, and of an import of entries as JSON. */
 export const LARGE_BODY_MAX_BYTES = 64 * 1024 * 1024;
 /**
- * Maximum total size of concurrently received commit bodies that are larger than BODY_MAX_BYTES. One network address
- * may use LARGE_BODY_MAX_BYTES of it.
+ * Maximum total size of the commit bodies above BODY_MAX_BYTES that are received at the same time. One network address may use
+ * LARGE_BODY_MAX_BYTES of it.
  */
 export const LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
 
-/** Bodies up to this size are read and parsed immediately; larger ones wait for the turn of their sender. */
+/** Maximum size of a body that is parsed immediately. A larger body waits for its sender's turn. */
 export const SMALL_BODY_BYTES = 32 * 1024;
-/**
- * Maximum total size of concurrently received request bodies: for all callers together, and for one network address.
- */
+/** Maximum total size of the request bodies that are received at the same time: from all callers, and from one network address. */
 export const BODIES_MAX_BYTES = 64 * 1024 * 1024;
 export const BODIES_OF_ADDRESS_MAX_BYTES = 16 * 1024 * 1024;
 
-/** Maximum nesting of payloads, results and settings. Deeper JSON can be parsed, but may fail in PostgreSQL and in JSON.stringify. */
+/** Maximum nesting depth of payloads, results and settings. PostgreSQL and JSON.stringify may fail for deeper values. */
 export const JSON_MAX_DEPTH = 500;
 
 export const SETTING_KEY_MAX_CHARACTERS = 512;
 export const SETTINGS_KEYS_PER_REQUEST = 200;
 
-/** Hours for which an Idempotency-Key is remembered (contract, section 3). */
+/** Number of hours for which the service recognizes an Idempotency-Key (contract, section 3). */
 export const IDEMPOTENCY_HOURS = 24;
 
-/** Maximum memory and time of the isolate that compiles an action's `execute` to find syntax errors. */
+/** Maximum memory and time of the isolate that compiles an action's code to find syntax errors. */
 export const CODE_CHECK_MEMORY_MB = 32;
 export const CODE_CHECK_TIMEOUT_MS = 1_000;
 
-/** Maximum memory and time for checking code by the rules. One megabyte of code takes about 150 MB and, on an idle machine, one second. */
+/**
+ * Maximum memory and time to check an action's code by the rules. One megabyte of code takes about 150 MB and, on an idle machine, one
+ * second.
+ */
 export const CODE_READ_MEMORY_MB = 256;
 export const CODE_READ_TIMEOUT_MS = 15_000;
 
-/** Maximum queued runs: of all apps together, and of one app. Further runs are rejected with OVERLOADED. */
+/** Maximum number of queued runs: of all apps together, and of one app. The service rejects further runs with OVERLOADED. */
 export const QUEUE_MAX = 1_000_000;
 export const QUEUE_MAX_PER_APP = 100_000;
-/** Maximum size of all queued payloads. One app may use QUEUE_BYTES_SHARE of it. Overridden by QUEUE_MAX_MB. */
+/** Maximum size of all queued payloads. One app may use QUEUE_BYTES_SHARE of it. The variable QUEUE_MAX_MB replaces this default. */
 export const QUEUE_MAX_MB = 4_096;
 export const QUEUE_BYTES_SHARE = 1 / 10;
-/** Number of queued runs that one app may always have, even if other apps fill the queue. */
+/** Number of queued runs that an app may always have, even if other apps have filled the queue. */
 export const QUEUE_MIN_PER_APP = 20;
 
-/** Value of Retry-After in OVERLOADED responses. */
+/** `Retry-After` of OVERLOADED responses. */
 export const OVERLOADED_RETRY_SECONDS = 5;
 
 /**
- * Limits of an action's settings: concurrent runs of one key, the delay of a debounce, its longest total wait, and the
- * shortest time limit.
+ * Limits for an action's settings: the highest concurrency limit, the longest debounce delay, the longest total wait of a debounced run,
+ * and the shortest time limit of a run.
  */
 export const CONCURRENCY_LIMIT_MAX = 1_000;
 export const DEBOUNCE_DELAY_MAX_MS = 3_600_000;
 export const DEBOUNCE_WAIT_MAX_MS = 86_400_000;
 export const TIMEOUT_MIN_MS = 100;
 
-/** Maximum origins to which one action may send requests. */
+/** Maximum number of origins to which one action may send requests. */
 export const INTEGRATION_ORIGINS_MAX = 20;
 
 /** Maximum secret bindings of an app. */
 export const SECRET_BINDINGS_MAX = 100;
 
 /**
- * Limits of requests from runs to other services (contract, section 9): body of a request, body of a response, all
- * response bodies of a run, concurrent requests of a run, all requests of a run.
+ * Limits of requests from runs to other servers (contract, section 9): size of a request body, of a response body and of all response
+ * bodies of a run; concurrent requests and total requests of a run.
  */
 export const REQUEST_BODY_MAX_BYTES = 1024 * 1024;
 export const RESPONSE_MAX_BYTES = 5 * 1024 * 1024;
@@ -145,175 +158,182 @@ export const REQUEST_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MAX_MS = 30_000;
 export const REQUEST_REDIRECTS_MAX = 5;
 
-/** Scheduled runs that one core of the runners starts in a minute before further ones are skipped as late. Measured: 13 a second on two cores. */
+/**
+ * Maximum number of scheduled runs that start in a minute per processor core of the runners. Later ones are skipped as late. Measured: 13 a
+ * second on two cores.
+ */
 export const SCHEDULED_RUNS_PER_CORE = 300;
 
-/** Maximum seconds over which an action's ticks may be spread. */
+/** Maximum delay by which the scheduled runs of an action can be spread (jitter), in seconds. */
 export const JITTER_MAX_SECONDS = 300;
 
-/** Maximum length of a chain of runs of which each has started the next. A longer one counts as a recursion of log triggers. */
+/** Maximum length of a chain in which each run's log event has started the next run. The service ends a longer chain as a recursion. */
 export const CHAIN_DEPTH_MAX = 8;
-/** Maximum runs that one chain may start in a minute. */
+/** Maximum number of runs that one such chain may start in a minute. */
 export const CHAIN_RUNS_PER_MINUTE = 100;
 
-/** Maximum number of stored events on which the test of a trigger's filter runs. */
+/** Number of latest stored events to which the test of a trigger's filter is applied. */
 export const BACKTEST_EVENTS = 1_000;
 
 /**
- * Maximum requests in progress in one process. Three separate limits: for a credential, for a visitor session at one
- * network address, and for all visitors and anonymous callers of an address together.
+ * Maximum requests in progress in one process. Three separate limits: for a credential; for a visitor's session at one network address; for
+ * all visitors and anonymous callers of one address together.
  */
 export const REQUESTS_IN_PROGRESS_PER_CREDENTIAL = 512;
 export const REQUESTS_IN_PROGRESS_PER_VISITOR = 64;
 export const REQUESTS_IN_PROGRESS_PER_ADDRESS = 512;
 
 /**
- * Maximum messages that clients can send on websockets in a burst, and again in each window. The first limit is for one
- * websocket, the second for all websockets of a credential or a network address.
+ * Maximum number of messages that clients can send on websockets within each window: on one websocket, and on all websockets of a
+ * credential or a network address.
  */
 export const SOCKET_MESSAGES_PER_SOCKET = { limit: 400, windowMs: 8_000 };
 export const SOCKET_MESSAGES_PER_SENDER = { limit: 2_000, windowMs: 10_000 };
-/**
- * Maximum open websockets of a network address in one process, and how many of them may be idle (without an operation).
- */
+/** Maximum number of open websockets of a network address in one process, and of those without an operation in progress (idle). */
 export const SOCKETS_PER_ADDRESS = 4_096;
 export const IDLE_SOCKETS_PER_ADDRESS = 512;
 
-/** Maximum lookups of unknown tokens that one network address may cause in one process in RATE_WINDOW_MS. */
+/** Maximum number of unknown tokens from one network address that one process looks up in RATE_WINDOW_MS. */
 export const UNKNOWN_TOKENS_PER_ADDRESS = 300;
 
 /**
- * Lifetime of a visitor's session until its renewal, and total lifetime with renewals. Afterwards the visitor gets
- * another session.
+ * Time after which a visitor's session must be renewed (VISIT_MS), and maximum lifetime with renewals (VISIT_RENEWALS_MS). Afterwards the
+ * visitor gets another session.
  */
 export const VISIT_MS = 12 * 60 * 60 * 1000;
 export const VISIT_RENEWALS_MS = 30 * 24 * 60 * 60 * 1000;
 
 /**
- * Maximum stored visitor sessions of an app: from one network address, and from all addresses. Above it, the oldest
- * sessions without a sign-in are removed.
+ * Maximum number of stored visitor sessions of an app: from one network address, and from all addresses. Above it, the oldest sessions
+ * without a signed-in user are removed.
  */
 export const VISITORS_PER_ADDRESS = 1_000;
 export const VISITORS_PER_APP = 100_000;
 
-/** Time limit of a call to a language model, and maximum size of the request body with the call's options. */
+/** Time limit of a call to a language model, and maximum size of the request body that contains the call's options. */
 export const AI_TIMEOUT_MS = 110_000;
 export const AI_BODY_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Maximum page origins that an app may list. */
+/** Maximum number of origins in an app's list of origins for its own pages. */
 export const PAGE_ORIGINS_MAX = 50;
 
-/** Maximum new visitor sessions for a network address in RATE_WINDOW_MS. */
+/** Maximum number of new visitor sessions for one network address in RATE_WINDOW_MS. */
 export const PAGE_SESSIONS_PER_ADDRESS = 120;
 
 /** Maximum alert rules of one app. */
 export const ALERT_RULES_PER_APP = 100;
 
-/** Maximum analytics requests and reports of client runs of a credential in one process in RATE_WINDOW_MS. */
+/** Maximum requests of one credential with analytics events or reports of runs in browsers, in RATE_WINDOW_MS and in one process. */
 export const CLIENT_REQUESTS_PER_CREDENTIAL = 600;
 
-/** Maximum requests of an app for TypeScript declarations of packages in one process in RATE_WINDOW_MS. A response may have a megabyte. */
+/**
+ * Maximum requests for the TypeScript declarations of packages, of one app in RATE_WINDOW_MS and in one process. A response may have a
+ * megabyte.
+ */
 export const DECLARATIONS_PER_APP = 300;
 
-/** Maximum log or analytics event as JSON in UTF-8 (contract, section 3). */
+/** Maximum size of a log event or analytics event, as JSON in UTF-8 (contract, section 3). */
 export const EVENT_MAX_BYTES = 32 * 1024;
 
-/** Maximum data that an app's credentials can store in a minute. Overridden by INTAKE_QUOTA_MB. */
+/** Maximum data that an app's own credentials can store in a minute. The variable INTAKE_QUOTA_MB replaces this default. */
 export const INTAKE_QUOTA_MB = 64;
-/** Shares of INTAKE_QUOTA_MB: for all visitors of an app together, and for the visitors of one network address. */
+/**
+ * Shares of INTAKE_QUOTA_MB that visitors can store in a minute: all visitors of an app together, and the visitors at one network address.
+ */
 export const INTAKE_VISITORS_SHARE = 1 / 2;
 export const INTAKE_ADDRESS_SHARE = 1 / 8;
-/** Assumed size of a row in addition to its content: other columns and index entries. */
+/** Estimated disk space of a database row in addition to its content, for other columns and index entries. */
 export const INTAKE_ROW_BYTES = 200;
 
-/** Maximum disk space of an app's finished runs and logs, and the same again for its events. Overridden by LOG_MAX_MB. */
+/**
+ * Maximum disk space of an app's finished runs and logs, and the same again for its events. The variable LOG_MAX_MB replaces this default.
+ */
 export const LOG_MAX_MB = 1_024;
-/** Minimum age in days of an npm package's version that is chosen for a range. Overridden by NPM_MIN_AGE_DAYS. */
+/** Minimum age in days of a version that the service chooses for an npm package. The variable NPM_MIN_AGE_DAYS replaces this default. */
 export const NPM_MIN_AGE_DAYS = 7;
-/** Maximum settings of an app, including public ones, as JSON. */
+/** Maximum size of all settings of an app, including public ones, as JSON. */
 export const SETTINGS_MAX_BYTES = 8 * 1024 * 1024;
-/** Maximum size of an app's actions, draft and live versions: code and other fields. */
+/** Maximum size of all actions of an app with all their fields, drafts and live versions together. */
 export const ACTIONS_MAX_BYTES = 256 * 1024 * 1024;
-/** Maximum size of the scripts that were built for an app's actions and their versions. */
+/** Maximum size of the built scripts that are stored for an app's actions and their versions. */
 export const KEPT_SCRIPTS_MAX_BYTES = 256 * 1024 * 1024;
-/** Maximum valid tokens of an app, without those of pages and runs. */
+/** Maximum number of valid tokens of an app, not counting the tokens of pages and runs. */
 export const TOKENS_PER_APP = 1_000;
-/** Maximum members of an organization, and of an app. */
+/** Maximum number of members of an organization, and of an app. */
 export const MEMBERS_MAX = 1_000;
 /** Maximum administrators of the service. */
 export const ADMINISTRATORS_MAX = 100;
 /** Maximum pending invitations of an organization. */
 export const INVITATIONS_MAX = 500;
-/** Longest and default lifetime of an invitation in hours. */
+/** Maximum and default lifetime of an invitation, in hours. */
 export const INVITATION_MAX_HOURS = 720;
 export const INVITATION_HOURS = 168;
-/** Maximum stored snapshots of an app; the oldest are removed. */
+/** Maximum number of stored snapshots of an app. The oldest are removed. */
 export const APP_VERSIONS_KEPT = 100;
 /**
- * Maximum size of what is stored for an app: snapshots of its actions, entries of its audit log, sessions of its
- * visitors. The oldest are removed.
+ * Maximum stored data of an app: bytes of its actions' versions, entries of its audit log, sessions of its visitors. The oldest are
+ * removed.
  */
 export const VERSION_BYTES_KEPT = 1024 * 1024 * 1024;
 export const AUDIT_ENTRIES_KEPT = 100_000;
-/** Maximum entries about one account in the audit log of access. */
+/** Maximum number of entries about one person's account in the audit log of sign-ins and access. */
 export const ACCOUNT_EVENTS_KEPT = 10_000;
 export const PAGE_SESSIONS_KEPT = 100_000;
-/**
- * Maximum size of what is stored for an app: finished messages of its outbox, responses to requests with an
- * Idempotency-Key. The oldest are removed.
- */
+/** Maximum stored bytes of an app: of sent messages, and of responses to requests with an Idempotency-Key. The oldest are removed. */
 export const MESSAGE_BYTES_KEPT = 512 * 1024 * 1024;
 export const IDEMPOTENCY_BYTES_KEPT = 64 * 1024 * 1024;
 
-/** Free disk space below which events are rejected, and below half of it new runs. Overridden by DISK_FREE_MIN_MB. */
+/**
+ * Free disk space below which the service rejects events. Below half of it, the service also rejects new runs. The variable
+ * DISK_FREE_MIN_MB replaces this default.
+ */
 export const DISK_FREE_MIN_MB = 1_024;
-/** Value of Retry-After in OVERLOADED responses while the disk is nearly full. */
+/** `Retry-After` of OVERLOADED responses while the disk is nearly full. */
 export const LOW_DISK_RETRY_SECONDS = 60;
 
 /**
- * Maximum page loads that are logged as `app.view` events in RATE_WINDOW_MS: for one network address or editor, and for
- * one app.
+ * Maximum number of page loads in RATE_WINDOW_MS that are logged as `app.view` events: of one network address or editor, and of one app.
  */
 export const PAGE_VIEWS_PER_VIEWER_AND_MINUTE = 60;
 export const PAGE_VIEWS_PER_APP_AND_MINUTE = 600;
 
-/** Maximum JSON of the names of changed fields and settings in an `app.update` event. */
+/** Maximum size of the list of changed fields and settings in an `app.update` event, as JSON. */
 export const UPDATE_NAMES_MAX_BYTES = 16 * 1024;
 
-/** Maximum devices on which one reader receives notifications by Web Push; the oldest are removed. */
+/** Maximum number of devices on which one person receives notifications by Web Push. The oldest are removed. */
 export const PUSH_SUBSCRIPTIONS_PER_READER = 20;
-/** Maximum number of notifications of an app, and of devices of all its readers; the oldest are removed. */
+/** Maximum number of notifications of an app, and of devices of all people who receive them. The oldest are removed. */
 export const NOTIFICATIONS_KEPT = 100_000;
 export const PUSH_SUBSCRIPTIONS_KEPT = 100_000;
 
-/** Maximum delivery reports from a network address in RATE_WINDOW_MS. */
+/** Maximum number of delivery reports of mail and SMS providers from one network address in RATE_WINDOW_MS. */
 export const REPORTS_PER_ADDRESS = 600;
 
-/** Maximum events in one analytics request. */
+/** Maximum number of events in one request with analytics events. */
 export const ANALYTICS_EVENTS_PER_REQUEST = 100;
 
-/** Maximum size of the values in one page of a list. A page may therefore have fewer than `limit` entries, but has at least one. */
+/** Maximum size of the values on one page of a list. A page may therefore have fewer than `limit` entries, but has at least one. */
 export const PAGE_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Maximum size of the response to one GraphQL request, and of an exported document. */
 export const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
 
 /**
- * Limits of data sources: size of an entry as JSON in UTF-8, entries in a commit, entries of a data source, data
- * sources of an app.
+ * Limits of data sources: size of an entry as JSON in UTF-8, number of entries in a commit, of entries in a data source, and of data
+ * sources in an app.
  */
 export const ENTRY_MAX_BYTES = 1024 * 1024;
 export const COMMIT_ENTRIES_MAX = 100_000;
 export const ENTRIES_PER_DATA_SOURCE = 5_000_000;
 export const DATA_SOURCES_PER_APP = 1_000;
-/** Maximum total size of an app's entries. Overridden by DATA_SOURCE_QUOTA_MB. */
+/** Maximum total size of an app's entries. The variable DATA_SOURCE_QUOTA_MB replaces this default. */
 export const DATA_SOURCE_QUOTA_MB = 10_240;
-/** Time limit of an import. */
+/** Maximum time of an import of entries. */
 export const IMPORT_LIMIT_MS = 15 * 60_000;
-/** Maximum stored snapshots of a data source; the oldest are removed. */
+/** Maximum number of stored snapshots of a data source. The oldest are removed. */
 export const DATA_SOURCE_VERSIONS_KEPT = 30;
 /**
- * A write of more entries is a bulk change. It creates one log event for all entries, and subscribers must read all
+ * A write of more entries than this is a bulk change: it creates one log event instead of one for each entry, and subscribers must read all
  * entries again.
  */
 export const BULK_ENTRIES = 1_000;
@@ -324,57 +344,54 @@ export const BULK_ENTRIES = 1_000;
 export const SIGN_IN_FAILURES = 10;
 export const SIGN_IN_WINDOW_SECONDS = 600;
 /**
- * Sessions of signed-in people end after the first time without use, and at the latest after the second (contract,
- * section 7).
+ * A signed-in person's session ends after SESSION_IDLE_MS without use, and at the latest after SESSION_LIFETIME_MS (contract, section 7).
  */
 export const SESSION_IDLE_MS = 12 * 3_600_000;
 export const SESSION_LIFETIME_MS = 30 * 24 * 3_600_000;
-/** Lifetimes of the one-time links that create the first administrator and that reset a sign-in. */
+/** Lifetime of the one-time link that creates the first administrator, and of the link that resets a person's sign-in. */
 export const SETUP_LINK_MS = 3_600_000;
 export const RESET_LINK_MS = 3_600_000;
-/** Time limit of one SQL statement of a query on entries. */
+/** Time limit of one SQL statement that queries entries. */
 export const QUERY_TIMEOUT_MS = 5_000;
 
 /**
- * Maximum size of one media file, and of all media files of an app together. Overridden by MEDIA_MAX_MB and
- * MEDIA_QUOTA_MB.
+ * Maximum size of one media file, and of all media files of an app. The variables MEDIA_MAX_MB and MEDIA_QUOTA_MB replace these defaults.
  */
 export const MEDIA_MAX_MB = 100;
 export const MEDIA_QUOTA_MB = 10_240;
 /**
- * Minimum size with which a file or a thumbnail counts for the quota, because its database row and disk block take
- * about as much.
+ * A smaller file or thumbnail counts as this size for the app's quota, because its database row and disk block take about as much space.
  */
 export const MEDIA_BLOB_MIN_BYTES = 4_096;
-/** Maximum size of a picture from which thumbnails or other sizes are made; larger ones are rejected. */
+/** Maximum size of a picture file that the service converts to a thumbnail or another size. Larger ones are rejected. */
 export const PICTURE_MAX_BYTES = 100 * 1024 * 1024;
-/** Thumbnails: longer edge in pixels, quality, and maximum size. */
+/** Longer edge of thumbnails in pixels, JPEG or WebP quality, and maximum file size. */
 export const THUMBNAIL_LIMITS = { edge: 320, quality: 75, maxBytes: 512 * 1024 } as const;
-/** Maximum size of a picture that was converted to another size or format. */
+/** Maximum file size of a picture after its conversion to another size or format. */
 export const RESIZED_MAX_BYTES = 32 * 1024 * 1024;
-/** Maximum total size of converted pictures in the memory cache. They are not stored elsewhere. */
+/** Maximum total size of converted pictures in the memory cache, the only place where they are stored. */
 export const RESIZED_KEPT_BYTES = 32 * 1024 * 1024;
-/** Maximum pictures that wait for their conversion in one process. Above it, requests are rejected with OVERLOADED. */
+/** Maximum number of pictures that wait for their conversion in one process. Further requests are rejected with OVERLOADED. */
 export const PICTURES_WAITING_MAX = 300;
 /**
- * Maximum concurrent uploads in one process: of all callers, and of all callers without a role. One app can use at most
- * half of the uploads that other apps leave free.
+ * Maximum concurrent uploads in one process: of all callers, and of all callers without a role. One app can use at most half of the uploads
+ * that other apps leave free.
  */
 export const UPLOADS_MAX = 256;
 export const UPLOADS_OF_VISITORS_MAX = 64;
-/** Maximum files in one upload. */
+/** Maximum number of files in one upload. */
 export const FILES_PER_UPLOAD = 20;
-/** Maximum number of media folders of an app, and maximum depth of nested folders. */
+/** Maximum number of media folders of an app, and maximum nesting depth of folders. */
 export const FOLDERS_MAX = 10_000;
 export const FOLDER_DEPTH_MAX = 50;
 
-/** Maximum rows that a list counts exactly; above it, the number is an estimate. */
+/** Maximum number of rows that the service counts exactly for a list. Above it, `total` is an estimate. */
 export const COUNT_EXACT_MAX = 10_000;
 
-/** Characters of a run's log entry that a search covers, and the same number of its console output. */
+/** Maximum number of characters that a search reads of each run's log entry, and again of each run's console output. */
 export const SEARCH_CHARACTERS = 32 * 1024;
-/** Time limit of one search. */
+/** Time limit of one search in runs. */
 export const SEARCH_LIMIT_MS = 5_000;
 
-/** Maximum size of a manifest, in a request and in a response. */
+/** Maximum size of a manifest in a request or a response. */
 export const MANIFEST_MAX_BYTES = 32 * 1024 * 1024;

@@ -1,10 +1,11 @@
-/** Entry point of the process: checks the Node version, reads the configuration, handles signals and sets the exit code. */
+/**
+ * Entry point of the service's process: checks the Node version, reads the configuration, handles process signals and sets the exit code.
+ */
 import type { Service } from "./service.js";
 
 const REQUIRED_NODE_MAJOR = 24;
 
-// Runs before other imports: on another Node version, native modules would fail with messages that do not name the
-// cause.
+// Runs before the other imports: with another Node version, native modules would fail with a message that does not name the cause.
 if (Number(process.versions.node.split(".")[0]) < REQUIRED_NODE_MAJOR) {
   console.error(
     `Node ${REQUIRED_NODE_MAJOR} or later is needed, this is ${process.versions.node}. Start with npm start, which brings it.`,
@@ -16,12 +17,15 @@ const unwantedStart = new AbortController();
 let service: Service | null = null;
 let signalCount = 0;
 
-/** The first signal stops the service after the grace period, the second ends the grace period, the third ends the process at once. */
+/**
+ * Handles SIGINT and SIGTERM. The first signal stops the service after its grace period, the second ends the grace period, the third ends
+ * the process at once.
+ */
 function handleSignal(): void {
   signalCount += 1;
   if (signalCount > 2) process.exit(1);
   unwantedStart.abort(new Error("the service was stopped during its start"));
-  // `main` reports a failure of the stop.
+  // Ignores a failure of `stop` here, because `main` reports it.
   service?.stop({ now: signalCount === 2 }).catch(() => undefined);
 }
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, handleSignal);
@@ -40,7 +44,7 @@ try {
   const config = readConfig();
   captureConsole(createLog(config.logLevel));
   service = await startService(config, { unwanted: unwantedStart.signal, ownsProcess: true });
-  // The greeting is for people, so it goes to standard error: standard output has only JSON lines for programs.
+  // The greeting is for people, so it is written to standard error. Standard output has only JSON lines for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));
   const stopRequested = new Promise<null>((resolve) => {
     if (unwantedStart.signal.aborted) resolve(null);

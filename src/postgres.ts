@@ -1,27 +1,30 @@
 /**
- * Creates all connections to PostgreSQL. Each has an error listener from the start and notices a server that does not respond any more.
+ * Creates all connections to PostgreSQL. Each connection has an error listener from the start, and fails if the server stops responding.
  * Contains no tables and no statements.
  */
 import type { Socket } from "node:net";
 import pg from "pg";
 
-/** PostgreSQL's bigint values are returned as numbers, because IDs stay below 2^53. */
+/** Converts PostgreSQL's bigint to number, because IDs stay below 2^53. */
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
-/** Time limit to get a connection, new or from the pool. */
+/** Maximum time to open a connection, or to get one from the pool. */
 const CONNECT_LIMIT_MS = 5_000;
-/** Time limit of one statement of a request, a run or a periodic task. */
+/** Maximum time of one SQL statement of a request, a run or periodic work. */
 const STATEMENT_LIMIT_MS = 30_000;
-/** Time after which PostgreSQL ends an idle transaction, so that its locks are released. */
+/** Time after which PostgreSQL ends a transaction without a statement, so that its locks are released. */
 const IDLE_IN_TRANSACTION_LIMIT_MS = 30_000;
-/** Time after which a connection without a byte in either direction counts as lost. It is longer than any statement. */
+/**
+ * Time without a byte in either direction after which a connection with a running statement counts as lost. It is longer than the longest
+ * statement.
+ */
 const SILENCE_LIMIT_MS = STATEMENT_LIMIT_MS + 10_000;
-/** TCP keep-alive: time after which the kernel probes an unused connection. */
+/** Time without traffic after which the operating system checks a connection with TCP keep-alive. */
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
 /**
- * Options that keep idle connections open. Opening a connection takes 20 ms of processor time, at a moment when many
- * are needed.
+ * Pool options that keep idle connections open. Opening a connection takes 20 ms of processor time, and it would be needed when the load is
+ * high.
  */
 const KEEP_OPEN = { keepAlive: true, keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS, idleTimeoutMillis: 0 };
 
@@ -35,26 +38,23 @@ const BOUNDS = {
 let lost = 0;
 
 const DISK_FULL = "53100";
-/** Time when PostgreSQL last refused a write because of a full disk; null while it has free space. */
+/** Monotonic time at which PostgreSQL last rejected a write because its disk was full; null while the disk has free space. */
 let diskFullAt: number | null = null;
 
-/** Returns the milliseconds since the last refusal because of a full disk; null while there is free space. */
+/** Returns the milliseconds since PostgreSQL last rejected a write because its disk was full; null while the disk has free space. */
 export const diskFullFor = (): number | null => (diskFullAt === null ? null : performance.now() - diskFullAt);
 
-/** True while PostgreSQL refuses writes of this process because its disk is full. */
+/** True while PostgreSQL rejects writes of this process because its disk is full. */
 export const isDiskFull = (): boolean => diskFullAt !== null;
 
 export function reportDiskFree(): void {
   diskFullAt = null;
 }
 
-/** Returns the number of connections that this process has lost since its start, without those that it closed itself. */
+/** Returns the number of connections that this process has lost since its start. Connections that it closed itself do not count. */
 export const lostConnections = (): number => lost;
 
-/**
- * A client with an error listener from the start. Between two statements nothing else listens, so that a lost
- * connection would end the process.
- */
+/** Client with an error listener from the start. Without it, a connection that is lost between two statements would end the process. */
 class ClientWithErrorListener extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
@@ -67,8 +67,7 @@ class ClientWithErrorListener extends pg.Client {
 }
 
 /**
- * A client that also fails if a running statement receives no byte for longer than the longest statement may take. Idle
- * connections may be silent.
+ * Client that also fails if a running statement receives no byte for SILENCE_LIMIT_MS. An idle connection may receive nothing for longer.
  */
 class BoundedClient extends ClientWithErrorListener {
   private isAsked = false;
@@ -80,9 +79,9 @@ class BoundedClient extends ClientWithErrorListener {
     });
     this.once("connect", () => {
       const socket = this.connection.stream as Socket;
-      // The timeout starts again with every byte, including those of a new statement.
+      // The timeout starts again with every byte that is received or sent.
       socket.setTimeout(SILENCE_LIMIT_MS, () => {
-        if (this.isAsked) socket.destroy(new Error("the database does not respond"));
+        if (this.isAsked) socket.destroy(new Error("the database does not respond to a running statement"));
       });
     });
   }
@@ -100,11 +99,11 @@ class BoundedClient extends ClientWithErrorListener {
   }
 }
 
-/** Options for pools that a library creates, so that they use these clients. */
+/** Options for pools that a library creates, so that the pools use BoundedClient and its time limits. */
 export const BOUNDED_POOL = { ...BOUNDS, Client: BoundedClient };
 /**
- * Options for connections through a pooler, which rejects settings at the start of a session. The database role has the
- * time limits, and the client gives up by itself.
+ * Options for connections through a pooler, which rejects settings at the start of a session. The time limits are therefore set for the
+ * database role, and the client stops waiting by itself.
  */
 export const POOLED_POOL = {
   ...KEEP_OPEN,
@@ -112,14 +111,17 @@ export const POOLED_POOL = {
   query_timeout: STATEMENT_LIMIT_MS,
   Client: BoundedClient,
 };
-/** Options for pools without a time limit per statement, for migrations. */
+/** Options for pools whose statements have no time limit, for migrations. */
 export const PATIENT_POOL = {
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   keepAlive: true,
   Client: ClientWithErrorListener,
 };
 
-/** Creates a single client that is not connected yet. It may be silent for long; the caller checks that it is alive. */
+/**
+ * Creates a client that is not connected yet. Its connection may receive nothing for long, so the caller must check that the connection
+ * works.
+ */
 export function createClient(url: string, name = "svc-app-actions"): pg.Client {
   const { connectionTimeoutMillis, keepAlive } = PATIENT_POOL;
   return new ClientWithErrorListener({
@@ -131,7 +133,9 @@ export function createClient(url: string, name = "svc-app-actions"): pg.Client {
 }
 
 /**
- * Creates a pool whose connections may be silent for long, as for LISTEN.
+ * Creates a pool whose connections may receive nothing for long, for example for LISTEN.
+ * @param size maximum number of connections
+ * @param name application name that PostgreSQL shows
  * @param onConnect runs on each new connection before its first use
  */
 export function createPool(
@@ -142,20 +146,20 @@ export function createPool(
 ): pg.Pool {
   const options = { ...BOUNDS, Client: ClientWithErrorListener, application_name: name, onConnect };
   const pool = new pg.Pool({ connectionString: url, max: size, ...options });
-  // Each client handles its own loss; a pool without a listener would throw.
+  // Each client handles the loss of its connection. Without a listener of its own, the pool would throw an error.
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
 /**
- * Settings for generic plans. Without values, the planner assumes that all apps have the same size: if one app has nearly all rows, a
- * sequential scan looks cheap even for an app with few. Each of these statements has an index, so sequential scans are off. JIT is off
- * because it would compile such plans.
+ * Makes PostgreSQL use generic plans, which assume that all apps have the same size. If one app has nearly all rows, such a plan would
+ * prefer a sequential scan even for small apps, so sequential scans are off; each of these statements has an index. JIT is off because it
+ * would compile such plans.
  */
 const FOR_ANY_VALUES = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
 
 /**
- * Creates a pool for prepared statements. Their plans are generic, and select their partitions when they start. Planning with values each
- * time would cost more than the statement itself on a large table of runs.
+ * Creates a pool for prepared statements with generic plans, which select table partitions at execution. On a large table of runs, planning
+ * each execution anew would cost more than the statement itself.
  */
 export function createStatementPool(url: string, size: number): pg.Pool {
   const onConnect = async (client: pg.ClientBase) => {
@@ -167,8 +171,8 @@ export function createStatementPool(url: string, size: number): pg.Pool {
 }
 
 /**
- * A query that passes name and text to pg directly. pg copies an options object, which takes as long as the rest of a
- * query.
+ * Query that passes name and text directly to pg. For a query in an options object, pg copies the object, which takes as long as the rest
+ * of the query.
  */
 class NamedQuery extends pg.Query {
   constructor(
@@ -180,14 +184,14 @@ class NamedQuery extends pg.Query {
   }
 }
 
-/** Returns the rows of a statement that each connection of the pool prepares once under `name`. */
+/** Executes a statement and returns its rows. Each connection of the pool prepares the statement once under `name`. */
 export async function queryRowsPrepared<T>(pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<T[]> {
-  // A pool also accepts a query object, but only the types of pg's `Client` declare this.
+  // Pools accept query objects too, but pg's type declarations allow them only for `Client`.
   const answered = pool.query(new NamedQuery(name, text, values)) as unknown as Promise<pg.QueryResult>;
   return (await answered).rows as T[];
 }
 
-/** True if a pooler in transaction mode answers at `url`: it refuses settings at the start of a session. */
+/** True if `url` leads to a connection pooler in transaction mode, which rejects settings at the start of a session. */
 export async function isPooler(url: string): Promise<boolean> {
   const pool = createPool(url, 1, "svc-app-actions");
   try {
@@ -200,14 +204,17 @@ export async function isPooler(url: string): Promise<boolean> {
   }
 }
 
-/** SQLSTATE codes of a server that stops, starts, has no free connection, or cancelled a statement for its time limit. */
+/**
+ * Matches the SQLSTATE codes of a server that stops, starts, has no free connection, or has cancelled a statement because of its time
+ * limit.
+ */
 const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
 const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 /** Matches messages of errors that pg itself creates, because these errors have no code. */
 const AWAY_MESSAGES =
   /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after|the database does not respond)/;
 
-/** True if an error of the driver means that the database was not available, and not that the statement was faulty. */
+/** True if an error means that the database was unavailable, false if the statement was at fault. */
 export function isConnectionFault(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return AWAY_STATES.test(error.code ?? "");
   if (!(error instanceof Error)) return false;

@@ -1,4 +1,4 @@
-/** Creates every part of the service with its dependencies, starts them in order, and stops them in reverse order. */
+/** Creates all parts of the service with their dependencies, starts them in order, and stops them in reverse order. */
 import "reflect-metadata";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -34,37 +34,37 @@ const SYSTEM_CLOCK: Clock = { now: Date.now, msUntil: (time) => time - Date.now(
 const NEVER_ABORTED = new AbortController().signal;
 
 export interface Service {
-  /** Address on which the service listens: `http://HOST:PORT`. */
+  /** Address at which the service listens: `http://HOST:PORT`. */
   url: string;
   /** Address that people and browsers use, without a trailing slash. */
   baseUrl: string;
-  /** File of the first credentials if this start created it; otherwise null. */
+  /** Path of the file with the first credentials if this start created it; otherwise null. */
   firstCredentials: string | null;
-  /**
-   * Link that creates the first administrator. Null if the service has an administrator, or uses a database of
-   * DATABASE_URL.
-   */
+  /** Link that creates the first administrator; null if there is an administrator, or if the database is that of DATABASE_URL. */
   setupLink: string | null;
-  /** URL of the database in use, including the password of the embedded one. */
+  /** URL of the database, including the password of an embedded database. */
   databaseUrl: string;
-  /** Resolves with the reason if the service cannot work any more. The caller then stops it. */
+  /** Resolves with the reason if the service can no longer work. The caller must then call `stop`. */
   failed: Promise<Error>;
   /**
-   * Accepts no more work, gives running actions the grace period to finish, and ends all child processes. A second call
-   * returns the same promise; with `now` it cuts the grace period short.
+   * Accepts no more work, gives running actions the grace period to finish, and ends all child processes. A second call returns the same
+   * promise; with `now` it also ends the grace period.
    */
   stop(how?: { now: boolean }): Promise<void>;
 }
 
 export interface StartOptions {
   clock?: Clock;
-  /** Aborts the start. Parts that have started are then stopped. */
+  /** Signal that cancels the start. The parts that have already started are then stopped. */
   unwanted?: AbortSignal;
-  /** True if the process runs only the service. Unhandled rejections are then logged and counted instead of ending the process. */
+  /** True if the process runs nothing but the service. Unhandled rejections are then logged and counted, and do not end the process. */
   ownsProcess?: boolean;
 }
 
-/** @throws StartError that names the variable that does not fit this machine */
+/**
+ * Starts to listen. Returns the URL.
+ * @throws StartError that names the variable (HOST or PORT) whose value cannot be used on this machine
+ */
 async function listenOn(server: Server, { host, port }: Config): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -78,7 +78,7 @@ async function listenOn(server: Server, { host, port }: Config): Promise<string>
   return `http://${host.includes(":") ? `[${host}]` : host}:${taken}`;
 }
 
-/** For the embedded database: creates the first app, and a sign-up link if there is no administrator. */
+/** Creates the first app in a new embedded database, and returns a link for the first administrator if there is none. */
 async function announceFirst(
   { credentials, accounts: { accounts } }: Operations,
   db: DataSource,
@@ -94,7 +94,10 @@ async function announceFirst(
   return { firstCredentials, setupLink: needsLink ? (await accounts.createSetupLink()).link : null };
 }
 
-/** Starts the parts in order. @throws errors of the parts, or the reason of `unwanted` */
+/**
+ * Starts the parts of the service in order.
+ * @throws the error of a part, or the reason of `unwanted` if it aborts
+ */
 async function startServiceParts(
   input: Plan,
   url: string,
@@ -152,7 +155,7 @@ async function startServiceParts(
   return { databaseUrl, ...first };
 }
 
-/** Returns the function that stops the service. */
+/** Creates the function that stops the service. */
 function createStop({ config, log, parts, releases }: Plan, hurryController: AbortController): Service["stop"] {
   let stopped: Promise<void> | null = null;
   const beginStop = () => {
@@ -169,8 +172,8 @@ function createStop({ config, log, parts, releases }: Plan, hurryController: Abo
 }
 
 /**
- * Starts one process of the service and resolves when it is ready.
- * @throws if a part does not start, or if `unwanted` aborts; parts that have started are stopped again
+ * Starts one process of the service. Resolves when it is ready.
+ * @throws if a part does not start or `unwanted` aborts; the parts that have started are then stopped
  */
 export async function startService(config: Config, options: StartOptions = {}): Promise<Service> {
   const { clock = SYSTEM_CLOCK, unwanted = NEVER_ABORTED } = options;
@@ -182,7 +185,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
   const hurryController = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
   const measures = createMeasures();
-  // Faults of the service itself are logged during an outage, too.
+  // Uses a log without the filter for database outages, so that faults of the service itself are logged during an outage too.
   if (options.ownsProcess) surviveRejections(createLog(config.logLevel), measures);
   const plan = {
     config,
@@ -209,8 +212,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
     return { url, baseUrl, ...started, failed, stop };
   } catch (error) {
     await stop({ now: true });
-    // Reports one line instead of a stack: an unavailable database is no bug, and a supervisor starts this process
-    // again.
+    // Reports one line instead of a stack trace: an unavailable database is not a bug, and a supervisor will start this process again.
     if (isDatabaseAway(error))
       throw new StartError(`the connection to the database was lost: ${databaseFault(error, config)}`);
     throw error;

@@ -1,13 +1,16 @@
 /**
- * Collects garbage of the young generation. V8 itself waits until 64 MB of buffers have accumulated, so that a stream that is forwarded in
- * chunks would occupy that much memory. The old generation is not collected.
+ * Collects garbage in V8's young generation. V8 itself waits until buffers use 64 MB, so a stream that is forwarded in chunks would occupy
+ * that much memory. The old generation is not collected.
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 type Collect = (how: { type: "minor" }) => void;
 
-/** Returns V8's function for this. The flag is reset at once, so that contexts that are created later do not have the function. */
+/**
+ * Returns V8's garbage collection function. Resets the V8 flag at once, so that JavaScript contexts that are created later do not have this
+ * function.
+ */
 function collectFunction(): Collect {
   setFlagsFromString("--expose-gc");
   try {
@@ -20,15 +23,15 @@ function collectFunction(): Collect {
 let collectGarbage: Collect | null = null;
 
 /**
- * Turns off pretenuring: V8 allocates objects in the old generation at once if most objects from the same code lived long before. Nodes of
- * cached GraphQL documents live long, so nodes of refused documents would be freed only by a full collection. In a separate process 1,500
- * hostile documents took 176 MB with pretenuring and 11 MB without. Call it at the start; it applies to the whole process.
+ * Turns off V8's pretenuring for the whole process; call it at the start. With pretenuring, V8 allocates objects directly in the old
+ * generation if earlier objects from the same code lived long, as nodes of cached GraphQL documents do. The nodes of rejected documents
+ * would then be freed only by a full collection: 1,500 hostile documents took 176 MB in a test, and 11 MB without pretenuring.
  */
 export function disablePretenuring(): void {
   setFlagsFromString("--no-allocation-site-pretenuring");
 }
 
-/** Collects garbage, which takes about a millisecond. */
+/** Collects the garbage of the young generation, which takes about a millisecond. */
 export function collectYoungGarbage(): void {
   collectGarbage ??= collectFunction();
   collectGarbage({ type: "minor" });

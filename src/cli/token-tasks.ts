@@ -1,4 +1,4 @@
-/** Parses and performs `npm run token`: creates a credential of any kind, lists those of an app, or revokes one. Prints nothing. */
+/** Tasks of `npm run token`: create a credential of any kind, list the credentials of an app, revoke one. The caller prints the result. */
 import type { DataSource } from "typeorm";
 import { CREDENTIAL_KINDS, type CredentialKind } from "../data/credential.js";
 import { rows } from "../data/database.js";
@@ -22,7 +22,7 @@ const OPTIONS = {
 type TokenOption = keyof typeof OPTIONS;
 type Values = Partial<Record<TokenOption, string>>;
 
-/** Required and allowed options of each kind, beside name and expires. */
+/** Required (`must`) and allowed (`may`) options by kind of credential. All kinds also allow --name and --expires. */
 const OPTIONS_BY_KIND: Record<CredentialKind, { must: readonly TokenOption[]; may: readonly TokenOption[] }> = {
   editor: { must: [], may: ["user", "app"] },
   admin: { must: ["user"], may: [] },
@@ -33,7 +33,7 @@ const OPTIONS_BY_KIND: Record<CredentialKind, { must: readonly TokenOption[]; ma
 };
 
 const UNIT_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-/** Default lifetime of a task token that is created by hand. Other task tokens expire when their run ends. */
+/** Default lifetime of a task token that an operator creates. The service's own task tokens expire when their run ends. */
 const TASK_EXPIRES = "1h";
 
 function readId(text: string | undefined, optionName: string): number | null {
@@ -71,17 +71,17 @@ function readCredential(kind: CredentialKind, values: Values): NewCredential {
   };
 }
 
-/** Checks that the app and the person exist, because the database would reject a wrong ID with an unclear error. */
+/** Checks that the app, the person and the run exist, because the database would report a wrong ID with an unclear error. */
 async function checkNamed(db: DataSource, { appId, personId, runId }: NewCredential): Promise<void> {
   const rowExists = async (sql: string, parameters: unknown[]) => (await rows(db, sql, parameters)).length > 0;
   if (appId && !(await rowExists("SELECT 1 FROM app WHERE id = $1", [appId]))) {
-    throw new StartError(`there is no app ${appId}`);
+    throw new StartError(`there is no app with the ID ${appId}`);
   }
   if (personId && !(await rowExists("SELECT 1 FROM person WHERE id = $1", [personId]))) {
-    throw new StartError(`there is no user ${personId}`);
+    throw new StartError(`there is no user with the ID ${personId}`);
   }
   if (runId && !(await rowExists("SELECT 1 FROM run WHERE id = $1 AND app_id = $2", [runId, appId]))) {
-    throw new StartError(`there is no run ${runId} of app ${appId}`);
+    throw new StartError(`the app ${appId} has no run with the ID ${runId}`);
   }
 }
 
@@ -99,7 +99,7 @@ function createTask(kind: CredentialKind, values: Values): Task {
   };
 }
 
-/** Returns the person for an editor session of an app: the one who has been its editor for longest. */
+/** Returns the ID of the person for whom an editor session of the app is created: the person who has been an editor for longest. */
 async function firstEditorOf(db: DataSource, appId: number): Promise<number> {
   const sql = `SELECT person_id AS "personId" FROM app_editor WHERE app_id = $1 ORDER BY person_id LIMIT 1`;
   const [editor] = await rows<{ personId: number }>(db, sql, [appId]);
@@ -122,7 +122,10 @@ function listTask({ app }: Values): Task {
   return async ({ db }) => ({ tokens: await listTokensWithSessions(db, appId) });
 }
 
-/** @throws StartError with the fault of the arguments and the usage */
+/**
+ * Reads the task from the command line.
+ * @throws StartError with the problem of the arguments, and the usage
+ */
 export function readTask(commandLineWords: string[]): Task {
   const { positionals, values } = readArguments(OPTIONS, USAGE, commandLineWords);
   const [word, id, ...more] = positionals;
@@ -131,5 +134,5 @@ export function readTask(commandLineWords: string[]): Task {
   if (word === "list") return listTask(values);
   const kind = CREDENTIAL_KINDS.find((kindName) => kindName === word);
   if (kind) return createTask(kind, values);
-  throw new StartError(`${word ?? "nothing"} is not a kind of token. ${USAGE}`);
+  throw new StartError(`${word ?? "nothing"} is not a kind of credential. ${USAGE}`);
 }

@@ -1,4 +1,4 @@
-/** `npm run token`: creates, lists and revokes credentials of every kind. Its last line is JSON. */
+/** `npm run token`: creates, lists and revokes credentials of every kind. The last line of its output is JSON. */
 import "reflect-metadata";
 import { readConfig } from "../config.js";
 import { runCommand, withDatabase } from "./command.js";

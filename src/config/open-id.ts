@@ -1,36 +1,36 @@
 /**
- * Reads the OpenID providers from the environment: `OIDC_ISSUER` and so on for the first one, `OIDC_<NAME>_ISSUER` and
- * so on for others.
+ * Reads the OpenID providers from environment variables: OIDC_ISSUER and the other OIDC_ variables for one provider, OIDC_<NAME>_ISSUER and
+ * so on for each further provider.
  */
 import { describeRejected } from "./values.js";
 
-/** A provider at which people sign in. */
+/** OpenID provider with which people can sign in. */
 export interface OpenIdProvider {
-  /** Part of the provider's routes: `oidc`, or its NAME in lower case. */
+  /** Name of the provider in the paths of its routes: `oidc`, or the NAME from its variables in lower case. */
   id: string;
-  /** Name on the button of Studio's sign-in page. */
+  /** Text on the provider's button on Studio's sign-in page. */
   name: string;
   issuer: string;
   clientId: string;
   clientSecret: string;
-  /** True if a first sign-in creates an account. */
+  /** True if a person without an account gets one at the first sign-in. */
   autoCreate: boolean;
-  /** Claim that lists a person's groups. */
+  /** Name of the claim that lists a person's groups. */
   roleClaim: string;
-  /** Roles by group of the provider. If empty, a provider gives no roles. */
+  /** Role in the organization by the name of a group at the provider. If empty, the provider gives no roles. */
   roles: ReadonlyMap<string, string>;
-  /** Claim that selects the organization; null for the domain of a verified e-mail address. */
+  /** Name of the claim that selects the person's organization; null if the domain of the verified e-mail address selects it. */
   organizationClaim: string | null;
-  /** IDs of organizations by the value of that claim, or by domain. If empty, everyone belongs to the first organization. */
+  /** IDs of organizations, by the value of `organizationClaim` or by domain. If empty, everyone belongs to the first organization. */
   organizations: ReadonlyMap<string, number>;
 }
 
 type Environment = Record<string, string | undefined>;
 
-/** Reports a faulty variable; `expected` completes "NAME must be …". */
+/** Reports an invalid variable. `expected` completes the sentence "NAME must be …". */
 type ReportFault = (name: string, expected: string) => void;
 
-/** Descriptions for the reference, as in variables.ts. */
+/** Names, default and meaning of each OpenID variable for the reference page, as in variables.ts. */
 export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meaning: string][] = [
   [
     "`OIDC_ISSUER`, `OIDC_CLIENT_ID`, `OIDC_CLIENT_SECRET`",
@@ -51,8 +51,8 @@ export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meanin
 
 const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
 /**
- * Names that no provider may have, because variables of the provider without a name begin with these words, such as
- * `OIDC_CLIENT_ID`.
+ * Names that no provider may have, because they would be ambiguous: OIDC_CLIENT_ID belongs to the provider without a name, not to a
+ * provider CLIENT.
  */
 const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLE_NAMES = ["owner", "admin", "editor", "operator", "reader"];
@@ -118,7 +118,7 @@ function providerOf(env: Environment, name: string | undefined, fault: ReportFau
   };
 }
 
-/** Reads all providers. The provider of the variables without a name comes first. */
+/** Reads all OpenID providers. The provider of the variables without a NAME is the first. */
 export function readOpenIdProviders(env: Environment, fault: ReportFault): OpenIdProvider[] {
   const names = Object.keys(env)
     .filter((key) => env[key]?.trim())

@@ -1,14 +1,14 @@
-/** Parsers for the values of environment variables. Each rejects a text with the expected form, which completes "NAME must be …". */
+/** Parsers for the values of environment variables. A parser rejects an invalid value with a text that completes "NAME must be …". */
 import { isIP } from "node:net";
 import { z } from "zod";
 
-/** Matches an origin, possibly with a path of plain segments. */
+/** Matches an http or https URL of an origin, optionally with a path but without a query. */
 export const HTTP_ADDRESS = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
 export const ORIGIN_URL = /^https?:\/\/[^/?#\s@]+\/?$/;
 const BUCKET_NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const WILDCARD_ADDRESS = /^0\.0\.0\.0$|^[0:]+$|%/;
 
-/** S3 bucket with a path prefix under which media files are stored. */
+/** S3 bucket, and the prefix of the keys under which it contains media files. */
 export interface MediaBucket {
   bucket: string;
   prefix: string;
@@ -16,10 +16,10 @@ export interface MediaBucket {
   region: string;
 }
 
-/** Number of characters of a rejected value that a message shows. */
+/** Maximum number of characters of a rejected value that an error message shows. */
 const REJECTED_SHOWN_LENGTH = 100;
 
-/** Returns a rejected value for a message. Shows only the length of a secret, and of a URL with credentials or a query. */
+/** Returns the text that an error message shows for a rejected value: the value itself, but only its length if it may contain a secret. */
 export function describeRejected(input: string, { isSecret }: { isSecret: boolean }): string {
   const colon = input.indexOf(":");
   const mayHaveCredentials = (colon !== -1 && input.includes("@", colon)) || input.includes("?");
@@ -27,7 +27,11 @@ export function describeRejected(input: string, { isSecret }: { isSecret: boolea
   return JSON.stringify(input.length > REJECTED_SHOWN_LENGTH ? `${input.slice(0, REJECTED_SHOWN_LENGTH)}…` : input);
 }
 
-/** @param read returns the value of a text, or undefined for a faulty one */
+/**
+ * Creates a parser.
+ * @param expected completes the message "NAME must be …"
+ * @param read returns the parsed value, or undefined for an invalid text
+ */
 export function parsedBy<T>(expected: string, read: (text: string) => T | undefined) {
   return z.string().transform((input, context): T => {
     const value = read(input);
@@ -51,28 +55,28 @@ export const integerBetween = (min: number, max: number) =>
 export const oneOf = <const T extends string>(...allowed: readonly T[]) =>
   parsedBy(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
-/** Parses a switch that has one of two words. Returns true for the first. */
+/** Creates a parser for a variable with one of two words: `on` gives true, `off` gives false. */
 export const booleanFromWords = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);
 
-/** Parses parts between commas, each without spaces around it. */
+/** Creates a parser for a list of parts between commas. Spaces around a part are ignored. */
 export const listOf = <T>(expected: string, read: (part: string) => T | undefined) =>
   parsedBy(expected, (input) => {
     const values = input.split(",").map((part) => read(part.trim()));
     return values.includes(undefined) ? undefined : (values as T[]);
   });
 
-/** Parses a URL. Returns it without its trailing slash. */
+/** Creates a parser for a URL. The value has no trailing slash. */
 export const url = (pattern: RegExp, expected: string) =>
   parsedBy(expected, (input) => (pattern.test(input) && URL.canParse(input) ? input.replace(/\/$/, "") : undefined));
 
 export const ipAddress = parsedBy("an IP address of this machine", (input) => (isIP(input) === 0 ? undefined : input));
 
-/** Parses an address to which others can connect. */
+/** Parses an address to which other machines can connect. */
 export const reachableAddress = parsedBy("one IP address of this machine, under which browsers reach it", (input) =>
   isIP(input) === 0 || WILDCARD_ADDRESS.test(input) ? undefined : input,
 );
 
-/** True for an address, or a network such as 10.0.0.0/8 that is not the whole internet. */
+/** True for an IP address, or for a network such as 10.0.0.0/8 that is not the whole internet. */
 function isNetworkRange(part: string): boolean {
   const [address = "", bits, more] = part.split("/");
   const family = isIP(address);
@@ -80,7 +84,7 @@ function isNetworkRange(part: string): boolean {
   return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }
 
-/** Parses a number of proxies, or their addresses and networks. */
+/** Parses the trusted proxies: their number, or a list of their addresses and networks. */
 export const trustedProxies = parsedBy(
   "how many proxies stand before this service (1 to 9), or their addresses and networks, separated by commas",
   (input): number | string[] | undefined => {
@@ -95,7 +99,7 @@ export const webSockets = listOf("ws:// or wss:// addresses separated by commas 
   return address !== null && /^wss?:$/.test(address.protocol) && address.hash === "" ? address.href : undefined;
 });
 
-/** Parses `s3://bucket/prefix?endpoint=…&region=…`. */
+/** Parses a bucket URL: `s3://bucket/prefix?endpoint=…&region=…`. */
 export const bucketUrl = parsedBy(
   "an address such as s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1, without credentials",
   (input): MediaBucket | undefined => {

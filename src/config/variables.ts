@@ -1,4 +1,4 @@
-/** The variables of the environment, each with its values, its default and its meaning (contract, section 1). */
+/** Table of the environment variables, each with its type, default and meaning (contract, section 1). */
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import * as limits from "../limits.js";
@@ -12,20 +12,23 @@ export type Role = (typeof ROLES)[number];
 const LOG_LEVELS = ["info", "trace", "debug", "warn", "error", "fatal", "silent"] as const;
 const POSTGRES_URL = values.textMatching(/^postgres(ql)?:\/\//, "a postgres:// URL");
 const REQUEST_LIMIT = values.integerBetween(0, 100_000);
-/** Matches the URL of a mail server. User and password are percent-encoded. */
+/** Matches the URL of a mail server. It may contain a percent-encoded user and password. */
 const MAIL_SERVER = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
 const MAIL_SENDER = /^([^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/;
 
-/** Texts of a variable for the reference page, in Markdown. */
+/** Texts about a variable for the reference page, in Markdown. */
 export interface VariableDescription {
   meaning: string;
-  /** Default value. */
+  /** Default value as the reference page shows it. */
   initial: string;
 }
 
 const variableDescriptions = z.registry<VariableDescription>();
 
-/** @param shownInitial the default in words, if the value itself is not clear */
+/**
+ * Adds the description to a variable's schema.
+ * @param shownInitial text that the reference page shows as the default, if the default value itself would not be clear
+ */
 function describeVariable<T>(
   schema: z.ZodType<T>,
   initial: T,
@@ -253,7 +256,7 @@ const VARIABLE_SCHEMAS = {
     "S3 bucket for the files of apps, instead of a folder: `s3://bucket/prefix?endpoint=…&region=…`. Needs [AWS credentials](#object-storage)",
     "`DATA_DIR/media`",
   ),
-  // The maximum is 5 GB, because a file is uploaded to S3 in one request.
+  // The maximum is 5 GB, the largest file that S3 accepts in one request.
   MEDIA_MAX_MB: describeVariable(values.integerBetween(1, 5_000), limits.MEDIA_MAX_MB, "size of one file"),
   MEDIA_QUOTA_MB: describeVariable(
     values.integerBetween(0, 1_000_000_000),
@@ -288,7 +291,7 @@ const VARIABLE_SCHEMAS = {
 
 const ENVIRONMENT_SCHEMA = z.object(VARIABLE_SCHEMAS);
 
-/** Variables whose values can be a secret or contain one in any part. Messages only name the length of such a value. */
+/** Variables whose value may contain a secret. Error messages show only the length of such a value. */
 const VARIABLES_WITH_SECRETS: readonly string[] = [
   "DATABASE_URL",
   "DATABASE_DIRECT_URL",
@@ -300,10 +303,10 @@ const VARIABLES_WITH_SECRETS: readonly string[] = [
 
 export type Variables = z.output<typeof ENVIRONMENT_SCHEMA>;
 
-/** Result of reading the variables: their values, or a fault for each that is wrong. */
+/** The values of all variables, or a message for each invalid one. */
 type ReadVariables = { values: Variables } | { faults: string[] };
 
-/** @param environment blank variables count as unset */
+/** Reads all variables. A blank variable counts as unset. */
 export function readVariables(environment: Readonly<Record<string, string | undefined>>): ReadVariables {
   const texts = Object.keys(VARIABLE_SCHEMAS).map((name) => [name, environment[name]?.trim() || undefined]);
   const { data, error } = ENVIRONMENT_SCHEMA.safeParse(Object.fromEntries(texts));
@@ -316,6 +319,6 @@ export function readVariables(environment: Readonly<Record<string, string | unde
   return { faults };
 }
 
-/** Returns descriptions of the variables for the reference. */
+/** Returns the name and description of each variable, for the reference page. */
 export const describedVariables = (): [name: string, VariableDescription][] =>
   Object.entries(VARIABLE_SCHEMAS).map(([name, schema]) => [name, variableDescriptions.get(schema)!]);

@@ -1,4 +1,6 @@
-/** Chooses the browsers for runs by the configuration, and which addresses may use their egress proxies. Starts no browser. */
+/**
+ * Selects the browsers for runs by the configuration, and decides which network addresses may use the egress proxies. Starts no browser.
+ */
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { BrowserSource } from "../engine/browser/browser-source.js";
@@ -17,11 +19,17 @@ export interface BrowserSources {
 
 function pathToChromium({ chromePath, puppeteerCacheDir }: Config): string {
   const path = findChromium(chromePath, defaultChromiumPaths(puppeteerCacheDir));
-  if (!path) throw new StartError("Chromium was not found; set CHROME_PATH, or install chromium-headless-shell");
+  if (!path)
+    throw new StartError(
+      "Chromium was not found; set CHROME_PATH to a Chromium, or install the package chromium-headless-shell",
+    );
   return path;
 }
 
-/** @throws StartError when there is no browser to start */
+/**
+ * Returns the browsers to use, and the options of their egress proxies.
+ * @throws StartError if Chromium is not installed
+ */
 export function browserSources(config: Config, log: Logger): BrowserSources {
   const { allowPrivateNetwork, egressAddress: localAddress, egressProxyHost: host, chromeSandbox: sandbox } = config;
   const egressOptions = { allowPrivateNetwork, localAddress, resolve: lookupFor(allowPrivateNetwork) };
@@ -32,13 +40,14 @@ export function browserSources(config: Config, log: Logger): BrowserSources {
         "Chromium runs as the user that owns this service's data: only its sandbox protects the data; see SECURITY.md",
       );
     }
-    // Every process on the machine can connect to loopback, so the proxy serves only the account of the browsers.
+    // Every process on this machine can connect to the proxy's loopback port, so the proxy serves only the operating system user of the
+    // browsers.
     return { sources, egressOptions: { ...egressOptions, servesUid: isBrowsersUid } };
   }
   const sources = config.browserWsEndpoints.map((endpoint) =>
     createRemoteBrowserSource({ endpoint, egressHost: host, sandbox, log }),
   );
-  // A proxy port that other machines can reach serves only the browsers.
+  // Other machines can connect to this proxy port, so the proxy serves only the addresses of the browsers.
   const serves = (peer: string) => sources.some((browser) => browser.isAt(peer));
   return { sources, egressOptions: { ...egressOptions, host, serves } };
 }

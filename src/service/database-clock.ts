@@ -1,20 +1,20 @@
 /**
- * Measures how far the database's clock differs from this machine's, and corrects the difference. Due times follow the
- * database's clock, so that processes on several machines agree.
+ * Measures how far the database's clock differs from this machine's clock, and corrects the difference. Due times use the database's clock,
+ * so that processes on several machines agree.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../data/database.js";
 import type { Clock } from "./plan.js";
 
-/** Difference in milliseconds above which a warning is logged. */
+/** Difference between the two clocks above which a warning is logged, in milliseconds. */
 export const SKEW_WARNED_MS = 2_000;
 const MEASURE_EVERY_MS = 10_000;
 
 export interface DatabaseClock {
-  /** Milliseconds by which the database's clock is ahead of this machine's; 0 if the difference is smaller than the network delay. */
+  /** Milliseconds by which the database's clock is ahead of this machine's clock; 0 if the difference is smaller than the network delay. */
   skewMs(): number;
-  /** Compares both clocks. Resolves to the Unix time in milliseconds of the next call, by this machine's clock. */
+  /** Compares both clocks. Resolves to the Unix time in milliseconds at which it must be called again. */
   measure(): Promise<number>;
 }
 
@@ -49,7 +49,7 @@ export function createDatabaseClock(options: { db: DataSource; log: Logger }): D
   };
 }
 
-/** Returns `clock` corrected to the database's time. */
+/** Returns a clock with the database's time. */
 export function correctedClock(clock: Clock, skewMs: () => number): Clock {
   return { now: () => clock.now() + skewMs(), msUntil: (time) => clock.msUntil(time - skewMs()) };
 }

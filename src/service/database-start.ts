@@ -1,4 +1,4 @@
-/** Opens the database when a process starts, and waits until the database responds. */
+/** Opens the database when a process starts. Waits until the database responds. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -19,7 +19,7 @@ const FIRST_WAIT_MS = 500;
 const WAIT_MAX_MS = 10_000;
 const LOG_EVERY_MS = 60_000;
 
-/** Describes an error of the database for the operator, without the URL, because it contains a password. */
+/** Describes a database error for the operator. Leaves out the URL, because it contains a password. */
 export function databaseFault(error: unknown, config: Pick<Config, "roles" | "runnerConcurrency">): string {
   if (isConnectionLimitReached(error)) return tooFewConnectionsMessage(maxConnectionsOf(config));
   const { message, code } = error as NodeJS.ErrnoException;
@@ -27,8 +27,8 @@ export function databaseFault(error: unknown, config: Pick<Config, "roles" | "ru
 }
 
 /**
- * Repeats `work` while the database is unavailable, with growing pauses. Logs the first failure, then once a minute.
- * @throws other errors of `work`, and the reason of `unwanted`
+ * Repeats `work` while the database is unavailable, with growing pauses. Logs the first failure, and then one line a minute.
+ * @throws other errors of `work`, and the reason of `unwanted` if it aborts
  */
 export async function waitUntilReachable<T>(
   work: () => Promise<T>,
@@ -47,13 +47,13 @@ export async function waitUntilReachable<T>(
         log.warn({ reason: faultOf(error) }, "waiting for the database");
         lastLine = performance.now();
       }
-      // An abort ends the pause early. The loop then checks the signal.
+      // If `unwanted` aborts, the pause ends early, and the loop checks the signal.
       await delay(wait, undefined, { signal: unwanted }).catch(() => undefined);
     }
   }
 }
 
-/** Warns if PostgreSQL has fewer free connections than this process may open later. */
+/** Logs a warning if PostgreSQL has fewer free connections than this process may need. */
 async function checkConnections(db: DataSource, config: Config, log: Logger): Promise<void> {
   const [facts] = await rows<ConnectionFacts>(db, SELECT_CONNECTION_FACTS);
   const { maxConnections: most, openConnections: open } = facts!;
@@ -67,7 +67,10 @@ export interface OpenedDatabase {
   notifications: Notifications;
 }
 
-/** Opens the database and migrates its schema. @throws StartError, in one line, if the database cannot be used */
+/**
+ * Opens the database and migrates its schema.
+ * @throws StartError with one line if the database cannot be used
+ */
 export async function openService(
   config: Config,
   url: string,
@@ -80,7 +83,7 @@ export async function openService(
   async function open(): Promise<OpenedDatabase> {
     if (config.databaseUrl && (await isPooler(url))) {
       throw new StartError(
-        `${variable} points to a connection pooler: DATABASE_DIRECT_URL must point to the database itself (docs/operate/containers.md)`,
+        `${variable} points to a connection pooler; set DATABASE_DIRECT_URL to the database itself (docs/operate/containers.md)`,
       );
     }
     const startedAt = performance.now();

@@ -1,4 +1,7 @@
-/** Finds out when PostgreSQL's disk has free space again after it was full. Read it when a process stays not ready with "its disk is full". */
+/**
+ * Finds out when PostgreSQL's disk has free space again after it was full. Read this file if a process stays "not ready" with the reason
+ * "its disk is full".
+ */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { SPILL_SETTINGS } from "../data/spill.js";
@@ -6,10 +9,10 @@ import { createTicker, type Ticker } from "../engine/ticker.js";
 import { diskFullFor, reportDiskFree } from "../postgres.js";
 
 const EVERY_MS = 2_000;
-/** Minimum milliseconds for which the disk counts as full after a refused write. */
+/** Minimum time for which the disk counts as full after a rejected write, in milliseconds. */
 const HOLD_MS = 5_000;
 
-/** Creates a probe that runs only while the disk is full. */
+/** Creates periodic work that makes PostgreSQL write to its disk while the disk counts as full, to find out if it still is. */
 export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): Ticker {
   async function probeDisk(): Promise<number> {
     const next = Date.now() + EVERY_MS;

@@ -1,4 +1,6 @@
-/** Measures the free space of the database: on the disk of DATA_DIR, or up to DATABASE_MAX_MB. Callers decide what to reject. */
+/**
+ * Measures the free space of the database: on the disk of DATA_DIR, or the rest up to DATABASE_MAX_MB. Other files decide what to reject.
+ */
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -11,13 +13,13 @@ import { createDiskSpace, type DiskSpace, UNLIMITED_SPACE } from "../engine/disk
 const MB = 2 ** 20;
 
 /**
- * Intervals of the measurement. A disk responds in microseconds, but the size of a database requires reading the sizes
- * of all its files.
+ * Intervals between two measurements. The free space of a disk takes microseconds, but PostgreSQL must read the sizes of all files to
+ * return the size of a database.
  */
 const DISK_EVERY_MS = 1_000;
 const DATABASE_EVERY_MS = 10_000;
 
-/** Returns the free bytes on the disk of the folder, or of its nearest existing parent. */
+/** Returns the number of free bytes on the disk of the folder. If the folder does not exist, uses its nearest existing parent folder. */
 export async function freeBytesUnder(folder: string): Promise<number> {
   let path = folder;
   while (!existsSync(path)) path = dirname(path);
@@ -26,7 +28,7 @@ export async function freeBytesUnder(folder: string): Promise<number> {
 }
 
 /**
- * Watches the disk of DATA_DIR if the database is elsewhere, and logs when it is nearly full: the folder has media
+ * Watches the disk of DATA_DIR if the database is elsewhere, and logs a warning when it is nearly full, because the folder contains media
  * files and keys.
  */
 export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {

@@ -1,13 +1,16 @@
-/** Text for the person at the terminal after a start: the service's addresses, and how to sign in for the first time. */
+/** Text for the person at the terminal after a start: the service's addresses, and instructions for the first sign-in. */
 import { serviceAddresses } from "../api/first-page.js";
 
-/** Converts an address to a URL that a browser can open: browsers cannot open a wildcard address, and passkeys require a host name. */
+/**
+ * Converts the address at which the service listens to a URL for a browser: `localhost` replaces a wildcard address, and passkeys need a
+ * host name.
+ */
 const toClickable = (url: string): string =>
   url.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
 /**
- * @param greeted.firstCredentials file with the first credentials if this start created it, otherwise null
- * @param greeted.setupLink link for the first administrator; null if there is one
+ * @param greeted.firstCredentials path of the file with the first credentials if this start created it, otherwise null
+ * @param greeted.setupLink link that creates the first administrator; null if there already is one
  */
 export function startGreeting(greeted: {
   baseUrl: string;

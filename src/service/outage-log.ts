@@ -1,7 +1,6 @@
 /**
- * Keeps the log short while the database is unavailable: one line at the start of the outage, one a minute and one at
- * its end, instead of one for each failed attempt. Read this file when lines about the database are missing from the
- * log.
+ * Keeps the log short while the database is unavailable: one line at the start of the outage, one a minute and one at the end, instead of
+ * one for each failed attempt. Read this file if lines about the database are missing from the log.
  */
 import type { DestinationStream, Logger } from "pino";
 import { isConnectionLimitReached, isDatabaseAway, isStatementTimeout } from "../data/database.js";
@@ -9,13 +8,16 @@ import { createLog } from "../engine/log.js";
 import { isDiskFull } from "../postgres.js";
 
 const LINE_EVERY_MS = 60_000;
-/** Time without a failure after which an outage ends. When the database responds again, lost connections may still fail for a moment. */
+/**
+ * Time without a failure after which an outage counts as ended, in milliseconds. Lost connections may still fail for a moment after the
+ * database responds again.
+ */
 const QUIET_MS = 2_000;
 
 export interface OutageLog {
-  /** The log of the process. Lines whose `err` is a problem of the database are counted instead of written. */
+  /** Log of the process. Counts lines about an unavailable database (field `err`) instead of writing them. */
   log: Logger;
-  /** Call it when the database has responded. Ends the outage if nothing fails any more. */
+  /** Reports that the database has responded. Ends the outage if no attempt has failed since QUIET_MS. */
   reached(): void;
 }
 
@@ -24,19 +26,22 @@ interface DatabaseOutage {
   since: number;
   lastFailure: number;
   lastLine: number;
-  /** Number of log lines that were counted instead of written. */
+  /** Number of log lines that were counted but not written. */
   lines: number;
 }
 
-/** Returns the problem of the database that caused an error; null for other errors. */
+/** Returns the database problem that caused an error, as text; null for other errors. */
 export function databaseProblem(error: unknown): string | null {
-  // A slow statement is a separate fault with its own line.
+  // A statement above its time limit is not an outage, so it gets a log line of its own.
   if (!isDatabaseAway(error) || isStatementTimeout(error)) return null;
   if (isConnectionLimitReached(error)) return "the database has no free connection";
   return isDiskFull() ? "the database's disk is full" : "the database is away";
 }
 
-/** @param now monotonic clock in milliseconds */
+/**
+ * @param options.problemOf returns the database problem that caused an error
+ * @param options.now monotonic clock in milliseconds
+ */
 export function createOutageLog(options: {
   level: string;
   problemOf?: (error: unknown) => string | null;

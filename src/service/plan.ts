@@ -1,4 +1,4 @@
-/** Types of the start: its inputs, and what the parts of the service pass to each other. */
+/** Types for the start of the service: its inputs, and the objects that its parts pass to each other. */
 import type { Server } from "node:http";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -8,47 +8,50 @@ import type { Notifications } from "../engine/notifications.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 import type { ReleaseStack } from "./releases.js";
 
-/** Clock of the schedules, in Unix time in milliseconds. `msUntil` returns real milliseconds, which tests need. */
+/**
+ * Clock of the schedules. `now` returns the Unix time in milliseconds. `msUntil` returns the real milliseconds until a time, which differ
+ * from the clock's in tests.
+ */
 export interface Clock {
   now(): number;
   msUntil(time: number): number;
 }
 
-/** Inputs of a start: the configuration, the resources to release when the service stops, and the signals that end it. */
+/** Inputs of a start: the configuration, the stack of resources to release at the stop, and the signals that end the service. */
 export interface Plan {
   config: Config;
   clock: Clock;
   log: Logger;
-  /** Call it when the database has answered a heartbeat. */
+  /** Called when the database has accepted this process's heartbeat. */
   onDatabaseReached: () => void;
   measures: ServiceMeasures;
   releases: ReleaseStack;
   parts: ServiceParts;
   server: Server;
   door: FrontDoor;
-  /** Aborts when the service must stop, even during the start. */
+  /** Aborts when the service must stop, also during its start. */
   unwanted: AbortSignal;
-  /** Aborts when the grace period of a stop is over. */
+  /** Aborts when the grace period of a stop has ended. */
   impatience: AbortSignal;
-  /** Ends the service, because it can no longer work. */
+  /** Stops the service because it can no longer work. */
   fail: (reason: Error) => void;
 }
 
 export interface DatabaseConnections {
-  /** URL of the database without the pooler, for statements that need a session. */
+  /** URL of the database itself, not of a pooler, for statements that need a session. */
   url: string;
   db: DataSource;
   notifications: Notifications;
 }
 
-/** State of a runner. */
+/** State of a runner process. */
 export interface RunnerState {
   places: () => { total: number; free: number; waiting: number };
-  /** Returns false if runs wait for long although the process has free slots, which is a fault of the process. */
+  /** False if runs wait too long although this process has free slots, which means that the process is faulty. */
   taking: () => boolean;
 }
 
-/** Names of required parts that are not ready yet. */
+/** Returns the parts that this process needs by its ROLES, each marked as not ready. */
 export function partsOf({ roles }: Config): ServiceParts {
   const down = () => false;
   return {

@@ -1,4 +1,4 @@
-/** Checks at the start that the configuration fits the machine. Read this file when a start is refused because of a variable. */
+/** Checks before the start that the configuration fits the machine. Read this file if the service does not start because of a variable. */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, open, rm } from "node:fs/promises";
@@ -7,11 +7,14 @@ import type { Config } from "../config.js";
 import { isLocalAddress } from "../engine/local-address.js";
 import { StartError } from "../errors.js";
 
-/** True if the process writes to its data folder: the embedded database, the settings key, or media files. */
+/** True if the process stores something in its data folder: the embedded database, the settings' key, or media files. */
 const needsDataDir = ({ databaseUrl, settingsKeys, roles }: Config): boolean =>
   databaseUrl === null || settingsKeys === null || roles.has("api") || roles.has("scheduler");
 
-/** Creates a folder with its parents. Node's recursive `mkdir` reports ENOENT on a read-only file system, and never returns under /proc. */
+/**
+ * Creates a folder and its parents. Node's recursive `mkdir` is not used, because it reports ENOENT on a read-only file system and never
+ * returns under /proc.
+ */
 async function makeFolder(path: string): Promise<void> {
   if (existsSync(path)) return;
   await makeFolder(dirname(path));
@@ -28,11 +31,16 @@ async function checkDataDir({ dataDir }: Config): Promise<void> {
     await rm(probe);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw new StartError(`DATA_DIR must be a folder that this process can write (got ${dataDir}: ${code ?? message})`);
+    throw new StartError(
+      `DATA_DIR must be a folder in which this process can create files (got ${dataDir}: ${code ?? message})`,
+    );
   }
 }
 
-/** @throws StartError naming the variable that does not fit this machine */
+/**
+ * Checks the data folder and the network address for runs.
+ * @throws StartError that names the variable whose value cannot be used on this machine
+ */
 export async function checkPreconditions(config: Config): Promise<void> {
   const { egressAddress } = config;
   if (egressAddress !== null && !(await isLocalAddress(egressAddress))) {

@@ -1,12 +1,9 @@
-/** Logs and counts rejected promises that no code handles, so that they do not end the process. */
+/** Logs and counts rejected promises that no code handles. They then do not end the process. */
 import type { Logger } from "pino";
 import { reportFailuresTo } from "../background.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 
-/**
- * Handles unhandled rejections until the process ends, so that a rejection during the shutdown does not change the exit
- * code.
- */
+/** Starts to handle such rejections, until the process ends, so that one during the stop does not change the exit code. */
 export function surviveRejections(log: Logger, measures: ServiceMeasures): void {
   const report = (error: unknown) => {
     measures.rejectionUnhandled();

@@ -1,4 +1,4 @@
-/** List of the resources that a process has acquired. A stop releases them, the newest first. */
+/** Stack of the resources that a process has acquired. A stop releases them, the newest first. */
 import type { Logger } from "pino";
 
 export class ReleaseStack {
@@ -6,7 +6,7 @@ export class ReleaseStack {
 
   constructor(private readonly log: Logger) {}
 
-  /** Adds a resource. A failed release is logged with its name; the others are still released. */
+  /** Adds a resource. If its release fails, the failure is logged with `name`, and the other resources are still released. */
   add(name: string, release: () => unknown): void {
     this.stack.defer(async () => {
       this.log.debug({ part: name }, "stopping");
@@ -18,7 +18,7 @@ export class ReleaseStack {
     });
   }
 
-  /** Releases everything, one after the other. */
+  /** Releases all resources one after the other, the newest first. */
   all(): Promise<void> {
     return this.stack.disposeAsync();
   }

@@ -1,4 +1,4 @@
-/** Creates, starts and releases each part of the service. service.ts has their order. */
+/** Creates, starts and releases the parts of the service. service.ts calls these methods in order. */
 
 import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
@@ -36,19 +36,19 @@ import { createDiskProbe } from "./disk-probe.js";
 import { dataDirWatch, diskRoom, freeBytesUnder } from "./disk-space.js";
 import type { Clock, DatabaseConnections, Plan, RunnerState } from "./plan.js";
 
-/** Milliseconds in which responses to aborted requests are still written after the grace period was cut short. */
+/** Time for writing responses to aborted requests after the grace period was ended early, in milliseconds. */
 const LAST_ANSWERS_MS = 1_000;
 
 /**
- * Number of browser contexts and documents of different apps that are opened at the same time. Each keeps one core
- * busy; the other cores stay free for existing pages.
+ * Maximum number of browser contexts and documents that are opened at the same time. Opening one keeps a core busy; the other cores stay
+ * free for running pages.
  */
 const OPENINGS_AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
 
-/** Milliseconds for which a run may wait although the process has a free slot. Afterwards the process counts as faulty. */
+/** Time that a run may wait although the process has a free slot, in milliseconds. Afterwards the process counts as faulty. */
 const WAIT_LIMIT_MS = 10_000;
 
-/** Starts the parts. Each method throws if the service is to stop meanwhile. */
+/** Starts the parts of the service. Each method throws an error if the service must stop meanwhile. */
 export class Starting {
   private readonly turns = createTurns();
   private readonly answers = createAnswers(undefined, this.turns);
@@ -80,7 +80,7 @@ export class Starting {
     return { url, db, notifications };
   }
 
-  /** Returns the clock by which all due times are compared: that of the database. */
+  /** Returns a clock with the database's time, by which the service compares all due times. */
   async clock(db: DataSource): Promise<{ clock: Clock; skewMs: () => number }> {
     const { clock, log, releases } = this.plan;
     const database = createDatabaseClock({ db, log });
@@ -95,7 +95,7 @@ export class Starting {
     return { clock: correctedClock(clock, database.skewMs), skewMs: database.skewMs };
   }
 
-  /** Starts tracing. A stop sends the last traces after everything else has stopped. */
+  /** Starts tracing. When the service stops, tracing is the last part to stop, so that it sends the traces of all others. */
   async tracing(): Promise<RequestTracing> {
     const { config, log, releases, unwanted } = this.plan;
     unwanted.throwIfAborted();
@@ -104,7 +104,7 @@ export class Starting {
     return tracing;
   }
 
-  /** Starts to watch the free space of the database. */
+  /** Starts to measure the free space of the database. */
   async room(db: DataSource): Promise<DiskSpace> {
     const { config, log, releases } = this.plan;
     const diskSpace = diskRoom(config, db, log);
@@ -116,7 +116,10 @@ export class Starting {
     return diskSpace;
   }
 
-  /** Starts the browsers. @param apiUrl address of this service, which runs may contact although it is private */
+  /**
+   * Starts the browsers.
+   * @param apiUrl URL of this service. Runs may send requests to it although it is a private address
+   */
   async browsers(apiUrl: string): Promise<Browsers | null> {
     const { config, log, measures, releases, parts, unwanted } = this.plan;
     unwanted.throwIfAborted();
@@ -128,7 +131,7 @@ export class Starting {
     const egress = createEgressProxy({ ...egressOptions, endpoints: () => endpoints });
     releases.add("egress", () => egress.close());
     const first = await egress.openProxyPort().catch((error: Error) => {
-      throw new StartError(`EGRESS_PROXY_HOST must be an address of this machine: ${error.message}`);
+      throw new StartError(`EGRESS_PROXY_HOST must be a network address of this machine: ${error.message}`);
     });
     first.close();
     const openings = new FairSemaphore(OPENINGS_AT_ONCE, 1);
@@ -140,7 +143,7 @@ export class Starting {
     return browsers;
   }
 
-  /** Starts the lease of this process. Without it, the process may not execute runs. */
+  /** Starts to renew the lease of this process in the database. Without a valid lease, the process may not execute runs. */
   async instance({ lease }: Operations): Promise<void> {
     this.plan.unwanted.throwIfAborted();
     await lease.start();
@@ -155,7 +158,7 @@ export class Starting {
     if (config.roles.has("api") || config.roles.has("scheduler")) await media.start();
   }
 
-  /** Builds the API. Returns the function that starts to listen, which is called last at the start; a stop ends listening first. */
+  /** Builds the API. Returns a function that starts to listen, which is the last step of a start. A stop first ends listening. */
   async api(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
     const { config, log, measures, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
@@ -194,7 +197,7 @@ export class Starting {
     const sockets = createSockets({ ...shared, ...sources, runtimeUrl, readUpgrade, schema, documents });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
-    // The API stops after all runs have ended, because runs send requests to it.
+    // The API stops after all runs have ended, because runs send requests to the API.
     releases.add("door", () => door.openApi(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
@@ -207,14 +210,14 @@ export class Starting {
     };
   }
 
-  /** Claims queued runs whenever a run is queued, and once a second, because notifications can be lost. */
+  /** Claims queued runs when a notification reports one, and once a second, because a notification can be lost. */
   async work(
     { notifications }: DatabaseConnections,
     { runs, dispatcher, debouncer }: Operations,
   ): Promise<RunnerState> {
     const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();
-    // Waits, so that the callers of aborted runs still get their responses.
+    // Waits, so that the callers of aborted runs still receive their responses.
     releases.add("last answers", () =>
       Promise.race([door.waitUntilIdle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]),
     );
@@ -247,7 +250,7 @@ export class Starting {
     return { places: () => dispatcher.usage(), taking };
   }
 
-  /** Starts the metrics of the whole service and of this process, which every process reports. */
+  /** Starts the metrics of the whole service and of this process. Every process reports both. */
   metrics(
     { db }: DatabaseConnections,
     { vitals }: Operations,

@@ -9,16 +9,16 @@ import type { Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
 import type { Plan } from "./plan.js";
 
-/** Interval in milliseconds in which each process checks whether alerts must be evaluated. */
+/** Interval in milliseconds at which each process checks if alerts must be evaluated. */
 const ALERTS_EVERY_MS = 5_000;
-/** Interval in milliseconds in which each process looks for webhooks of git servers that another process has left. */
+/** Interval in milliseconds at which each process looks for git webhooks that another process has accepted but not handled. */
 const GIT_EVERY_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
 const stopTickers = (tickers: readonly Ticker[]) => Promise.all(tickers.map((ticker) => ticker.stop()));
 
-/** Claims the ticks of schedules when they are due. */
+/** Starts to claim the ticks of schedules when they are due. */
 export async function startScheduler(
   plan: Plan,
   notifications: Notifications,
@@ -35,8 +35,8 @@ export async function startScheduler(
 }
 
 /**
- * Sends the messages in the outbox. Usually schedulers do this, because it needs no browser. If no scheduler is alive,
- * other processes send them, so that the alert about the missing scheduler is sent.
+ * Starts to send the messages in the outbox. Usually only schedulers send them, because this work needs no browser. If no scheduler is
+ * running, other processes send them, so that the alert about the missing scheduler is sent.
  */
 export async function startMessages(
   plan: Plan,
@@ -62,7 +62,7 @@ export async function startMessages(
   releases.add("messages", () => ticker.stop().then(() => sender.drain(impatience)));
 }
 
-/** Evaluates and sends alerts, in every process, so that they work whichever process fails. */
+/** Starts to evaluate and send alerts. Every process does this, so that alerts work even if other processes fail. */
 export async function startAlerts(
   plan: Plan,
   notifications: Notifications,
@@ -80,7 +80,7 @@ export async function startAlerts(
   releases.add("alerts", () => stopTickers(tickers).then(() => delivery.drain(impatience)));
 }
 
-/** Publishes scheduled notifications, and sends published ones to devices. */
+/** Starts to publish scheduled notifications, and to send published notifications to devices. */
 export async function startNotifications(plan: Plan, notices: Notifications, { notify }: Operations): Promise<void> {
   const { config, clock, log, releases, impatience } = plan;
   if (!config.roles.has("scheduler")) return;
@@ -95,7 +95,7 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
   releases.add("notifications", () => stopTickers(tickers).then(() => push.drain(impatience)));
 }
 
-/** Pulls git repositories after their webhooks, including webhooks that a dead process has accepted. */
+/** Starts to pull git repositories after webhooks, also after webhooks that a process accepted before it failed. */
 export async function startGitPulls({ config, clock, log, releases, impatience }: Plan, { git }: Operations) {
   if (!config.roles.has("api")) return;
   const { webhooks } = git;
@@ -105,7 +105,7 @@ export async function startGitPulls({ config, clock, log, releases, impatience }
   releases.add("git pulls", () => ticker.stop().then(() => webhooks.drain(impatience)));
 }
 
-/** Periodically removes data that is too old or above its limit. */
+/** Starts to remove data that is too old or above its limit. */
 export function startCleaner(
   plan: Plan,
   { retention, runWords, trimming, store, media, packages, tokens, stages }: Operations,

@@ -117,15 +117,15 @@ describe("npm run token", () => {
   });
 
   const mistakes: [string[], RegExp][] = [
-    [[], /^nothing is not a kind of token\. Usage: /],
-    [["cook", "--app", "1"], /^cook is not a kind of token\. Usage: /],
+    [[], /^nothing is not a kind of credential\. Usage: /],
+    [["cook", "--app", "1"], /^cook is not a kind of credential\. Usage: /],
     [["api"], /^api needs --app\. Usage: /],
     [["editor"], /^editor needs either --app or --user\. Usage: /],
     [["api", "--app", "1", "--user", "3"], /^api takes no --user\. Usage: /],
     [["api", "--app", "first"], /^--app must be a positive whole number\. Usage: /],
-    [["api", "--app", "999"], /^there is no app 999$/],
-    [["editor", "--user", "999"], /^there is no user 999$/],
-    [["task", "--app", "1", "--run", "999"], /^there is no run 999 of app 1$/],
+    [["api", "--app", "999"], /^there is no app with the ID 999$/],
+    [["editor", "--user", "999"], /^there is no user with the ID 999$/],
+    [["task", "--app", "1", "--run", "999"], /^the app 1 has no run with the ID 999$/],
     [["api", "--app", "1", "--expires", "soon"], /^--expires must be /],
     [["api", "--app", "1", "--colour", "red"], /^Unknown option '--colour'\. Usage: /],
     [["revoke"], /^revoke needs the token's id\. Usage: /],
@@ -141,7 +141,7 @@ describe("npm run token", () => {
 
   longTest("reports an error in one line, prints no JSON and exits with 1", async () => {
     const { code, stderr, answer } = await runProgram(environment, "api", "--app", "999");
-    expect([code, stderr, answer]).to.deep.equal([1, "there is no app 999\n", null]);
+    expect([code, stderr, answer]).to.deep.equal([1, "there is no app with the ID 999\n", null]);
   });
 
   longTest("uses the embedded database of a running service, and starts it if none runs", async () => {

@@ -93,7 +93,7 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
   it("does not start if it only has the pooler, and reports what is missing", async () => {
     const wrong = startTestService({ ROLES: "api" }, (url) => pooler.way(url));
     expect(await wrong.catch((error: Error) => error.message)).to.match(
-      /^DATABASE_URL points to a connection pooler: DATABASE_DIRECT_URL/,
+      /^DATABASE_URL points to a connection pooler; set DATABASE_DIRECT_URL/,
     );
   });
 

@@ -67,11 +67,17 @@ describe("the start of a service", () => {
   const faults: [Record<string, string>, RegExp][] = [
     [{ EGRESS_ADDRESS: "192.0.2.7" }, /^EGRESS_ADDRESS must be an address of this machine \(got 192\.0\.2\.7\)$/],
     [{ HOST: "192.0.2.7" }, /^HOST must be an address of this machine \(got 192\.0\.2\.7\)/],
-    [{ DATA_DIR: join(blocked, "data") }, /^DATA_DIR must be a folder that this process can write \(got .*ENOTDIR\)$/],
-    [{ DATA_DIR: "/proc/no-folder-can-be-made-here" }, /^DATA_DIR must be a folder that this process can write/],
+    [
+      { DATA_DIR: join(blocked, "data") },
+      /^DATA_DIR must be a folder in which this process can create files \(got .*ENOTDIR\)$/,
+    ],
+    [
+      { DATA_DIR: "/proc/no-folder-can-be-made-here" },
+      /^DATA_DIR must be a folder in which this process can create files/,
+    ],
     [
       { EGRESS_PROXY_HOST: "198.51.100.7", BROWSER_WS_ENDPOINTS: "ws://127.0.0.1:9" },
-      /^EGRESS_PROXY_HOST must be an address of this machine: listen EADDRNOTAVAIL/,
+      /^EGRESS_PROXY_HOST must be a network address of this machine: listen EADDRNOTAVAIL/,
     ],
     [{ MAIL_FROM: "shop@example.com" }, /SMTP_URL must be set, because MAIL_FROM is set/],
     [{ SMTP_URL: "smtp://mail.example.com" }, /MAIL_FROM must be set, because SMTP_URL is set/],

@@ -24,7 +24,10 @@ function shortenedName(name: string): string {
   return `${beginning}~${createHash("sha256").update(name).digest("hex").slice(0, HASH_CHARACTERS)}`;
 }
 
-/** Encodes a name as a file name that is valid on every system. `decodeURIComponent` restores the name, unless it was too long. */
+/**
+ * Encodes a name as a file name that is valid on every operating system. `decodeURIComponent` restores the name, unless the name was too
+ * long.
+ */
 export function fileNameOf(name: string): string {
   const whole = encodeName(name);
   const encoded = whole.length > ENCODED_MAX_CHARACTERS ? shortenedName(name) : whole;
@@ -32,8 +35,8 @@ export function fileNameOf(name: string): string {
 }
 
 /**
- * Returns the path of a file from the project's root, with forward slashes; null if the file is not below the root.
- * @param system path functions of the system to which root and file belong
+ * Returns a file's path relative to the project's root folder, with forward slashes; null if the file is not below the root.
+ * @param system path functions of the operating system from which `root` and `file` come
  */
 export function projectPathOf(root: string, file: string, system: PlatformPath = nodePath): string | null {
   const path = system.relative(root, file);
@@ -41,14 +44,17 @@ export function projectPathOf(root: string, file: string, system: PlatformPath =
   return isOutside ? null : path.split(system.sep).join("/");
 }
 
-/** True for a path that names the same file on every system: Windows gives backslashes and colons a meaning. */
+/** True if the path names the same file on every operating system: backslashes and colons have a special meaning on Windows. */
 export const isSystemNeutral = (path: string): boolean => !/[\\:]/.test(path);
 
-/** True if Windows cannot store a file under the path, or stores it under another name. */
+/** True if Windows cannot store a file under this path, or would store it under another name. */
 export const isInvalidOnWindows = (path: string): boolean =>
   path.split("/").some((segment) => DEVICE_NAME.test(segment) || /[<>:"|?*\\]|[. ]$/.test(segment));
 
-/** Returns two file names that are one file on Windows and macOS, or null. */
+/**
+ * Returns two of the file names that differ only in upper and lower case, so that they name one file on Windows and macOS; null if there
+ * are none.
+ */
 export function equalInAnyCase(files: readonly string[]): [string, string] | null {
   const seen = new Map<string, string>();
   for (const file of files) {

@@ -1,4 +1,4 @@
-/** Reads a project folder as a manifest, and writes a manifest into the folder. */
+/** Reads a project folder as a manifest, and writes a manifest as files into the folder. */
 import { createHash } from "node:crypto";
 import {
   existsSync,
@@ -26,7 +26,7 @@ const ENTRIES = Object.values(ENTRY_FILES).flat();
 const TYPES_FILE = "svc.d.ts";
 const STATE_FOLDER = ".svc";
 
-/** The app's manifest at the last pull or push. Changes of the folder and of the server are found by comparison with it. */
+/** The app's manifest at the last pull or push. The changes in the folder and on the server since then are found by comparing with it. */
 export interface BaseState {
   tag: string;
   manifest: Manifest;
@@ -34,11 +34,14 @@ export interface BaseState {
 
 const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
-/** Path of the stored manifest. Each app to which the folder is pushed has one file, such as the stages of one app. */
+/**
+ * Path of the file with the BaseState. There is one file for each app that the folder was pulled from or pushed to, such as the stages of
+ * one app.
+ */
 const baseFile = ({ url, app }: Target): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
 
-/** True if the item contains each of the fields with the same value. */
+/** True if `item` has all of `fields`, with the same values. */
 const isPartOfItem = (fields: Item, item: Item): boolean =>
   Object.entries(fields).every(([name, value]) => isDeepStrictEqual(value, item[name]));
 
@@ -48,20 +51,28 @@ function groupedByName(named: readonly [name: string, file: string][]): Map<stri
   return files;
 }
 
-/** Returns the existing file of an item, so that no second one is written; otherwise a new file name. */
+/**
+ * Returns the name of the file that already contains the item, otherwise a new file name. A second file for the same item would be a
+ * conflict.
+ */
 function fileOfItem(name: string, files: ReadonlyMap<string, readonly string[]>): string {
   const ownFile = fileNameOf(name);
   const existing = files.get(name) ?? [];
   return existing.includes(ownFile) ? ownFile : (existing[0] ?? ownFile);
 }
 
-/** @throws CliError if two files are one on this system */
+/**
+ * Rejects two file names that this system treats as one file.
+ * @throws CliError that names them
+ */
 function refuseEqualFiles(folder: string, files: readonly string[]): void {
   if (process.platform !== "win32" && process.platform !== "darwin") return;
   const equal = equalInAnyCase(files);
   if (equal === null) return;
   const names = equal.map((file) => `${folder}/${file}`).join(" and ");
-  throw new CliError(`this system cannot store both ${names}, which differ only in case; rename one on the server`);
+  throw new CliError(
+    `this computer cannot store both ${names}, which differ only in upper and lower case; rename one of them on the server`,
+  );
 }
 
 export class Project {
@@ -94,7 +105,7 @@ export class Project {
     const path = this.#path(...parts);
     if (existsSync(path) && readFileSync(path, "utf8") === text) return;
     mkdirSync(dirname(path), { recursive: true });
-    // Writes to a temporary file and renames it, so that a crash leaves no partly written file.
+    // Writes a temporary file and renames it, so that a crash leaves no partly written file.
     const temporary = join(dirname(path), `.${process.pid}.tmp`);
     writeFileSync(temporary, text);
     renameSync(temporary, path);
@@ -118,7 +129,7 @@ export class Project {
     return this.#reader.listActionFolders();
   }
 
-  /** Returns the path of an action's file; null if the folder contains none. */
+  /** Returns the path of the main source file in an action's folder; null if the folder has none. */
   actionFile(folder: string): string | null {
     return this.#reader.findActionFile(folder);
   }
@@ -127,26 +138,34 @@ export class Project {
     return readFileSync(this.#path(file), "utf8");
   }
 
-  /** Returns the text of a project file; null if it does not exist. @throws CliError for a link that leads out of the project */
+  /**
+   * Returns the text of a project file; null if the file does not exist.
+   * @throws CliError for a symbolic link to a file outside of the project
+   */
   readonly #read: ReadFile = (path) => {
     if (!isSystemNeutral(path)) return null;
     const file = this.#path(path);
     if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
     const storedPath = projectPathOf(realpathSync.native(this.root), realpathSync.native(file));
     if (storedPath === null)
-      throw new CliError(`${path} is a link to a file that is outside of the project; copy the file into the project`);
-    // Windows and macOS find a file by its name in another case, but the service does not.
+      throw new CliError(
+        `${path} is a symbolic link to a file outside of the project; copy that file into the project`,
+      );
+    // Windows and macOS find a file whose name differs in upper and lower case, but the service does not.
     const isOtherCase = storedPath !== path && storedPath.toLowerCase() === path.toLowerCase();
     return isOtherCase && !this.#hasExactly(path) ? null : readFileSync(file, "utf8");
   };
 
-  /** True if the folders contain the path in this case, also as a link. */
+  /** True if the folders contain a file or link with exactly this path, in the same upper and lower case. */
   #hasExactly(path: string): boolean {
     const segments = path.split("/");
     return segments.every((segment, at) => readdirSync(this.#path(...segments.slice(0, at))).includes(segment));
   }
 
-  /** Lists a folder of items. @throws CliError for an item with a name that is a path on Windows */
+  /**
+   * Lists the items in a folder of the project, such as actions/.
+   * @throws CliError for an item whose name is a path with folders on Windows
+   */
   #listItems(folder: string): string[] {
     const files = this.#list(folder);
     for (const file of files.filter((name) => !isSystemNeutral(name))) {
@@ -164,7 +183,9 @@ export class Project {
 
   readonly #reader = new ProjectReader({ read: this.#read, list: (folder) => this.#listItems(folder) }, ENTRIES);
 
-  /** Returns the folders in actions/ by the names of their actions. The name in a config counts before the folder's. */
+  /**
+   * Returns the folders in actions/ by the names of their actions. A `name` in an action's config has precedence over the folder's name.
+   */
   async #actionsByName(): Promise<Map<string, string[]>> {
     const named = this.actionFolders().map(async (folder): Promise<[string, string]> => {
       const config: Item = await this.readConfig(folder).catch(() => ({}));
@@ -173,7 +194,7 @@ export class Project {
     return groupedByName(await Promise.all(named));
   }
 
-  /** Returns the files in data/, without their extension, by the names of their data sources. */
+  /** Returns the names of the files in data/, without extension, by the names of their data sources. */
   #dataByName(): Map<string, string[]> {
     const files = this.#listItems("data").filter((file) => file.endsWith(".json"));
     return groupedByName(
@@ -184,14 +205,14 @@ export class Project {
     );
   }
 
-  /** Returns the path of an action's test and the files that it imports; null if the action has no test. */
+  /** Returns the path of an action's test and the files that the test imports; null if the action has no test. */
   readTest(folder: string): { test: string; files: Record<string, string> } | null {
     const names = ["action.test.ts", "action.test.js"].map((file) => `actions/${folder}/${file}`);
     const test = names.find((file) => existsSync(this.#path(file)));
     return test === undefined ? null : { test, files: readTestFiles(`actions/${folder}`, test, this.#read) };
   }
 
-  /** Reads the `config` of the action in a folder. */
+  /** Returns the fields in the `config` block of the action in a folder. */
   readConfig(folder: string): Promise<Item> {
     return this.#reader.readConfig(folder);
   }
@@ -202,8 +223,8 @@ export class Project {
   }
 
   /**
-   * Converts positions in a stack to positions in the author's file, which has a config block in addition.
-   * @param code code that has run; if the file contains other code, the stack stays unchanged
+   * Converts line numbers in a stack trace of the action to those of the author's file, which contains a config block before the code.
+   * @param code code that ran. If the file contains other code, the stack trace stays unchanged
    */
   async stackInFile(name: string, code: string, stack: string): Promise<string> {
     const folder = fileOfItem(name, await this.#actionsByName());
@@ -214,7 +235,7 @@ export class Project {
     const lines = lineNumbersOfCode(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {
-      // The name may also be the end of another file's name.
+      // The match may be the end of another file's name, and then it stays unchanged.
       if (!"( \n".includes(parts[index]!.slice(-1))) return `${name}.js:${rest}`;
       const line = Number.parseInt(rest, 10);
       const sourceLine = lines[line - 1];
@@ -229,7 +250,7 @@ export class Project {
     return this.#reader.readManifest();
   }
 
-  /** Reads the manifest without its actions. */
+  /** Reads the manifest from the folder, without the actions. */
   readDefinitions(): Manifest {
     return this.#reader.readDefinitions();
   }
@@ -237,7 +258,7 @@ export class Project {
   async #writeAction(item: Item, folder: string): Promise<void> {
     const { name, code, source: _, assets: __, ...fields } = item;
     const config = nameOfFile(folder) === name ? fields : { name, ...fields };
-    // An action's file that cannot be read is replaced.
+    // If the action's file cannot be read, it counts as missing and is replaced.
     const local = this.actionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
     const isSame = (other: Item) =>
       manifestDifferences({ version: 1, actions: [item] }, { version: 1, actions: [other] }, false).length === 0;
@@ -248,11 +269,13 @@ export class Project {
     this.#writeIfChanged(joinFile(config, String(code ?? "")), "actions", folder, "action.js");
   }
 
-  /** Writes the files of an action. Its config block is replaced only if a field differs. */
+  /** Writes the source files of an action. Replaces the config block of an existing file only if one of its fields differs. */
   async #writeSource(folder: string, config: Item, { files }: Source): Promise<void> {
     const invalidPath = Object.keys(files).find((name) => !isSourcePath(name));
     if (invalidPath !== undefined)
-      throw new CliError(`the server has a file with a path that is not allowed (got ${invalidPath})`);
+      throw new CliError(
+        `the server sent a file whose path leads out of the action's folder or is not valid (got ${invalidPath})`,
+      );
     const unwritable = process.platform === "win32" ? Object.keys(files).find(isInvalidOnWindows) : undefined;
     if (unwritable !== undefined)
       throw new CliError(`Windows cannot store the file ${unwritable}; rename it on the server`);
@@ -267,7 +290,7 @@ export class Project {
         const fileEntry = [...paths].find(([, other]) => other === file);
         return fileEntry ? files[fileEntry[0]]! : null;
       };
-      // If the configuration of a file cannot be read, a new one is written at its top.
+      // If the config block of the existing file cannot be read, a new one is written at the top of the file.
       const written = await readConfigOf(folder, path, texts).catch(() => null);
       const isWritten = written && Object.keys(written).length > 0 && isPartOfItem(written, config);
       this.#writeIfChanged(isWritten ? text : joinFile(config, codeWithoutConfig(text)), path);
@@ -275,7 +298,7 @@ export class Project {
     }
   }
 
-  /** Writes the server's manifest into the folder. Other files in the folder stay. */
+  /** Writes the server's manifest into the folder. Files of other items stay. */
   async write(manifest: Manifest): Promise<void> {
     const { actions = [], dataSources = [] } = manifest;
     const actionsByName = await this.#actionsByName();
@@ -297,7 +320,7 @@ export class Project {
       this.#writeIfChanged(formatJson(manifest.app), "app.json");
   }
 
-  /** Returns the configs of all actions that can be read. */
+  /** Returns the configs of all actions whose config can be read. */
   async readConfigs(): Promise<Item[]> {
     return Promise.all(this.actionFolders().map((folder) => this.readConfig(folder).catch(() => ({}))));
   }
@@ -310,7 +333,7 @@ export class Project {
     this.#writeIfChanged(text, TYPES_FILE);
   }
 
-  /** Removes the files of an item that the server does not have any more. */
+  /** Removes the files of an item that the server no longer has. */
   async remove(kind: string, name: string): Promise<void> {
     if (kind === "action") {
       for (const folder of (await this.#actionsByName()).get(name) ?? [])

@@ -1,4 +1,4 @@
-/** Context of a command: server and app, HTTP client, output, and prompts on the terminal. */
+/** Context of a command: its server and app, HTTP client, output, and questions to the person at the terminal. */
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { Client } from "./client.js";
@@ -45,7 +45,10 @@ export class Session {
     return new Client(target, this.surroundings.env, this.store);
   }
 
-  /** Asks the person a question. @throws CliError if the person declines, or there is no terminal */
+  /**
+   * Asks the person to confirm an action.
+   * @throws CliError if the person declines, or there is no terminal to ask at
+   */
   async confirm(question: string): Promise<void> {
     if (this.#isSure) return;
     const { stdin, stderr } = this.surroundings;
@@ -65,5 +68,5 @@ export class Session {
   }
 }
 
-/** Runs the work of a command; a number that it returns is the exit code. */
+/** Runs the work of a command. If the work resolves to a number, this number is the exit code. */
 export type Run = (work: (session: Session) => Promise<unknown>) => Promise<void>;

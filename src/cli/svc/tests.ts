@@ -1,4 +1,4 @@
-/** Runs action.test files. Each becomes a draft of a temporary app, which the service builds, runs and deletes. */
+/** Runs the action.test files of a project. Each becomes a draft of a temporary app, which the service builds, runs and deletes. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ApiFailure, type Request, type SvcReply } from "./client.js";
@@ -12,7 +12,10 @@ const RUNS = "/v3/apps/:app/runs";
 const STAGES_ROUTE = "/v1/apps/:app/stages";
 const POLL_MS = 250;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-/** Matches `svc/test 3` and the stack of the fourth test, which the run prints on its console. */
+/**
+ * Matches a line that the run prints on its console for a failed test: `svc/test` and the test's index, here 3 for the fourth test. The
+ * stack trace follows.
+ */
 const FAILED_TEST = /^svc\/test (\d{1,6})\n/;
 
 export interface TestResult {
@@ -23,28 +26,34 @@ export interface TestResult {
 }
 
 export interface TestOptions {
-  /** True to run the tests in a service that is started for them. */
+  /** True to run the tests in a service that is started only for them. */
   onService: boolean;
-  /** True if tests run again after each change. No service is started for them then. */
+  /** True if the tests run again after each change of a file. The tests then use the project's server. */
   isRepeated: boolean;
 }
 
 type SendRequest = (method: string, path: string, request?: Request) => Promise<SvcReply>;
 
-/** The app in which tests run: a preview with the folder's definitions and without data. */
+/** Temporary app in which the tests run: a preview app with the folder's definitions and without data. */
 interface TestApp {
   send: SendRequest;
   remove(): Promise<void>;
 }
 
-/** @throws ApiFailure */
+/**
+ * Creates a preview of the app. Returns the ID of the preview.
+ * @throws ApiFailure
+ */
 async function createPreview({ client }: Session): Promise<number> {
   const body = { name: `test-${randomBytes(6).toString("hex")}`, expiresInHours: 1 };
   const { body: made } = await client.request("POST", STAGES_ROUTE, { body });
   return made.app.id;
 }
 
-/** Creates a preview of the app, or starts a service on this machine if the token may not create one. Tests never run in the app itself. */
+/**
+ * Creates a preview of the app; or starts a service on this machine if the token may not create previews. Tests never run in the app
+ * itself.
+ */
 async function openTestApp(
   session: Session,
   project: Project,
@@ -81,7 +90,7 @@ async function openTestApp(
   return { send, remove };
 }
 
-/** Starts a service whose only app has the folder's definitions. Needs no token and no other service. */
+/** Starts a service on this machine whose only app has the folder's definitions. Needs no token and no other server. */
 async function openTestService(session: Session, project: Project, stopSignal: AbortSignal): Promise<TestApp> {
   const { client, output, surroundings } = session;
   output.note("Starting a service …");
@@ -99,8 +108,8 @@ async function openTestService(session: Session, project: Project, stopSignal: A
 }
 
 /**
- * Creates the app for the tests, calls `work` with it, and deletes the app afterwards. A signal ends `work` between two
- * of its requests.
+ * Creates the app for the tests, calls `work` with it, and deletes the app afterwards. A process signal ends `work` before its next
+ * request.
  * @throws InterruptedError after a signal
  */
 async function withTestApp(
@@ -112,7 +121,7 @@ async function withTestApp(
   const interruption = new AbortController();
   const over = interruption.signal;
   const interrupt = () => interruption.abort(new InterruptedError("interrupted"));
-  // Handles signals until the app is deleted, so that a second signal does not stop the deletion.
+  // Handles signals until the app is deleted, so that a second signal does not interrupt the deletion.
   for (const signal of END_SIGNALS) process.on(signal, interrupt);
   try {
     const app = await openTestApp(session, project, over, options);
@@ -147,7 +156,9 @@ export const execute = async () => runAll();
   };
 }
 
-/** Returns the results of the tests, with the stacks from the console, which name the author's lines. */
+/**
+ * Returns the results of the tests. A failed test gets the stack trace from the console, which has the line numbers of the author's file.
+ */
 async function readResults(sendRequest: SendRequest, runId: number, results: TestResult[]): Promise<TestResult[]> {
   if (results.every(({ passed }) => passed)) return results;
   const { body } = await sendRequest("GET", `${RUNS}/${runId}/console`);
@@ -162,7 +173,10 @@ async function readResults(sendRequest: SendRequest, runId: number, results: Tes
   }));
 }
 
-/** Runs an action that exists only for this run. @throws the reason of `stopSignal` once it is aborted */
+/**
+ * Creates an action, runs it once, and deletes it.
+ * @throws the reason of `stopSignal` if it aborts
+ */
 async function runOnce(
   sendRequest: SendRequest,
   action: ReturnType<typeof testAction>,
@@ -178,7 +192,7 @@ async function runOnce(
       const { state, log } = run.run;
       if (state === "completed") return readResults(sendRequest, started.runId, log.data.result.data);
       if (!["queued", "running"].includes(state))
-        throw new CliError(`the test run is ${state}: ${log?.data?.error?.message ?? ""}`);
+        throw new CliError(`the run of the tests ended with the state ${state}: ${log?.data?.error?.message ?? ""}`);
       stopSignal.throwIfAborted();
       await delay(POLL_MS);
     }
@@ -187,7 +201,10 @@ async function runOnce(
   }
 }
 
-/** @throws CliError if a test fails, or there is none; Interruption after a signal */
+/**
+ * Runs the tests of the named actions, or of all.
+ * @throws CliError if a test fails or no action has a test; InterruptedError after a signal
+ */
 export async function runTests(
   session: Session,
   names: readonly string[],
