@@ -83,7 +83,7 @@ class RequestRecording {
   ) {}
 
   /** Receives the HTTP status from handlers whose status depends on the request. */
-  readonly context: { http?: number } = {};
+  readonly context: { httpStatus?: number } = {};
 
   /** Body as a proxy that records each property which the handler reads. */
   private readonly object = new Proxy(this.whole, {
@@ -249,14 +249,14 @@ export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): 
     const filledRecording = new RequestRecording(schemas, fields, true, bodyField, isPlan);
     try {
       const routeNotes = filledRecording.finish(await answer(filledRecording.resolvers(), filledRecording.request()));
-      return { routeNotes, http: filledRecording.context.http };
+      return { routeNotes, http: filledRecording.context.httpStatus };
     } catch {
       const emptyRecording = new RequestRecording(schemas, fields, false, bodyField, isPlan);
       // A handler that rejects an empty body has shown its fields before it threw, so the missing response is ignored.
       const emptyAnswer = await answer(emptyRecording.resolvers(), emptyRecording.request()).catch(
         () => new StandIn({}),
       );
-      return { routeNotes: emptyRecording.finish(emptyAnswer), http: emptyRecording.context.http };
+      return { routeNotes: emptyRecording.finish(emptyAnswer), http: emptyRecording.context.httpStatus };
     }
   };
   return async (route) => {
