@@ -16,7 +16,7 @@ const WAITING_MAX_BYTES = 16 * 1024 * 1024;
  * Maximum time to send queued messages before a websocket is closed, in milliseconds. A client that reads more slowly does not get them.
  */
 const CLOSE_WAIT_MAX_MS = 1_000;
-/** Number of queued messages below which `room` resolves at once. */
+/** Number of queued messages below which `waitForRoom` resolves at once. */
 const SHORT_QUEUE_MESSAGES = 100;
 const SHORT_QUEUE_BYTES = 1024 * 1024;
 /** Time after which a client that reads none of the waiting messages is disconnected, in milliseconds. */
@@ -75,7 +75,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   let whenRoomy = Promise.withResolvers<void>();
   whenRoomy.resolve();
 
-  /** Makes `room` wait while many messages are queued, and resolves it when they have been sent. */
+  /** Makes `waitForRoom` wait while many messages are queued, and resolves it when they have been sent. */
   function updateFreeSpace(): void {
     const hasRoom =
       socket.readyState !== socket.OPEN ||
