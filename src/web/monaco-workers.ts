@@ -1,4 +1,7 @@
-/** Tells Monaco the URLs of its workers. Import this before Monaco. The build inserts the hashed file names as WORKER_FILES. */
+/**
+ * Sets the URLs of the web workers of the editor Monaco. Import this file before Monaco. The build inserts the hashed
+ * file names as WORKER_FILES.
+ */
 import { serviceAddress } from "./service-address.js";
 
 declare const WORKER_FILES: { editor: string; json: string; graphql: string; javascript: string };

@@ -3,5 +3,5 @@
  * prefix.
  */
 
-/** @param path path within the service, such as "/graphql" */
+/** Returns the URL of a path of the service, such as "/graphql". */
 export const serviceAddress = (path: string): URL => new URL(`..${path}`, import.meta.url);

@@ -1,2 +1,2 @@
-/** Lets TypeScript accept imports of style sheets, which the bundler processes. */
+/** Declares imports of style sheets for TypeScript. The bundler handles these imports. */
 declare module "*.css";

@@ -1,4 +1,7 @@
-/** Script `/client/app-page.js`: the default page of an app that has no page of its own. It uses only the client library's public functions. */
+/**
+ * Script `/client/app-page.js`: the default page of an app that has no page of its own. It uses only the client
+ * library's public functions.
+ */
 import { pageData } from "../runtime/page-data.js";
 
 interface AppScreen {
@@ -33,7 +36,7 @@ function createElement<Name extends keyof HTMLElementTagNameMap>(
   return Object.assign(document.createElement(tag), properties);
 }
 
-/** Element with the ID `greeting`, into which client actions can write. The client action in the guide uses it. */
+/** Empty element with the ID `greeting`. Client actions can write into it, as the example in the guide does. */
 const greeting = createElement("output", { id: "greeting" });
 const events = createElement("output", { id: "events" });
 const result = createElement("output", { id: "result" });

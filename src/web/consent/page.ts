@@ -1,4 +1,7 @@
-/** Page on which a person authorizes a program for one app: by a redirect of the program, or by the code of a device. */
+/**
+ * Page on which a person allows a program to access one app (OAuth). The program redirects the browser here, or the
+ * person enters a device's code.
+ */
 import { serviceAddress } from "../service-address.js";
 import "./consent.css";
 
@@ -11,7 +14,7 @@ interface ConsentApp {
 
 interface ConsentRequest {
   client: string;
-  /** URL of the program, to which the browser is redirected after the decision; null if the person entered a device's code. */
+  /** URL of the program to which the browser returns after the person's decision; null if the person entered a device's code. */
   to: string | null;
   scopes: string[];
   appId?: number | null;
@@ -57,7 +60,7 @@ async function requestJson(path: string, body?: object): Promise<Record<string, 
 const createProblemText = (error: unknown) =>
   element("p", { role: "alert", className: "problem" }, error instanceof Error ? error.message : String(error));
 
-/** Returns the form with the app and the scopes. Only the requested scopes are preselected. */
+/** Creates the form in which the person chooses the app and the scopes. Preselects only the scopes that the program requested. */
 function createDecisionForm(requested: ConsentRequest, decide: (decision: object) => Promise<void>): HTMLElement {
   const select = element(
     "select",

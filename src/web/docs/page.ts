@@ -8,11 +8,11 @@ import "./docs.css";
 const main = document.querySelector("main");
 if (main) addCopyButtons(main);
 
-/** Shell expression for the token: the exported SVC_TOKEN, or a placeholder. */
+/** Shell expression in examples for the reader's token: the environment variable SVC_TOKEN, or else the text "your token". */
 const TOKEN_PLACEHOLDER = `\${SVC_TOKEN:-your token}`;
 const EXAMPLE_VARIABLES = `SVC_APP=1 SVC_TOKEN="${TOKEN_PLACEHOLDER}"`;
 
-/** Adds two fields above an example that contains an app and a token. The token stays in the page; it is neither stored nor sent. */
+/** Adds two fields above an example, for the app's ID and the token in it. The page neither stores nor sends the token. */
 function addExampleFields(frame: Element, code: HTMLElement): void {
   const form = Object.assign(document.createElement("form"), { className: "values" });
   const createField = (name: string, value: string) => {

@@ -1,6 +1,6 @@
-/** Stores GraphiQL's content between visits, but without headers, because a token must not stay after its tab is closed. */
+/** Stores the content of GraphiQL's editors between visits, without the headers: a token must not stay when its tab is closed. */
 
-/** Removes the headers from a stored value. GraphiQL's own option removes them from tabs but not from the history. */
+/** Removes the headers from a stored JSON value. GraphiQL's own option removes headers from tabs but not from the history. */
 function removeHeaders(value: string): string {
   try {
     return JSON.stringify(JSON.parse(value), (key, inner: unknown) => (key === "headers" ? undefined : inner));
@@ -9,7 +9,7 @@ function removeHeaders(value: string): string {
   }
 }
 
-/** @param storage browser storage for the content, usually localStorage */
+/** Wraps a browser storage, usually localStorage, so that GraphiQL's stored values contain no headers. */
 export function createHeaderlessStorage(storage: Storage) {
   return {
     getItem: (key: string) => storage.getItem(key),

@@ -2,7 +2,7 @@
 
 const CHUNK_BYTES = 8_192;
 
-/** @returns the decoded bytes, one character per byte */
+/** Decodes base64. Returns a string with one character for each decoded byte. */
 export function atob(text: string): string {
   const { fromBase64 } = Uint8Array as { fromBase64?: (text: string) => Uint8Array };
   // Browsers released before 2025 have no Uint8Array.fromBase64, but all of them have the global `atob`.

@@ -1,7 +1,10 @@
-/** Helpers of the packages that call the service: build URL paths, and convert errors to rejections with `status` and `error`. */
+/** Helpers for the packages that call the service: they build URL paths, and turn errors into rejections with `status` and `error`. */
 import { createSvcError } from "../runtime/failure.js";
 
-/** Encodes a value as one segment of a path. Rejects ".", ".." and "", because they would change the path. @throws SvcError with `status` */
+/**
+ * Encodes a value as one path segment. Rejects ".", ".." and "", because they would lead to another path.
+ * @throws SvcError with `status`
+ */
 export function encodeSegment(value: unknown, status: string, description: string): string {
   const text = String(value ?? "");
   if (/^\.{0,2}$/.test(text))
@@ -19,7 +22,7 @@ export function encodeIdSegment(id: unknown, status: string, description: string
 }
 
 /**
- * Throws if a condition has a value that JSON omits, such as undefined. The service would run the query without this condition.
+ * Rejects conditions with a value that JSON omits, such as undefined: the service would run the query without the condition.
  * @throws SvcError REQUEST_INVALID with the path of the value
  */
 export function refuseUndefined(conditions: object, path: string, parents: readonly object[] = []): void {
@@ -39,7 +42,7 @@ function toFailure(error: unknown): unknown {
   return error instanceof TypeError ? createSvcError("REQUEST_INVALID", error.message) : error;
 }
 
-/** Wraps all functions: an asynchronous call never throws; it rejects with an error that has `status` and `error`. */
+/** Wraps all functions of an object: instead of throwing, a call rejects with an error that has `status` and `error`. */
 export function wrapRejections<Members extends object>(members: Members): Members {
   const wrappedMembers = Object.entries(members).map(([name, call]) => {
     if (typeof call !== "function") return [name, call];

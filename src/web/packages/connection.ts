@@ -1,10 +1,10 @@
 /** Finds the client library's connection for packages. The lookup happens at each call, because svc.js may load after the package. */
 import type { PackageConnection } from "../runtime/package-connection.js";
 
-/** Same symbol as in package-connection.ts. It is not imported, because the import would bundle the library into each package. */
+/** Same symbol as CONNECTION_KEY in package-connection.ts. An import of that file would bundle the library into each package. */
 const CONNECTION_KEY = Symbol.for("svc.connection");
 
-/** @throws Error if the page has not loaded svc.js */
+/** Returns the client library's connection to the service. @throws Error if the page has not loaded svc.js */
 export function getConnection(): PackageConnection {
   const { Svc } = globalThis as unknown as { Svc?: Record<symbol, PackageConnection | undefined> };
   const foundConnection = Svc?.[CONNECTION_KEY];

@@ -1,4 +1,4 @@
-/** Defines the global namespace of a package, before or after svc.js loads. If a name is defined twice, the first definition stays. */
+/** Defines `Svc.<namespace>` for a package, before or after svc.js loads. If a member is defined twice, the first definition stays. */
 
 export function defineNamespace(namespace: string, members: object): void {
   const globalPage = globalThis as unknown as { Svc?: Record<string, unknown> };

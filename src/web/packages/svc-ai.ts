@@ -14,7 +14,7 @@ function createAiError({ code, message }: { code: string; message: string }): Er
 
 function toRequestError(error: unknown): Error {
   const { status, message } = error as { status?: string; message: string };
-  // The service denies requests from pages; only server actions can use language models.
+  // The service rejects requests of pages with these statuses: only server actions can use language models.
   if (status === "FORBIDDEN" || status === "UNAUTHORIZED")
     return createAiError({ code: "INTEGRATION_UNAVAILABLE", message: "Svc.AI is available in server actions only" });
   return createAiError({ code: status === "PAYLOAD_TOO_LARGE" ? "LIMIT" : "TRANSPORT", message });
@@ -35,7 +35,7 @@ async function requestAi(call: string, options: unknown): Promise<unknown> {
   return readAnswer(reply);
 }
 
-/** Yields the parts of the text when they arrive, then the complete answer. Stops the request when the caller stops reading. */
+/** Yields the parts of the answer's text when they arrive, then the complete answer. Cancels the request when the caller stops reading. */
 async function* streamCompletion(options: unknown): AsyncGenerator<AiPart, void, void> {
   const { appId, lines } = getConnection();
   const receivedLines = lines("POST", aiPath(appId, "completions"), options)[Symbol.asyncIterator]();

@@ -1,7 +1,7 @@
 /** Package `Svc.Audio`: plays, decodes and generates sound by Web Audio. It cannot record. */
 import { defineNamespace } from "./define.js";
 
-/** Maximum time that a call waits for the browser to allow sound. After that, the call rejects. */
+/** Maximum time that a call waits until the browser allows sound. Browsers block sound until the user interacts with the page. */
 const SOUND_WAIT_MS = 2_000;
 
 /** Sample rate of decoded sound in hertz, the same on every machine. */
@@ -48,7 +48,7 @@ async function resumeContext(output: AudioContext): Promise<void> {
   await Promise.race([output.resume(), timeout]).finally(() => clearTimeout(timer));
 }
 
-/** Starts a node and waits for its end. */
+/** Starts a sound and resolves at its end, or after `seconds`. */
 async function playUntilEnd(node: AudioScheduledSourceNode, volume: number, seconds?: number): Promise<void> {
   const output = audioContext();
   await resumeContext(output);

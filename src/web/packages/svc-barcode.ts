@@ -2,12 +2,12 @@
 import { type RenderOptions, toCanvas, toSVG } from "bwip-js/browser";
 import { defineNamespace } from "./define.js";
 
-/** `bcid` names the kind, such as qrcode, code128 or ean13; `text` is the content; further options are those of bwip-js. */
+/** `bcid` is the kind of barcode, such as qrcode, code128 or ean13; `text` is its content. The library bwip-js defines all options. */
 export type BarcodeOptions = RenderOptions;
 
 const drawSvg = (options: BarcodeOptions): string => toSVG(options);
 
-/** Returns a `data:image/png` URL for an `<img>` or an e-mail. */
+/** Returns the barcode as a `data:image/png` URL, for an `<img>` or an e-mail. */
 function drawPng(options: BarcodeOptions): string {
   const canvas = document.createElement("canvas");
   toCanvas(canvas, options);

@@ -3,16 +3,16 @@ import Papa from "papaparse";
 import { defineNamespace } from "./define.js";
 
 export interface ParseOptions {
-  /** True: the first line names the columns and rows are objects; false: rows are arrays. Default true. */
+  /** True (the default): the first line has the names of the columns, and rows are objects. False: rows are arrays. */
   header?: boolean;
-  /** Default: detected from the text. */
+  /** Character between cells. Default: detected from the text. */
   delimiter?: string;
-  /** "12" becomes 12, "true" becomes true. Default false. */
+  /** True: converts cells such as "12" to numbers and "true" to booleans. Default false. */
   dynamicTyping?: boolean;
 }
 
 export interface StringifyOptions {
-  /** Default ",". */
+  /** Character between cells. Default ",". */
   delimiter?: string;
   /** Columns to write, in this order. Default: the keys of the first row. */
   columns?: string[];

@@ -50,10 +50,10 @@ async function requestJson<Answer>(
 const ifMatch = (ifUpdatedAt: string | undefined): Record<string, string> =>
   ifUpdatedAt === undefined ? {} : { "If-Match": `"${ifUpdatedAt}"` };
 
-/** Returns a page of entries: an array with functions that read the next and the previous page. */
+/** Creates a page of entries: an array with functions that read the next and the previous page. */
 function createEntryPage({ entries, cursor }: FoundEntries, at: (cursor: string) => Promise<EntryPage>): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // A read beyond the first or last page returns an empty page, whose link leads back to the page before.
+  // A read beyond the first or last page returns an empty page, from which a link leads back to this page.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageLinks([], {
@@ -80,7 +80,7 @@ function addPageLinks(
   return Object.defineProperties(entries, Object.fromEntries(hiddenLinks)) as EntryPage;
 }
 
-/** Subscribes to changes. After a pause or a lost connection, the subscription resumes after the last received change. */
+/** Subscribes to changes of entries. After a pause or a lost connection, the service continues after the last change that was received. */
 function followChanges({ ref, by }: SourceRef, where: unknown, callback: (news: EntryNews) => void): EntrySubscription {
   let status: ReturnType<EntrySubscription["status"]> = "connecting";
   let lastPosition: string | undefined;
@@ -123,7 +123,7 @@ function followChanges({ ref, by }: SourceRef, where: unknown, callback: (news: 
   };
 }
 
-/** Sends the input of an import: rows, the text of a CSV or of a JSON array, a file, or a form with a file. */
+/** Sends entries to import: an array of rows, CSV text, the text of a JSON array, a file, or a form that contains a file. */
 async function sendImport(path: string, input: string | unknown[] | FormData | Blob): Promise<{ inserted: number }> {
   if (Array.isArray(input)) {
     const { inserted } = await requestJson<{ inserted: number }>("POST", path, input);
@@ -141,7 +141,7 @@ async function sendImport(path: string, input: string | unknown[] | FormData | B
   return { inserted };
 }
 
-/** Reference to a data source by ID or by name. A name can consist of digits. */
+/** Reference to a data source by ID or name. `by` is needed for a name that consists of digits. */
 interface SourceRef {
   ref: string | number;
   by?: "name";

@@ -46,7 +46,7 @@ async function deriveKey(password: string, salt: string): Promise<string> {
   return toBase64(new Uint8Array(await crypto.subtle.deriveBits(parameters, passwordKey, KEY_BYTES * 8)));
 }
 
-/** Encrypts a text. Returns a new initialization vector, the ciphertext and its tag, together in base64. */
+/** Encrypts a text. Returns one base64 text that contains a new initialization vector, the ciphertext and the authentication tag. */
 async function encryptText(text: string, key: string): Promise<string> {
   const iv = randomBytes(IV_BYTES);
   const ciphertext = await crypto.subtle.encrypt(
@@ -60,7 +60,7 @@ async function encryptText(text: string, key: string): Promise<string> {
   return toBase64(ivAndCiphertext);
 }
 
-/** @throws Error if the key is wrong or the encrypted text was changed */
+/** Decrypts a result of `encryptText`. @throws Error if the key is wrong or the encrypted text was changed */
 async function decryptText(encrypted: string, key: string): Promise<string> {
   const bytes = fromBase64(encrypted, "the encrypted text");
   const algorithm = { name: "AES-GCM", iv: bytes.slice(0, IV_BYTES) };
@@ -87,7 +87,7 @@ async function signText(text: string, secret: string, algorithm: HashAlgorithm =
   return toHex(await crypto.subtle.sign("HMAC", await importHmacKey(secret, algorithm), encoder.encode(text)));
 }
 
-/** Compares the signature with the HMAC in constant time. */
+/** True if `signature` is the HMAC of the text. Compares in constant time. */
 async function verifySignature(text: string, secret: string, signature: string, algorithm: HashAlgorithm = "SHA-256") {
   if (!/^([0-9a-f]{2})+$/i.test(signature)) return false;
   const bytes = Uint8Array.from(signature.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));

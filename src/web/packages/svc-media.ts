@@ -15,7 +15,7 @@ const filePath = (id: number, verb = "") =>
   `${mediaPath()}/files/${encodeIdSegment(id, "FILE_NOT_FOUND", "a file's id")}${verb}`;
 const folderPath = (id: number) => `${mediaPath()}/folders/${encodeIdSegment(id, "FOLDER_NOT_FOUND", "a folder's id")}`;
 
-/** Returns the defined fields as a query string. */
+/** Returns the fields that are neither undefined nor null as a query string with a leading "?"; "" if there are none. */
 function toQueryString(fields: Record<string, unknown>): string {
   const input = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
   return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, value]) => [name, String(value)]))}`;
@@ -42,7 +42,10 @@ const mediaFolders: MediaFolders = {
 
 type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 
-/** Returns a form with the file. Other fields are in the URL, so that the order of the form's parts does not matter. */
+/**
+ * Returns a form that contains the file. The caller sends other fields in the URL, so that the order of the form's
+ * parts does not matter.
+ */
 function createUploadForm({ file: input, data, name }: UploadOptions): FormData {
   if (data instanceof FormData) return data;
   if (!(input instanceof Blob))

@@ -19,7 +19,7 @@ function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
-/** Registers the page's service worker. @throws Error if the browser, or the page without https, does not support Web Push */
+/** Registers the page's service worker, which receives push messages. @throws Error if Web Push is not available in this browser or page */
 async function getServiceWorker(address: string): Promise<ServiceWorkerRegistration> {
   if (location.origin === "null" || !("serviceWorker" in navigator) || !("PushManager" in globalThis)) {
     throw new Error(
@@ -54,7 +54,7 @@ async function unsubscribeFromPush(): Promise<boolean> {
   return subscription.unsubscribe();
 }
 
-/** Calls the function once per notification. After a lost connection, the service resumes after the last notification. */
+/** Calls the function once for each new notification. After a lost connection, the service continues after the last one received. */
 function streamNotifications(callback: (notification: Notification) => void): () => void {
   const { appId, follow } = getConnection();
   let lastCursor: number | null = null;

@@ -4,7 +4,7 @@ import { getConnection } from "./connection.js";
 import { defineNamespace } from "./define.js";
 
 const globalPage = globalThis as unknown as {
-  /** Session that a server run receives; undefined in a page. */
+  /** Session of a server run, which the service sets before the run; undefined in a page. */
   __svcSession?: AppSession | null;
   ENV?: { session?: AppSession };
   Svc?: { session?(): Promise<AppSession | null> };
@@ -12,13 +12,13 @@ const globalPage = globalThis as unknown as {
 
 const { parse, stringify } = JSON;
 
-// The session is removed from the global scope, so that other code cannot read it. It is stored as text, which no code can change.
+// The service's copy is removed below, so that other code cannot read it. JSON text is kept instead, because no code can change it.
 const runSession = globalPage.__svcSession === undefined ? undefined : stringify(globalPage.__svcSession);
 delete globalPage.__svcSession;
 
 /**
- * Returns a copy of the session, so that one caller cannot change the session of another. Uses only JavaScript itself, because most runs
- * have no browser features.
+ * Returns a copy of the session, so that a caller that changes its copy affects no other caller. Does not use
+ * `structuredClone`, because most runs have no browser features.
  */
 const copySession = (session: AppSession | null): AppSession | null => parse(stringify(session));
 

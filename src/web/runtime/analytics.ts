@@ -27,7 +27,7 @@ function createEventSender({ appId, address, request, token }: Connection): Even
     try {
       await request("POST", path(), { events }, { keepalive: true });
     } catch (error) {
-      // Events are sent again only if the service did not receive them, so that no event is counted twice.
+      // The library sends events again only if the service did not receive them. Otherwise the service would count them twice.
       const { status, answered } = error as Partial<SvcError>;
       if (status === "NETWORK_ERROR" && !answered) {
         waitingEvents = [...events, ...waitingEvents].slice(-WAITING_MAX_EVENTS);
@@ -38,7 +38,10 @@ function createEventSender({ appId, address, request, token }: Connection): Even
     if (waitingEvents.length > 0) await sendBatch();
   }
 
-  /** Sends the remaining events when the page may be closing. A beacon sends the cookie but no token, so with a token it is a request. */
+  /**
+   * Sends the remaining events when the page may be closing: as a beacon, or as a request if there is a token, which a
+   * beacon cannot send.
+   */
   function sendBeforeClose(): void {
     clearTimeout(timer);
     timer = undefined;
@@ -46,7 +49,7 @@ function createEventSender({ appId, address, request, token }: Connection): Even
     if (events.length === 0) return;
     const body = new Blob([JSON.stringify({ events })], { type: "application/json" });
     const isSent = token() === null && navigator.sendBeacon(address(path()), body);
-    // An analytics error must never become an error of the page.
+    // Errors are ignored: a failure to send analytics events must not become an error of the page.
     if (!isSent) request("POST", path(), { events }, { keepalive: true }).catch(() => {});
   }
 
@@ -69,7 +72,7 @@ function createEventSender({ appId, address, request, token }: Connection): Even
   };
 }
 
-/** @param onEvent called with each recorded event */
+/** Creates `Svc.App.Analytics`. @param onEvent called with each recorded event */
 export function createAnalytics(connection: Connection, onEvent: (event: AnalyticsEvent) => void): Analytics {
   const identity = createIdentity();
   const sender = createEventSender(connection);

@@ -15,11 +15,11 @@ export interface ClientRunsOptions {
 const REPORT_ATTEMPTS = 5;
 const REPORT_WAIT_MS = 1_000;
 const PAGE_LEFT_MESSAGE = "the page was closed or left before the run ended";
-/** Maximum length of the texts in a report. The service would truncate longer texts. */
+/** Maximum length of an error's message in the report of a run. The service would truncate a longer one. */
 const MESSAGE_CHARACTERS = 10_000;
 const STACK_CHARACTERS = 50_000;
 
-/** Returns the fields of an error that the log stores. */
+/** Returns the fields of a thrown value that the run's log entry stores. */
 function describeError(thrown: unknown): { error: { name: string; message: string; stack: string } } {
   const { name, message, stack = "" } = thrown instanceof Error ? thrown : { name: "Error", message: String(thrown) };
   return { error: { name, message: message.slice(0, MESSAGE_CHARACTERS), stack: stack.slice(0, STACK_CHARACTERS) } };
@@ -34,7 +34,7 @@ function toJsonValue(value: unknown): unknown {
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-/** Returns a promise that rejects at the time limit. The code itself cannot be stopped, because it shares the page's thread. */
+/** Returns a promise that rejects at the time limit. The action's code continues, because the page's own thread executes it. */
 function startTimeLimit(timeoutMs: number): { passed: Promise<never>; clear(): void } {
   let clear = () => {};
   const timeLimit = new Promise<never>((_resolve, reject) => {
@@ -48,15 +48,18 @@ function startTimeLimit(timeoutMs: number): { passed: Promise<never>; clear(): v
   return { passed: timeLimit, clear };
 }
 
-/** A run that has started and not ended. */
+/** A client run that has started and not ended. */
 interface OpenRun {
   action: ActionScript;
-  /** Idempotency key of the start message and of the report. */
+  /** Idempotency key of both requests to the service: the one at the start of the run and the report at its end. */
   key: string;
   started: number;
 }
 
-/** @returns `run`, which resolves when the run has ended and its report is sent. It never rejects. */
+/**
+ * Returns the function that runs a client action. Its promise resolves after the run has ended and the report is sent,
+ * and never rejects.
+ */
 export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOptions) {
   const preparedActions = new Map<string, Promise<ExecuteAction>>();
   const openRuns = new Set<OpenRun>();
@@ -81,7 +84,7 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     }
   }
 
-  /** Sends the report, and sends it again if no response arrived. The key prevents a second log entry. */
+  /** Sends the report of a run, and repeats it if no response arrived. The idempotency key prevents a second log entry. */
   async function sendReport({ action: { id }, key }: OpenRun, body: object): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -96,13 +99,13 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     }
   }
 
-  /** Sends the request with `keepalive`: small requests are still sent when the page closes. */
+  /** Sends a request about a run with `keepalive`, so that the browser sends small ones even when the page closes. */
   async function sendClientRun(id: number, verb: string, key: string, body: object): Promise<void> {
     const path = `/v3/apps/${connection.appId()}/actions/${id}/clientRuns${verb}`;
     await connection.request("POST", path, body, { headers: { "Idempotency-Key": key }, keepalive: true });
   }
 
-  // `persisted` means that the browser keeps the page and may show it again. Its runs continue then.
+  // `persisted` is true if the browser keeps the page in memory and may show it again: then the page's runs continue.
   globalThis.addEventListener?.("pagehide", ({ persisted }) => {
     if (persisted) return;
     const { error } = describeError(Object.assign(new Error(PAGE_LEFT_MESSAGE), { name: "PageClosedError" }));
@@ -116,9 +119,9 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
   async function runAction(action: ActionScript, payload: object): Promise<void> {
     const openRun: OpenRun = { action, key: crypto.randomUUID(), started: performance.now() };
     openRuns.add(openRun);
-    // A failure is ignored, because the report at the end of the run contains the same data.
+    // A failure of this request is ignored, because the report at the end of the run contains the same data.
     sendClientRun(action.id, "/started", openRun.key, { payload }).catch(() => undefined);
-    // Waits until the browser has sent the request, because the action's code may block the thread forever.
+    // Gives the browser time to send the request before the action's code runs, because that code may block the thread forever.
     await new Promise((resolve) => setTimeout(resolve));
     const outcome = await executeAction(action, payload);
     openRuns.delete(openRun);

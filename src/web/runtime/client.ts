@@ -1,4 +1,4 @@
-/** Assembles the client library `Svc`. It does not depend on how the library was loaded or on its global name. */
+/** Assembles the client library `Svc` from its parts. The entry files decide how pages and runs load it. */
 import { CLIENT_TIMEOUT_MS } from "../../limits.js";
 import { createActions } from "./actions.js";
 import { createAnalytics } from "./analytics.js";
@@ -15,15 +15,15 @@ import { createSocket } from "./socket.js";
 import { createTriggers } from "./triggers.js";
 import { createVisitor } from "./visitor.js";
 
-/** How the page loaded the library, and how the library reaches the service. */
+/** Where the library was loaded from, and how it reaches the service and other services. */
 export interface LibraryLoading {
   /** URL from which the library was loaded. */
   from?: string;
   /** Nonce of the script element, if the page's content security policy requires one. */
   nonce?: string;
-  /** Function that sends requests to the service instead of `fetch`. */
+  /** Function that replaces `fetch` for requests to the service, in a server run. */
   send?: SendToService | undefined;
-  /** Function that sends requests to other services. */
+  /** Functions of a server run for requests to other services (`Svc.App.V3.Actions.request`); absent in pages. */
   outgoing?: OutgoingTransport | undefined;
 }
 
@@ -41,7 +41,7 @@ export function createSvc({ from, nonce, send, outgoing }: LibraryLoading): Clie
   );
   const analytics = createAnalytics(connection, handle);
   const { session, forget } = createSession(connection);
-  // Only pages with the script env.js have an environment and run client actions. Other pages can call the operations.
+  // Only pages that load the script env.js have an environment, and run client actions. Other pages can still call `Svc` functions.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
   function onSessionChanged(): void {
     forget();

@@ -1,4 +1,4 @@
-/** Connection of the client library to the service: sends requests with the caller's credential. Only this module holds the token. */
+/** Connection of the client library to the service: sends requests with the caller's credential. Only this module stores the token. */
 import { createSvcError, toSvcError } from "./failure.js";
 import { parseLines } from "./lines.js";
 import type { Configuration, Env } from "./public-types.js";
@@ -13,14 +13,17 @@ export interface Connection {
   address(path: string): URL;
   /** Sends a request with JSON and returns the body of the response. @throws SvcError */
   request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<ResponseBody>;
-  /** Sends a request and yields each line of the response, parsed, when it arrives. @throws SvcError */
+  /** Sends a request. Yields the parsed JSON of each line of the response as soon as the line arrives. @throws SvcError */
   lines(method: string, path: string, body: unknown): AsyncIterable<unknown>;
-  /** Sends a request whose body or response is not JSON. The caller reads the response. @throws SvcError */
+  /** Sends a request whose body or response is not JSON. Returns the response without reading its body. @throws SvcError */
   exchange(method: string, path: string, body?: FormData): Promise<Response>;
-  /** Reads the source of a script with the token, for pages without a cookie. @throws SvcError */
+  /** Fetches the source of a script with the token, because a script element cannot send a token. @throws SvcError */
   source(url: URL, integrity: string): Promise<string>;
   token(): string | null;
-  /** Sets the function that requests a new token after a response with 401. If it resolves to true, the request is repeated. */
+  /**
+   * Sets the function that gets a new token after a response with status 401. If it resolves to true, the rejected
+   * request is sent again.
+   */
   onUnauthorized(renew: () => Promise<boolean>): void;
 }
 
@@ -28,7 +31,7 @@ export interface RequestOptions {
   /** True if the browser should send the request even when the page closes. Only small bodies are supported. */
   keepalive?: boolean;
   headers?: Record<string, string>;
-  /** True to not repeat the request after a 401. Used for requests for a new session, which would otherwise loop. */
+  /** True to not send the request again after a response with status 401. Requests for a new session need this, or they would loop. */
   once?: boolean;
 }
 
@@ -44,7 +47,7 @@ const KEEPALIVE_MAX_CHARACTERS = 20_000;
 
 export type ResponseBody = Record<string, unknown>;
 
-/** Returns origin and path of the API, with a trailing slash. */
+/** Returns the base URL of the API without query and fragment, with a trailing slash. */
 function toApiBase(apiUrl: string): string {
   const url = URL.parse(apiUrl, globalScope.location?.href);
   const isUsable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
@@ -66,7 +69,7 @@ function toJson(body: unknown): string {
   }
 }
 
-/** Returns the URL of the service that served the library. */
+/** Returns the service's URL, computed from the URL of the library's script. */
 const serviceUrlOf = (library: string): string => library.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
 
 async function readAnswer(response: ServiceReply, { origin }: URL): Promise<ResponseBody> {
@@ -77,7 +80,7 @@ async function readAnswer(response: ServiceReply, { origin }: URL): Promise<Resp
   try {
     body = text === "" ? {} : JSON.parse(text);
   } catch {
-    // The body is not JSON, so the response is not from the service. It may be a proxy's error page.
+    // The body is not JSON, so the response is not the service's own: it may be the error page of a proxy.
   }
   if (!response.ok || typeof body !== "object" || body === null) {
     const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
@@ -87,7 +90,8 @@ async function readAnswer(response: ServiceReply, { origin }: URL): Promise<Resp
 }
 
 /**
- * @param env values of window.ENV, read once, so that a later change cannot redirect the token
+ * Creates the connection.
+ * @param env values of window.ENV, read once, so that a later change of window.ENV cannot send the token to another host
  * @param loadedFrom URL of the library; its origin is the API unless `env` names another one
  * @param sendToService function that replaces `fetch` for the requests that it supports
  */
@@ -98,7 +102,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
   let appId = env.appId;
   let token: string | null = env.token ?? null;
   let renew: (() => Promise<boolean>) | null = null;
-  // Removes the token, so that code that reads or prints the page's ENV does not get it.
+  // Removes the token from window.ENV, so that code that reads or prints window.ENV does not get it.
   Reflect.deleteProperty(env, "token");
 
   function serviceUrl(path: string): URL {
@@ -110,7 +114,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     return url;
   }
 
-  /** Sends a request that does not follow redirects. A redirect could send the credential to another host. */
+  /** Sends a request without following redirects, because a redirect could send the credential to another host. */
   async function sendRequest(url: URL, init: RequestInit): Promise<Response> {
     const headers = token === null ? init.headers : { ...init.headers, "Auth-token": token };
     const credentials = token === null ? "same-origin" : "omit";
@@ -121,7 +125,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     }
   }
 
-  /** Sends a request whose body and response are text. It uses `sendToService` if that supports the request. */
+  /** Sends a request whose body and response are text: by `sendToService` if it supports the request, otherwise by `fetch`. */
   async function requestText(url: URL, init: ServiceTextRequest): Promise<ServiceReply> {
     const { method, headers, body = null } = init;
     const response =
@@ -133,7 +137,10 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     );
   }
 
-  /** Sends a request, and sends it again with a new token after a 401. The repetition is safe, because a rejected request changes nothing. */
+  /**
+   * Runs `call`, and runs it again with a new token after a response with status 401. This is safe, because a rejected
+   * request changes nothing.
+   */
   async function callAuthorized<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();

@@ -22,7 +22,7 @@ function messageOf({ data }: PushEvent): Record<string, unknown> {
     const message: unknown = data?.json();
     return typeof message === "object" && message !== null ? (message as Record<string, unknown>) : {};
   } catch {
-    // The message is not JSON, so it is not from the service. It is shown without content.
+    // The message is not JSON, so the service did not send it: the notification has no content.
     return {};
   }
 }

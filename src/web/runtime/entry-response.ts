@@ -3,7 +3,10 @@ import { createResponse } from "./response.js";
 
 interface Root {
   Svc?: { App?: { V3?: { Actions?: object } } };
-  /** Adds `response`. The run's next script calls this function once. @param mark property by which the service recognizes the result of `response` */
+  /**
+   * Function that adds `response` to `Svc`; the run's next script calls it once.
+   * @param mark property by which the service recognizes a response
+   */
   __svcResponse?: (mark: string) => void;
 }
 

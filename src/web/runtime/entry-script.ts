@@ -1,6 +1,6 @@
 /**
- * Script `/client/svc.js`: defines `window.Svc` for pages, with the packages that call the service. Packages that were loaded before stay
- * defined.
+ * Script `/client/svc.js`: defines `window.Svc` for pages, with the packages that call the service. A package that the page loaded before
+ * this script stays defined.
  */
 import "../packages/svc-communicate.js";
 import "../packages/svc-datasources.js";

@@ -1,4 +1,4 @@
-/** Reads a response of the service line by line, each line when it arrives. */
+/** Reads a response of the service line by line, without waiting for the whole response. */
 import type { ServiceReply } from "./service-way.js";
 
 interface TextReader {

@@ -1,6 +1,6 @@
 /**
- * Functions of the library that packages use. Packages find them on `window.Svc` under a symbol. Calls use the page's credential, but
- * packages cannot read the token.
+ * Functions of the client library for its packages, which find them on `window.Svc` under a symbol. Calls use the page's
+ * credential, but packages cannot read the token.
  */
 import type { Connection } from "./connection.js";
 import type { SubscriptionSocket } from "./socket.js";

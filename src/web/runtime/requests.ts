@@ -1,5 +1,6 @@
 /**
- * Creates `Svc.App.V3.Actions.request` and `Svc.App.Settings.get` for server runs. Requests are sent by a function that the run provides.
+ * Creates `Svc.App.V3.Actions.request` and `Svc.App.Settings.get` for server runs. The server run provides the function
+ * that sends requests.
  */
 import type { RequestError, RequestOptions, RequestResponse, SendRequest, SettingsReader } from "./request-types.js";
 
@@ -13,7 +14,7 @@ export interface OutgoingTransport {
 
 const UNAVAILABLE_TEXT = "is available in server actions only";
 
-// Stored before the author's code runs, because that code may replace the globals.
+// Stores the globals before the author's code runs, because that code may replace them.
 const { parse, stringify } = JSON;
 // biome-ignore lint/suspicious/noExplicitAny: newer than the library's types
 const BytesClass = Uint8Array as any;
@@ -54,7 +55,7 @@ function encodeOptions(options: unknown): string {
       query: toPlainObject(query),
       form: toPlainObject(form),
       body: encodeBody(body),
-      // Passed as a text, so that the service sends exactly this JSON.
+      // `json` is converted to text here, so that the service sends exactly this JSON.
       json: json === undefined ? undefined : stringify(json),
     });
   } catch (error) {

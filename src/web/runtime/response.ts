@@ -28,7 +28,10 @@ function toBytes(body: unknown): Uint8Array | null {
   return ArrayBuffer.isView(body) ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength) : null;
 }
 
-/** @param mark property under which the options are returned; null to return the options themselves, in places where no response is sent */
+/**
+ * Creates the function `response`.
+ * @param mark property that contains the options in its result; null outside of a server run: returns the options
+ */
 export function createResponse(mark: string | null) {
   return (options: ResponseOptions = {}): object => {
     const fault = responseFault(options);

@@ -3,7 +3,7 @@
 import { type CompiledAction, REGISTRY_NAME } from "../../rules/compile-script.js";
 import type { Connection } from "./connection.js";
 
-/** Script that is loaded before an action's code. `integrity` is set if the service stores a copy of the script. */
+/** Script of a dependency, which the page loads before an action's code. `integrity` is set if the service stores a copy of the script. */
 interface ScriptDependency {
   url: string;
   integrity?: string | null;
@@ -47,23 +47,23 @@ function findCompiledAction(id: number): CompiledAction | undefined {
   return registry?.get(id);
 }
 
-/** @param nonce nonce of the page's own script, for pages whose content security policy requires one */
+/** Creates the loader of scripts. @param nonce nonce of the page's own script, for pages whose content security policy requires one */
 export function createScripts({ appId, address, source, token }: Connection, nonce: string | undefined) {
   const dependencies = new Map<string, Promise<void>>();
   const nonceAttribute = nonce ? { nonce } : {};
 
   function loadDependency({ url, integrity }: ScriptDependency): Promise<void> {
     const src = new URL(url, address("/")).href;
-    // Browsers can check scripts of other origins only if these allow CORS, as this service does for stored scripts.
+    // Browsers can check the integrity of a script from another origin only with CORS. The service allows CORS for stored scripts.
     const integrityAttributes = integrity ? ({ integrity, crossOrigin: "anonymous" } as const) : {};
     const loading = dependencies.get(src) ?? loadScript(src, { ...integrityAttributes, ...nonceAttribute });
     dependencies.set(src, loading);
-    // A failed script is removed from the cache, so that the next run loads it again.
+    // Removes a script that failed to load from the cache, so that the next run loads it again.
     loading.catch(() => dependencies.delete(src));
     return loading;
   }
 
-  /** Loads an action's code. A script element cannot send a token, so the source is fetched if there is one. */
+  /** Loads an action's code: with a script element, or by fetching the source if there is a token, which a script element cannot send. */
   async function loadActionCode(id: number, integrity: string): Promise<void> {
     const url = address(`/v3/apps/${appId()}/actions/${id}/compile?v=${encodeURIComponent(integrity)}`);
     if (token() === null) {
@@ -73,7 +73,10 @@ export function createScripts({ appId, address, source, token }: Connection, non
     return loadScriptText(await source(url, integrity), nonceAttribute);
   }
 
-  /** Loads the scripts in the given order, because a package may need the one before it. Returns the action's function. */
+  /**
+   * Loads an action's scripts one after the other, because a package may need the previous one. Returns the action's
+   * function `execute`.
+   */
   async function loadAction({ id, integrity, assets }: ActionScript): Promise<ExecuteAction> {
     for (const asset of assets) await loadDependency(asset);
     await loadActionCode(id, integrity);

@@ -1,11 +1,11 @@
 /**
- * Transport of a server run's library to its service, without the browser's network. Removes the transport from the global scope before the
- * author's code runs.
+ * Sends requests of the client library in a server run to the service without the browser's network. Removes the function
+ * that sends them from the global scope before the author's code runs.
  */
 import type { OutgoingTransport } from "./requests.js";
 import { globalScope } from "./scope.js";
 
-/** The parts of a response that the library reads. Both transports return them. */
+/** The parts of a response that the library reads. `fetch` and the function of a server run both return them. */
 export interface ServiceReply extends Pick<Response, "ok" | "status"> {
   headers: Pick<Headers, "get">;
   text(): Promise<string>;
@@ -23,7 +23,7 @@ export interface ServiceCall {
   body: string | null;
 }
 
-/** Sends a request. Returns null for requests that must use `fetch`. Rejects in the same cases as `fetch`. */
+/** Function that sends a request to the service. Returns null for a request that must use `fetch`. Rejects in the same cases as `fetch`. */
 export type SendToService = (call: ServiceCall) => Promise<ServiceReply> | null;
 
 interface TransportAnswer {
@@ -55,7 +55,7 @@ const toServiceReply = ({ status, headers, text, next, cancel }: TransportAnswer
   cancel,
 });
 
-/** Reads and removes the transports of the run: to its own service, and to other services. */
+/** Returns the run's functions for requests to its service and to other services, and removes them from the global scope. */
 export function takeServiceTransport(): { send?: SendToService; outgoing?: OutgoingTransport } {
   const globalHolder = globalScope as unknown as Record<string, ServiceTransport | undefined>;
   const transport = globalHolder[TRANSPORT_NAME];

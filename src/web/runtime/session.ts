@@ -1,4 +1,4 @@
-/** Reads the session of the configured token, for pages whose `window.ENV` does not contain it. Caches only the last response. */
+/** Reads the session of the connection's token, for pages whose `window.ENV` contains no session. Caches only the last response. */
 import type { Connection } from "./connection.js";
 import type { AppSession } from "./public-types.js";
 import { globalScope } from "./scope.js";
@@ -26,7 +26,7 @@ export function createSession({ appId, request }: Pick<Connection, "appId" | "re
   }
 
   return {
-    /** Resolves to null if the token is not valid. Rejects if there is no response. */
+    /** Returns the session of the token; null if the token is not valid. Rejects if the service does not respond. */
     session(): Promise<AppSession | null> {
       const answer = cachedSession ?? requestSession();
       cachedSession = answer;
@@ -38,7 +38,7 @@ export function createSession({ appId, request }: Pick<Connection, "appId" | "re
         return null;
       });
     },
-    /** Discards the cached session, because another credential has another session. */
+    /** Discards the cached session. Call this function when the credential changes, because each credential has its own session. */
     forget(): void {
       cachedSession = null;
       Reflect.deleteProperty(globalScope.ENV ?? {}, "session");

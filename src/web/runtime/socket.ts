@@ -5,7 +5,7 @@ import type { Connection } from "./connection.js";
 const RECONNECT_MAX_MS = 30_000;
 const PING_INTERVAL_MS = 15_000;
 const PONG_TIMEOUT_MS = 5_000;
-/** Close codes after which reconnecting with the same credential and library is useless. */
+/** WebSocket close codes after which a new connection with the same credential and library would be rejected too. */
 const FINAL_CLOSE_CODES = [4400, 4401, 4403, 4406];
 const FINAL_STATUSES = [
   "UNAUTHORIZED",
@@ -16,7 +16,7 @@ const FINAL_STATUSES = [
   "DATA_SOURCE_ACCESS_DENIED",
 ];
 
-/** True if the cause ends a subscription for good: a final close code, or an error of the operation. */
+/** True if a subscription cannot continue after this error or close event: its close code is final, or the operation failed. */
 function isFinalError(cause: unknown): boolean {
   if (cause instanceof CloseEvent) return FINAL_CLOSE_CODES.includes(cause.code);
   const errors = Array.isArray(cause) ? (cause as { extensions?: { status?: string } }[]) : [];
@@ -35,7 +35,10 @@ function reconnectDelay(retries: number): Promise<void> {
   });
 }
 
-/** Opens the socket and sends pings. A ping without a pong closes the socket, because some networks fail without closing connections. */
+/**
+ * Opens the WebSocket and sends pings. If no pong answers a ping, closes the socket, because some networks fail without
+ * closing connections.
+ */
 function openSocket({ address, token }: Connection): SocketClient {
   let pongTimer: ReturnType<typeof setTimeout> | undefined;
   const client = createClient({
@@ -68,7 +71,7 @@ export interface SubscriptionListener<Data> {
 
 export interface SubscriptionSocket {
   /**
-   * Subscribes. After each lost connection, it calls `variables` and subscribes again with the new values.
+   * Starts a subscription. After each lost connection, calls `variables` and subscribes again with the new values.
    * @returns function that ends the subscription
    */
   follow<Data>(
@@ -82,7 +85,7 @@ export interface SubscriptionSocket {
 
 export function createSocket(connection: Connection): SubscriptionSocket {
   let client: SocketClient | null = null;
-  /** Functions that move each subscription to a new client. */
+  /** Functions, one for each subscription, that start the subscription again on a new client. */
   const resubscriptions = new Set<() => void>();
 
   return {
@@ -99,7 +102,7 @@ export function createSocket(connection: Connection): SubscriptionSocket {
         client ??= openSocket(connection);
         const ownClient = client;
         const isOver = () => ownClient !== client || !resubscriptions.has(subscribe);
-        // graphql-ws reads this getter each time it sends the subscription.
+        // A getter, because graphql-ws reads the variables each time it sends the subscription.
         const request = {
           query,
           get variables() {

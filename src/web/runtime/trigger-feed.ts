@@ -3,7 +3,10 @@ import type { Connection } from "./connection.js";
 import { ClientTriggers, type ClientTriggersSubscription } from "./documents.js";
 import type { SubscriptionSocket } from "./socket.js";
 
-/** Change of the app's client actions. The first change has `reset: true` and contains all actions. Later changes contain only the difference. */
+/**
+ * Change of the app's client actions. The first change has `reset: true` and contains all actions. Later changes
+ * contain only the difference.
+ */
 export type ClientActionsChange = ClientTriggersSubscription["clientTriggers"];
 
 /** Active `client` or `any` action that the page can run, without its code. */
@@ -15,7 +18,7 @@ export interface FeedListener {
   refused(cause: unknown): void;
 }
 
-/** @returns function that ends the subscription */
+/** Subscribes to the app's client actions. @returns function that ends the subscription */
 export function followClientTriggers(
   socket: SubscriptionSocket,
   { appId }: Pick<Connection, "appId">,

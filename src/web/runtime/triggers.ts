@@ -5,10 +5,10 @@ import type { AnalyticsEvent, Triggers } from "./public-types.js";
 import type { SubscriptionSocket } from "./socket.js";
 import { type ClientAction, type ClientActionsChange, followClientTriggers } from "./trigger-feed.js";
 
-/** Maximum number of events that wait until the list of actions is loaded. The first page view happens before the socket is open. */
+/** Maximum number of events that wait until the list of actions is loaded. The first page view always waits, because loading takes time. */
 const MAX_EARLY_EVENTS = 100;
 
-/** @param start runs an action with an event as its payload */
+/** Creates the object that starts client actions by events. @param start runs an action with an event as its payload */
 export function createTriggers(
   socket: SubscriptionSocket,
   connection: Connection,
@@ -62,7 +62,10 @@ export function createTriggers(
 
   return {
     triggers: { start: startFollowing, stop: stopDelivery } satisfies Triggers,
-    /** Reads the list again, because another credential may see other actions. Waiting events stay. */
+    /**
+     * Loads the list of actions again after a change of the credential, because the new one may have other actions.
+     * Keeps waiting events.
+     */
     restart(): void {
       if (!stopFollowing && !isRejected) return;
       const waitingEvents = earlyEvents;
@@ -70,7 +73,7 @@ export function createTriggers(
       earlyEvents = waitingEvents ?? [];
       startFollowing();
     },
-    /** Starts the actions for an event. The first event opens the socket. */
+    /** Starts the actions whose triggers match the event. The first event opens the WebSocket. */
     handle(event: AnalyticsEvent): void {
       if (isRejected) return;
       startFollowing();

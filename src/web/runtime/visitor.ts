@@ -1,13 +1,13 @@
 /**
- * Implements `Svc.init`: the session of a visitor of a page on another origin. Starts the session, stores it in the page's storage, renews
- * it, and replaces it when the service no longer accepts it.
+ * Implements `Svc.init`: the session of a visitor on a page of another origin than the service's. Starts the session, stores
+ * it in the browser's storage, renews it, and starts a new one when the service no longer accepts it.
  */
 import type { Connection } from "./connection.js";
 import { createSvcError } from "./failure.js";
 import type { Client } from "./public-types.js";
 import { globalScope } from "./scope.js";
 
-/** Session in the page's storage. Times are Unix time in milliseconds by the page's clock. */
+/** Session as the browser's storage contains it. Times are Unix milliseconds, measured by the browser's clock. */
 interface StoredSession {
   token: string;
   expiresAt: number;
@@ -21,9 +21,9 @@ interface VisitorAnswer {
 
 /** Minimum time between two renewals, even if the page's clock is wrong. */
 const MIN_RENEWAL_INTERVAL_MS = 60_000;
-/** Maximum delay of a browser's timer. */
+/** Maximum delay in milliseconds that browsers support for setTimeout. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** Error statuses after which another attempt is useless. */
+/** Error statuses after which another attempt to start a session would fail too. */
 const FINAL_STATUSES: readonly unknown[] = ["FORBIDDEN", "APP_NOT_PUBLISHED"];
 
 /** Reads the stored session. If the browser blocks storage (private windows), the session lasts as long as the page. */
@@ -45,15 +45,16 @@ function writeStoredSession(key: string, stored: StoredSession): void {
   }
 }
 
-/** Calls `work` in one page of the origin at a time, so that all pages share the session that the first page has started. */
+/** Runs `work` in only one page of the origin at a time, so that the other pages then use the session that the first page started. */
 async function withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
   const locks = globalScope.navigator?.locks;
   return locks ? await locks.request(key, work) : await work();
 }
 
 /**
+ * Creates the implementation of `Svc.init`.
  * @param changed called when the connection has the token of another session
- * @param prolonged called when the current token has a later expiry
+ * @param prolonged called when the service has extended the lifetime of the current token
  */
 export function createVisitor(connection: Connection, { changed, prolonged }: { changed(): void; prolonged(): void }) {
   let key: string | null = null;
@@ -86,7 +87,7 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
     return applySession(stored);
   }
 
-  /** Requests the session again. Resolves to true if the connection has another token now. */
+  /** Requests the session from the service again. Resolves to true if the connection then has another token. */
   function refreshSession(): Promise<boolean> {
     const sessionKey = key;
     if (sessionKey === null) return Promise.resolve(false);
@@ -111,7 +112,7 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
     clearTimeout(timer);
   }
 
-  // A 401 can also mean a wrong password. The request is repeated only if the service returns another session.
+  // Status 401 can also mean a wrong password, so the request is repeated only if the service returns another session.
   connection.onUnauthorized(async () => {
     const isOtherSession = key !== null && (await refreshSession().catch(() => false));
     if (isOtherSession) changed();
@@ -120,7 +121,11 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
 
   return {
     stop: stopRenewal,
-    /** @throws SvcError FORBIDDEN if the page's origin is not listed, APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED, NETWORK_ERROR */
+    /**
+     * Starts or continues the session.
+     * @throws SvcError FORBIDDEN if the app does not list the page's origin, APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED,
+     *   NETWORK_ERROR
+     */
     async init({ app, url }: Parameters<Client["init"]>[0]): Promise<void> {
       if (!Number.isSafeInteger(app) || app < 1)
         throw createSvcError("REQUEST_INVALID", "app must be the id of an app");

@@ -1,4 +1,4 @@
-/** Page that asks for a token if a page requires a signed-in person. Then reloads the page. Stores nothing. */
+/** Page that appears instead of a page that requires a signed-in person. Asks for a token, signs in with it and reloads. Stores nothing. */
 
 import { serviceAddress } from "../service-address.js";
 
@@ -18,7 +18,7 @@ form.append(input, button);
 form.onsubmit = async (event) => {
   event.preventDefault();
   problemText.textContent = "";
-  // A failed connection becomes null, which is reported below like an error response.
+  // If the request fails, `response` is null. The code below handles null like an error response.
   const response = await fetch(serviceAddress("/v1/session"), {
     method: "POST",
     headers: { "content-type": "application/json" },

@@ -160,7 +160,7 @@ describe("reads of entries", () => {
   it("do not join entries of another app", async () => {
     const join = { Them: { dataSourceName: "Secret", on: { Name: "Name" } } };
     expect(await refusal(find({ join }))).to.equal("DATA_SOURCE_NOT_FOUND: no such data source");
-    const theirs = { ...fixture.reader(), joined: async () => ({ id: 1, appId: 2 }) };
+    const theirs = { ...fixture.reader(), findJoinedSource: async () => ({ id: 1, appId: 2 }) };
     const stolen = { Them: { dataSourceId: 1, on: { Name: "Name" } } };
     expect(await refusal(fixture.reads.find(people, { join: stolen }, theirs))).to.include("DATA_SOURCE_NOT_FOUND");
   });
