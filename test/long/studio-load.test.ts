@@ -90,6 +90,10 @@ describe("the first load of Studio", () => {
     await fresh.evaluate("document.activeElement.setSelectionRange(26, 26)");
     await fresh.keyboard.type(" return 1;");
     const code = "async function execute() { return 1;}";
+    const textLeft = await fresh.evaluate(`(() => {
+      const text = document.querySelector(".plain-code");
+      return text.getBoundingClientRect().left + Number.parseFloat(getComputedStyle(text).paddingLeft);
+    })()`);
     expect(await fresh.$eval(".plain-code", ({ value }) => value)).to.equal(code);
     await studioPage(fresh).run();
     await fresh.waitForSelector('.outcome a[href*="/runs/"]');
@@ -98,6 +102,8 @@ describe("the first load of Studio", () => {
     await release();
     await fresh.waitForSelector(".code-editor .view-line");
     await fresh.waitForFunction(editorHasFocus);
+    const linesLeft = await fresh.$eval(".code-editor .view-lines", (lines) => lines.getBoundingClientRect().left);
+    expect(linesLeft, "the code does not move").to.equal(textLeft);
     await fresh.keyboard.type(" // here");
     await fresh.waitForFunction(
       `document.querySelector(".code-editor .view-lines").textContent.replaceAll("\u00a0", " ").includes("return 1; // here}")`,

@@ -91,9 +91,13 @@ describe("Studio's pages while other people change the app", () => {
   it("Data shows entries that others add, change and delete, and keeps the cell that is edited", async () => {
     const { dataSource } = await write("POST", "data-sources", { name: "orders" });
     const entries = `data-sources/${dataSource.id}/entries`;
-    const entry = await write("POST", entries, { city: "Bern", note: "first" });
+    const entry = await write("POST", entries, { city: "Bern", seats: 12, note: "first" });
     await studio.open(`${service.appId}/data/${dataSource.id}`);
     await shows("Bern");
+    const alignments =
+      await page.evaluate(`[...document.querySelectorAll(":is(.grid-head, .grid-rows .grid-row) button.cell")]
+      .map((button) => button.textContent + " " + getComputedStyle(button).textAlign)`);
+    expect(alignments).to.include.members(["city left", "Bern left", "seats right", "12 right"]);
     const added = await write("POST", entries, { city: "Oslo", country: "Norway" });
     await shows("Norway");
     await (await page.waitForSelector(cell("Bern")))!.click();

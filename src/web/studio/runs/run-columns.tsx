@@ -65,14 +65,14 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "started",
     heading: "Started",
-    width: "minmax(76px, 104px)",
+    width: "minmax(76px, 120px)",
     className: "started",
     renderCell: (run) => <StartedCell {...run} />,
   },
   {
     key: "action",
     heading: "Action",
-    width: "minmax(104px, 2fr)",
+    width: "minmax(90px, 2fr)",
     className: "run-name",
     isFixed: true,
     renderCell: (run, { appId, filters }) => <ActionLink {...{ run, appId, filters }} />,
@@ -94,7 +94,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "queued",
     heading: "Queued",
-    width: "minmax(76px, 104px)",
+    width: "minmax(76px, 120px)",
     className: "started",
     renderCell: (run) => <QueuedCell {...run} />,
   },
