@@ -73,8 +73,15 @@ describe("the list of limits", () => {
 
 /** Constants that limit no caller: sizes of truncated texts and of generated keys, and a limit that follows from another one. */
 const INTERNAL_CONSTANTS = [
-  ...["WORD_CHARACTERS", "REASON_MAX_CHARACTERS", "FAILURE_CHARACTERS", "QUOTED_CHARACTERS_MAX"],
-  ...["SHOWN_CHARACTERS_MAX", "SECRET_BYTES", "SALT_BYTES", "TAG_BYTES", "ARTIFACT_NAME_MAX_CHARACTERS"],
+  ...["WORD_MAX_CHARACTERS", "REASON_MAX_CHARACTERS", "FAILURE_REASON_MAX_CHARACTERS", "QUOTED_CHARACTERS_MAX"],
+  ...[
+    "SHOWN_CHARACTERS_MAX",
+    "SECRET_BYTES",
+    "SALT_BYTES",
+    "HASH_BYTES",
+    "ARTIFACT_NAME_MAX_CHARACTERS",
+    "SEARCH_MIN_CHARACTERS",
+  ],
 ];
 /** Matches names of limits by their endings. */
 const LIMIT = /(?:_MAX|_LIMIT|_CHARACTERS|_BYTES|_DEPTH|_SEGMENTS|_OPERATORS|_LISTED|_COUNTED|_KEPT|_PER_[A-Z_]+)$/;
