@@ -180,8 +180,8 @@ class CostEstimate {
   }
 }
 
-const ROOT_FIELD_LIMIT = "fields of its operation" satisfies keyof typeof FORM_LIMITS;
-const FIELD_DEPTH_LIMIT = "levels of fields" satisfies keyof typeof FORM_LIMITS;
+const ROOT_FIELD_LIMIT_NAME = "fields of its operation" satisfies keyof typeof FORM_LIMITS;
+const FIELD_DEPTH_LIMIT_NAME = "levels of fields" satisfies keyof typeof FORM_LIMITS;
 
 function integerDefaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
   const input = (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
@@ -229,12 +229,12 @@ export function createCostCheck(schema: GraphQLSchema) {
     if (!operation || !root) return 0;
     const estimate = new CostEstimate(schema, lists, document, { ...integerDefaultsOf(operation), ...variables });
     const roots = estimate.countRootFields(operation.selectionSet);
-    if (roots > FORM_LIMITS[ROOT_FIELD_LIMIT]) {
-      return new GraphQLError(`a GraphQL operation can have at most ${FORM_LIMITS[ROOT_FIELD_LIMIT]} root fields`);
+    if (roots > FORM_LIMITS[ROOT_FIELD_LIMIT_NAME]) {
+      return new GraphQLError(`a GraphQL operation can have at most ${FORM_LIMITS[ROOT_FIELD_LIMIT_NAME]} root fields`);
     }
     const { cost, depth: levels } = estimate.measureSelections(operation.selectionSet, root, PAGE_DEFAULT);
-    if (levels > FORM_LIMITS[FIELD_DEPTH_LIMIT]) {
-      return new GraphQLError(`a GraphQL operation can be at most ${FORM_LIMITS[FIELD_DEPTH_LIMIT]} levels deep`);
+    if (levels > FORM_LIMITS[FIELD_DEPTH_LIMIT_NAME]) {
+      return new GraphQLError(`a GraphQL operation can be at most ${FORM_LIMITS[FIELD_DEPTH_LIMIT_NAME]} levels deep`);
     }
     const costMax = isIntrospectionOnly(operation) ? introspectionMax : OPERATION_COST_MAX;
     if (cost > costMax) {
