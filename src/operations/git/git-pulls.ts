@@ -169,7 +169,7 @@ export function createGitPulls(options: {
     const { ref, publishesApp: publishes } = pulledRef;
     const caller = { ...author, commit };
     const outcome = { plan: null as ManifestPlan | null, drafts: [] as DraftToPublish[], isOutdated: false };
-    const mode = { prune: row.prune, keepsData: false, keepsLive: !publishes };
+    const mode = { prune: row.prune, keepsData: false, keepsPublished: !publishes };
     try {
       const { plan } = await manifests.apply(caller, document, {
         ...{
