@@ -104,10 +104,10 @@ npm run bench -- --report                             # writes this page
 
 ## Costs of a run
 
-Each row of this table shows the costs of one call of \`runWithResult\`, for different code. \`language\` adds two numbers in an isolate, \`document\` does the same in an empty document,
-\`svc-barcode\` draws a QR code, \`five-fetches\` sends five requests, and \`ten-finds\` reads a data source ten times. \`bench/harness/kinds.ts\` has the code of all rows.
-The last row, \`language, queued\`, is a
-run that first waits in the queue, as runs of schedules and log events do.
+Each row of this table shows the costs of one call of \`runWithResult\`, for different code. \`language\` adds two numbers in an isolate,
+\`document\` does the same in an empty document, \`svc-barcode\` draws a QR code, \`five-fetches\` sends five requests, and \`ten-finds\` reads a
+data source ten times. \`bench/harness/kinds.ts\` has the code of all rows. The last row, \`language, queued\`, is a run that first waits in the
+queue, as runs of schedules and log events do.
 
 ${formatCostTable(lines)}
 
@@ -126,7 +126,8 @@ The table assumes that runs use ${USABLE_SHARE * 100} % of the processor time of
 - **Database server**: this time divided by the PostgreSQL time of a run. Runners are other machines.
 - **Runner cores**: computed from the times of Node and Chromium.
 
-By default, calls can start only [30 runs of an app in 60 s](../guides/runs-at-once.md) (\`RATE_LIMIT_RUN\`). To reach the numbers on this page, raise this limit.
+By default, calls can start only [30 runs of an app in 60 s](../guides/runs-at-once.md) (\`RATE_LIMIT_RUN\`). To reach the numbers on this
+page, raise this limit.
 
 ${formatPlanTable(lines)}
 

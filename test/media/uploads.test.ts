@@ -105,7 +105,7 @@ describe("media: failing uploads", () => {
       const answer = await fetch(`${service.url}${media.root}/files`, { method: "POST", headers, body });
       const { status, error } = (await answer.json()) as { status: string; error: string };
       expect([answer.status, status], body.toString()).to.deep.equal([400, "REQUEST_INVALID"]);
-      expect(error).to.match(/^(name|file) must be UTF-8/);
+      expect(error).to.match(/^the form field (name|file) must be UTF-8/);
     }
   });
 

@@ -149,7 +149,7 @@ export class Project {
     const storedPath = projectPathOf(realpathSync.native(this.root), realpathSync.native(file));
     if (storedPath === null)
       throw new CliError(
-        `${path} is a symbolic link to a file outside of the project; copy that file into the project`,
+        `${path} is outside of the project, or a symbolic link to a file there; copy that file into the project`,
       );
     // Windows and macOS find a file whose name differs in upper and lower case, but the service does not.
     const isOtherCase = storedPath !== path && storedPath.toLowerCase() === path.toLowerCase();
