@@ -237,7 +237,9 @@ describe("the command line", () => {
     const testFile = "actions/hello/action.test.ts";
     write(folder, testFile, readFileSync(join(folder, testFile), "utf8").replace("Hello Ada", "Bye Ada"));
     const other = await svc(folder, ["publish", "hello", "--tested", "--yes"]);
-    expect([other.code, other.err]).to.match(/^1,.*local code of hello, which differs from the drafts on the server; run svc push first/s);
+    expect([other.code, other.err]).to.match(
+      /^1,.*local code of hello, which differs from the drafts on the server; run svc push first/s,
+    );
     await json(folder, ["push"]);
     const requireTests = (requiresTests: boolean) =>
       service.rest("PUT", `/v1/admin/apps/${app}`, { as: "admin", body: { requiresTests } });

@@ -24,7 +24,10 @@ function createPulls(parts: {
   const { pull } = createGitPulls({
     connections: { findRow: async () => ROW, tokenOf: async () => null },
     order: { start: async () => undefined, check, record: async () => undefined },
-    repository: { find: async (appId: number) => ({ commit: "c", target: "c", downloadPack: () => fetch(appId) }), read },
+    repository: {
+      find: async (appId: number) => ({ commit: "c", target: "c", downloadPack: () => fetch(appId) }),
+      read,
+    },
     manifests: { apply },
     publishing: {},
     log: pino({ level: "silent" }),
