@@ -40,7 +40,7 @@ export interface RequestContext extends Visitor {
   };
   /** True if the service rejected the request, even if the HTTP status is 200 as in GraphQL. */
   isRejected?: true;
-  /** True if the service may send a rejection without delay, because it tells the sender nothing about a password or token. */
+  /** True if the service may send a rejection without delay, because the rejection contains no hint about a password or token. */
   mayRejectAtOnce?: true;
 }
 

@@ -1,4 +1,4 @@
-/** Arguments that refer to an action or a data source by ID or name, and the argument `by`, which tells the two apart. */
+/** Arguments that refer to an action or a data source by ID or name. The argument `by` says which of the two. */
 import { Arg, createParameterDecorator, ID, registerEnumType } from "type-graphql";
 import { type EntityReference, parseReference, type ReferenceKind } from "../../rules/reference.js";
 

@@ -17,7 +17,7 @@ export function markdownTable(head: readonly string[], rows: readonly (readonly 
 
 /**
  * Builds a page.
- * @param lead sentence that says whom the page is for
+ * @param lead sentence that names the readers of the page
  * @param source code from which the page is generated
  */
 export function referencePage(title: string, lead: string, source: string, parts: readonly string[]): string {

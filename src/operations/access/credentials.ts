@@ -255,7 +255,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
   notifications.onGap(forgetCallers);
 
   /**
-   * Tells all processes to drop their cached callers, because rights have changed. This process drops them immediately.
+   * Makes all processes drop their cached callers, because rights have changed. This process drops them immediately.
    */
   async function announceChange(executor: Executor = db): Promise<void> {
     await executor.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);

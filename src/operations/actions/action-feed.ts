@@ -1,5 +1,5 @@
 /**
- * Notifies editors when an action of an app changes. The notification says which action was changed, by whom, and how.
+ * Notifies editors when an action of an app changes. The notification names the action, the person who changed it, and the change.
  * It does not contain the code.
  */
 
