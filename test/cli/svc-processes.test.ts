@@ -319,18 +319,24 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     expect((await json(folder, ["data", "pull", "guests"])).entries).to.have.length(3);
   });
 
-  /** Starts a proxy to the service. It can stop in the middle of the request with which a push applies its changes. */
-  async function stoppingProxy(forwarded: "half" | "all") {
+  /**
+   * Starts a proxy to the service. It can stop in the middle of the request with which a push applies its changes, and it can call a
+   * function after this request, before the push gets the response.
+   */
+  async function proxyForPush(forwarded: "half" | "all", afterPush: () => Promise<unknown> = async () => undefined) {
     const state = { isArmed: false, hasStopped: false };
     const server = createServer((incoming, reply) => {
-      const isStopped = state.isArmed && incoming.method === "PUT" && !incoming.url!.includes("plan=true");
+      const isPush = incoming.method === "PUT" && !incoming.url!.includes("plan=true");
+      const isStopped = state.isArmed && isPush;
       void buffer(incoming).then((body) => {
         const { method, url, headers } = incoming;
         const onward = request(service.url + url, { method: method!, headers }, (answer) => {
           if (isStopped) state.hasStopped = true;
           else {
-            reply.writeHead(answer.statusCode!, answer.headers);
-            answer.pipe(reply);
+            void (isPush ? afterPush() : Promise.resolve()).then(() => {
+              reply.writeHead(answer.statusCode!, answer.headers);
+              answer.pipe(reply);
+            });
           }
         });
         onward.on("error", () => undefined);
@@ -347,9 +353,29 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     return { state, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
   }
 
+  it("push reports a change of another developer that was made right after the last push", async () => {
+    const { folder, app } = await newProject();
+    let description: string | null = null;
+    const proxy = await proxyForPush("all", async () => {
+      if (description === null) return;
+      const { id } = (await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions[0];
+      await service.rest("PUT", `/v3/apps/${app}/actions/${id}`, { body: { description } });
+    });
+    edit(folder, "svc.json", service.url, proxy.url);
+    await json(folder, ["push"]);
+    edit(folder, ACTION, "Greets a person.", "Mine.");
+    description = "Theirs.";
+    await json(folder, ["push"]);
+    description = null;
+    edit(folder, ACTION, "Mine.", "Mine again.");
+    const { err } = await svc(folder, ["push", "--yes"]);
+    expect(err).to.include("the server has changed since the last pull");
+    expect((await actionOf(app, "hello")).description).to.equal("Theirs.");
+  });
+
   for (const forwarded of ["half", "all"] as const) {
     longTest(`push applies everything or nothing if it is killed after ${forwarded} of it was sent`, async () => {
-      const proxy = await stoppingProxy(forwarded);
+      const proxy = await proxyForPush(forwarded);
       const { folder, app } = await newProject();
       edit(folder, "svc.json", service.url, proxy.url);
       await json(folder, ["push"]);

@@ -98,8 +98,15 @@ function tagToPush(
   throw reportConflict(session, overwrittenItems, "the server has changes that this folder has not pulled");
 }
 
-async function putManifest({ client }: Session, local: Manifest, tag: string, query: Record<string, boolean>) {
-  return client.request("PUT", MANIFEST, { body: local, headers: { "if-match": tag }, query });
+/** Sends the manifest. Resolves to the plan and to the entity tag of the server's manifest after it. */
+async function putManifest(
+  { client }: Session,
+  local: Manifest,
+  tag: string,
+  query: Record<string, boolean>,
+): Promise<{ plan: PushPlan; tag: string }> {
+  const { body, headers } = await client.request("PUT", MANIFEST, { body: local, headers: { "if-match": tag }, query });
+  return { plan: body.plan, tag: headers.get("etag") ?? "" };
 }
 
 /** Prints the settings and secret bindings that need a value on the server but have none. */
@@ -120,10 +127,19 @@ function printPlan(session: Session, plan: PushPlan): void {
 }
 
 /** Prints the changes that a push would make. Asks the person to confirm them, unless there are none. */
-async function confirmPlan(session: Session, plan: PushPlan): Promise<PushPlan> {
+async function confirmPlan(session: Session, plan: PushPlan): Promise<void> {
   printPlan(session, plan);
   if (itemsOf(plan).length > 0) await session.confirm("Push these drafts?");
-  return plan;
+}
+
+/**
+ * Returns the server's state after a push, to which the next push compares the server. If someone else changed the server after the push,
+ * returns the state before the push: the next push then reports their change instead of overwriting it.
+ * @param tag entity tag that the server returned for the push
+ */
+async function stateAfterPush(session: Session, before: BaseState, tag: string): Promise<BaseState> {
+  const now = await readServer(session);
+  return now.tag === tag ? now : before;
 }
 
 /**
@@ -139,14 +155,16 @@ export async function pushProject(
   const local = await project.readManifest();
   const server = await readServer(session);
   const tag = tagToPush(session, project.base(session.target), server, local, force);
-  const put = async (query: Record<string, boolean>): Promise<PushPlan> =>
-    (await putManifest(session, local, tag, { ...query, ...(prune && { prune }) })).body.plan;
+  const put = (query: Record<string, boolean>) =>
+    putManifest(session, local, tag, { ...query, ...(prune && { prune }) });
   try {
-    const planned = asks ? await confirmPlan(session, await put({ plan: true })) : null;
-    const plan = planned && itemsOf(planned).length === 0 ? planned : await put({});
+    const planned = asks ? await put({ plan: true }) : null;
+    if (planned) await confirmPlan(session, planned.plan);
+    const pushed = planned && itemsOf(planned.plan).length === 0 ? planned : await put({});
+    const { plan } = pushed;
     if (!asks) printPlan(session, plan);
     const isChanged = itemsOf(plan).length > 0;
-    project.saveBase(session.target, isChanged ? await readServer(session) : server);
+    project.saveBase(session.target, isChanged ? await stateAfterPush(session, server, pushed.tag) : server);
     if (isChanged) session.output.line("Pushed", "green");
     else session.output.line("The server has everything already");
     session.output.json({ plan });
