@@ -88,6 +88,15 @@ describe("accounts of people", () => {
     expect((await setup({ token })).http).to.equal(201);
   });
 
+  it("a set-up ends the earlier session of the browser", async () => {
+    const earlier = cookieOf(await setup());
+    const { token } = await made.accounts.createSetupLink();
+    const body = { token, email: "later@example.com", firstName: "Ada", lastName: "Later", passphrase: PASSPHRASE };
+    const later = await post("setup", body, { cookie: `auth_token=${earlier}`, origin: service.url });
+    expect((await as(cookieOf(later), "session")).http).to.equal(200);
+    expect((await as(earlier, "session")).http).to.equal(401);
+  });
+
   for (const passphrase of [
     "short",
     "elevenchars",
