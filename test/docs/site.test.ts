@@ -195,7 +195,9 @@ describe("the pages of the documentation", () => {
     }
     expect(wrong).to.deep.equal([]);
     const { body } = await get(site, "/docs/start/example.md");
-    expect(body).to.contain("The source is examples/bookings (examples/bookings in the installation's folder)");
+    expect(body).to.contain(
+      "The source of the example is examples/bookings (examples/bookings in the installation's folder)",
+    );
   });
 
   it("are listed in llms.txt, and complete in llms-full.txt but for the history of the project", async () => {
