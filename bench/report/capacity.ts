@@ -98,8 +98,10 @@ of several sizes can execute. To measure on your own machine and generate this p
 
 <!-- not run: measuring takes minutes of a quiet machine; test/bench/report.test.ts makes this page of the stored figures -->
 \`\`\`sh
-npm run bench capacity -- --into bench/results.json   # measures on your machine
-npm run bench -- --report                             # writes this page
+# measures on your machine
+npm run bench capacity -- --into bench/results.json
+# writes this page
+npm run bench -- --report
 \`\`\`
 
 ## Costs of a run

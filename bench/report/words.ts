@@ -8,9 +8,12 @@ it was measured at several sizes a drawing of how it grows.
 
 <!-- not run: measuring takes an hour of a quiet machine; test/bench/report.test.ts makes this page anew of the gathered figures -->
 \`\`\`sh
-npm run bench fetch -- --rounds 1    # one figure, quickly
-npm run bench -- --next              # the first figure that bench/results.json has not, of three rounds; again until all are there
-npm run bench -- --report            # this page and its drawings, of that file
+# one figure, quickly
+npm run bench fetch -- --rounds 1
+# the first figure that bench/results.json lacks, in three rounds. Repeat it until all figures are there
+npm run bench -- --next
+# this page and its drawings, from that file
+npm run bench -- --report
 \`\`\`
 `;
 

@@ -26,6 +26,15 @@ function namesCreatedIn(page: string): string[] {
   return [...new Set(names)].filter((name) => !SHARED_NAMES.includes(name));
 }
 
+/** Returns the whole-line comments of shell commands, and the commands without comments, quoted texts and command substitutions. */
+function splitShell(text: string): { comments: string[]; commands: string } {
+  const withoutFiles = text.replaceAll(/<<'(\w+)'[\s\S]*?^\1$/gm, "");
+  const comments = [...withoutFiles.matchAll(/^\s*#.*$/gm)].map(([line]) => line.trim());
+  let commands = withoutFiles.replaceAll(/^\s*#.*$/gm, "").replaceAll(/'[^']*'|"[^"]*"/g, "q");
+  while (/\$\([^()]*\)/.test(commands)) commands = commands.replaceAll(/\$\([^()]*\)/g, "s");
+  return { comments, commands };
+}
+
 const anchorsIn = (file: string) =>
   [...readFileSync(file, "utf8").matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!.replaceAll("`", "")));
 
@@ -118,6 +127,31 @@ describe("the documentation", () => {
     const reading = commands.filter((command) => /JSON\.parse\(\w*\.?readFileSync\([^)]*\)/.test(command));
     expect(reading.length).to.be.above(50);
     expect(reading.filter((command) => !/if \(error\) throw error|openapi|\.paths\)/.test(command))).to.deep.equal([]);
+  });
+
+  it("has shell commands that zsh runs as bash does", () => {
+    const faulty = PAGES.flatMap((page) =>
+      blocksOf(readPage(page)).flatMap(({ language, text, line }) => {
+        if (language !== "sh") return [];
+        const { comments, commands } = splitShell(text);
+        const of = (fault: string, found: readonly string[] | null) =>
+          (found ?? []).map((part) => `${page}:${line} ${fault}: ${part.trim()}`);
+        return [
+          // Without the option interactivecomments, zsh passes a comment after a command to this command. It reports each line that begins
+          // with # as an unknown command, and goes on, unless the line has a quote or another sign of the shell.
+          ...of("comment after a command", commands.match(/\S.*\s#.*/g)),
+          ...of(
+            "comment with a sign of the shell",
+            comments.filter((comment) => !/^#[\w ,.:/-]*$/.test(comment)),
+          ),
+          // zsh does not split the value of a variable into words.
+          ...of("loop over a variable", commands.match(/\bfor \w+ in [^;\n]*\$.*/g)),
+          // In zsh, this option reads from a coprocess.
+          ...of("read with a prompt", commands.match(/\bread -p.*/g)),
+        ];
+      }),
+    );
+    expect(faulty).to.deep.equal([]);
   });
 
   it("lists each alerting rule of deploy/alerts.yaml on the page about metrics", () => {
