@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { untilLockWait } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { filesUnder, type Media, mediaOf, noise, picture } from "./support.js";
 
@@ -24,6 +25,26 @@ describe("media: folders and files", () => {
     );
     return row!.bytes;
   };
+
+  it("refuses a new name for a file that another request removes meanwhile", async () => {
+    const { body } = await media.send([{ name: "gone.txt", bytes: "gone" }]);
+    const { id } = body.files[0];
+    // The removal holds the file's row. So the rename finds the file, and then waits for this row.
+    const renamed = await service.db.transaction(async (manager) => {
+      await manager.query("DELETE FROM media_file WHERE id = $1", [id]);
+      const answer = media.rest("PUT", `/files/${id}`, { name: "kept.txt" });
+      await untilLockWait(service.db, answer);
+      return { answer };
+    });
+    const { http, body: refused } = await renamed.answer;
+    expect([http, refused.status]).to.deep.equal([404, "FILE_NOT_FOUND"]);
+    const audited = await rows(
+      service.db,
+      "SELECT FROM audit_entry WHERE type = 'media.file.update' AND data ->> 'fileId' = $1",
+      [String(id)],
+    );
+    expect(audited).to.have.length(0);
+  });
 
   it("returns a file unchanged, with checksum, length and type", async () => {
     const bytes = noise(300_000);

@@ -73,7 +73,8 @@ export function createFiles(options: {
         `${NEXT_UPDATED_AT} WHERE app_id = $1 AND id = $2`;
       await rows(manager, sql, [appId, id, name, folderId]);
       await auditMedia(manager, admission, appId, "media.file.update", { fileId: id, fields: Object.keys(change) });
-      return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
+      // A removal without a precondition does not lock the app. So it may have deleted the file before the UPDATE.
+      return toFile(await requireFile(grants, appId, id, manager), appId, baseUrl);
     });
   }
 
