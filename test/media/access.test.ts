@@ -7,7 +7,7 @@ import type { MediaFile } from "../../src/data/media-types.js";
 import { createKeyRing } from "../../src/engine/key-ring.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import { createLinks, type MediaLinks } from "../../src/operations/media/links.js";
-import { lockApp } from "../../src/operations/settings/settings.js";
+import { lockApp } from "../../src/operations/settings/app-lock.js";
 import type { MediaRight } from "../../src/rules/media-access.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { issueTaskToken } from "../harness/task-token.js";

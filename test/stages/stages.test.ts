@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { createStages } from "../../src/operations/stages/stages.js";
+import { untilLockWait } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const CODE = "async function execute() {\n  return 1;\n}";
@@ -36,6 +37,35 @@ describe("stages and promotions", () => {
     const { id: actionId } = actions.find((one: { name: string }) => one.name === name);
     return service.rest("DELETE", `/v3/apps/${id}/actions/${actionId}`);
   };
+
+  /** Creates a stage while a transaction holds the locks of `first`; the transaction runs `last` when the stage waits for them. */
+  const expectRefused = async (source: number, first: string, last = "SELECT") => {
+    const sent = await service.db.transaction(async (manager) => {
+      await manager.query(first);
+      const answer = stage({ name: "unfinished" }, source);
+      await untilLockWait(service.db, answer);
+      await manager.query(last);
+      return { answer };
+    });
+    const { http, body } = await sent.answer;
+    expect([http, body.status]).to.deep.equal([404, "APP_NOT_FOUND"]);
+    expect(await rows(service.db, "SELECT FROM app_stage WHERE name = 'unfinished'")).to.have.length(0);
+  };
+
+  it("are refused if another request removes the new stage before its definitions are written", async () => {
+    const source = await newStage("indexed");
+    const data = { name: "guests", columns: ["Name"], indexes: [{ columns: ["Name"], unique: true }] };
+    expect((await service.rest("POST", `${appPath(source)}/data-sources`, { body: data })).http).to.equal(201);
+    // The service builds the index of the new stage before it locks the stage. The lock of the table blocks the build.
+    const lockTable = "LOCK TABLE data_source_entry IN SHARE UPDATE EXCLUSIVE MODE";
+    const deletion = "DELETE FROM app WHERE id = (SELECT app_id FROM app_stage WHERE name = 'unfinished')";
+    await expectRefused(source, lockTable, deletion);
+  });
+
+  it("are refused if another request removes the app that they copy", async () => {
+    const source = await newStage("copied");
+    await expectRefused(source, `DELETE FROM app WHERE id = ${source}`);
+  });
 
   it("create an app with the definitions, without data and secrets, for the same editors", async () => {
     const made = await stage({ name: "staging" });

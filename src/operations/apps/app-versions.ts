@@ -18,7 +18,8 @@ import type { SettingsView } from "../../rules/setting-tiers.js";
 import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
-import { lockApp, type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
+import { lockApp } from "../settings/app-lock.js";
+import { type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
 import { type AppTarget, parseAppChanges, pickSnapshotFields, writeAppChanges } from "./app-fields.js";
 
 /** Reason for a snapshot: it was taken on request or at publishing, or before a restore ("pre-restore"). */

@@ -14,7 +14,8 @@ import { notifyPublicationChange } from "../client/client-feed.js";
 import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
-import { lockApp, type Settings } from "../settings/settings.js";
+import { lockApp } from "../settings/app-lock.js";
+import type { Settings } from "../settings/settings.js";
 import { type AppChanges, type AppTarget, parseAppChanges, writeAppChanges } from "./app-fields.js";
 import { takeAppSnapshot } from "./app-versions.js";
 

@@ -142,11 +142,12 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
         isUsers,
         id,
       ]);
-      await insertEntryTexts(executor, source!, texts);
-      await insertInitialCounts(executor, source!, texts);
-      await recordChange(executor, caller, { appId, type: "dataSource.create", data: { id: source!.id, name } });
+      if (!source) throw new ActionError("APP_NOT_FOUND");
+      await insertEntryTexts(executor, source, texts);
+      await insertInitialCounts(executor, source, texts);
+      await recordChange(executor, caller, { appId, type: "dataSource.create", data: { id: source.id, name } });
       await sources.notifyChanged(executor, appId);
-      return source!;
+      return source;
     },
 
     /**

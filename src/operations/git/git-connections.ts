@@ -12,7 +12,8 @@ import { type ExpectedTags, NEXT_UPDATED_AT, requireExpectedVersion } from "../.
 import { highestOf, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp, type Settings } from "../settings/settings.js";
+import { lockApp } from "../settings/app-lock.js";
+import type { Settings } from "../settings/settings.js";
 
 /** Number of random bytes in a webhook's secret. */
 const SECRET_BYTES = 32;

@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
+import { ActionError } from "../../errors.js";
 import { APP_SHAPE, type Manifest } from "../../rules/manifest.js";
 import { parseAppChanges, writeAppChanges } from "../apps/app-fields.js";
 import { recordChange } from "../records/audit.js";
@@ -14,9 +15,11 @@ type AppDefinition = NonNullable<Manifest["app"]>;
 
 const APP_FIELDS = Object.keys(APP_SHAPE.fields);
 
-/** Returns the fields of the app that a manifest contains. */
+/** Returns the fields of the app that a manifest contains. @throws APP_NOT_FOUND */
 export async function readApp(manager: EntityManager, appId: number): Promise<AppDefinition> {
-  const { icon, hooks, dependencies, isTemplate } = await manager.findOneByOrFail(AppRow, { id: appId });
+  const app = await manager.findOneBy(AppRow, { id: appId });
+  if (!app) throw new ActionError("APP_NOT_FOUND");
+  const { icon, hooks, dependencies, isTemplate } = app;
   return { icon, hooks, dependencies, isTemplate };
 }
 

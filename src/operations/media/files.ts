@@ -11,7 +11,7 @@ import { parsePageLimits } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
-import { lockApp } from "../settings/settings.js";
+import { lockApp } from "../settings/app-lock.js";
 import type { Folders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";
 import { emitterOf, type MediaAccess, type MediaCallers } from "./media-callers.js";

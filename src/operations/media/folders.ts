@@ -15,7 +15,7 @@ import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/preconditio
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
-import { lockApp } from "../settings/settings.js";
+import { lockApp } from "../settings/app-lock.js";
 import { auditMedia } from "./media-audit.js";
 import { emitterOf, type MediaAccess, type MediaCallers, type MediaRules } from "./media-callers.js";
 import {

@@ -10,7 +10,7 @@ import { parseMediaRules } from "../../rules/media-access.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
-import { lockApp } from "../settings/settings.js";
+import { lockApp } from "../settings/app-lock.js";
 import type { Files } from "./files.js";
 import type { Folders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";

@@ -25,7 +25,7 @@ import { parseMediaName, toValidUploadName } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
-import { lockApp } from "../settings/settings.js";
+import { lockApp } from "../settings/app-lock.js";
 import type { Blobs } from "./blobs.js";
 import type { Folders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";

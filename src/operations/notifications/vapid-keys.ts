@@ -5,7 +5,8 @@
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { newVapidKeys, type VapidKeys } from "../../engine/push-message.js";
-import { lockApp, type Settings } from "../settings/settings.js";
+import { lockApp } from "../settings/app-lock.js";
+import type { Settings } from "../settings/settings.js";
 
 const VAPID_ENCRYPTION_LABEL = "vapid";
 const SELECT_VAPID_KEYS = `SELECT public_key AS "publicKey", sealed FROM vapid_key WHERE app_id = $1`;

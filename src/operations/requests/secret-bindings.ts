@@ -13,7 +13,8 @@ import { encodedForms } from "../../rules/echo-forms.js";
 import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
 import { findSealedKeyNeedingValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
-import { lockApp, type Settings } from "../settings/settings.js";
+import { lockApp } from "../settings/app-lock.js";
+import type { Settings } from "../settings/settings.js";
 import { createBindingDefinitions, storedBindings } from "./binding-definitions.js";
 import { createCredential } from "./credentials.js";
 import type { OauthTokens } from "./oauth-tokens.js";
@@ -51,7 +52,8 @@ export function createSecretBindings(options: {
     const storedRow = await storedBindings(executor, appId);
     if (storedRow) return { bindings: storedRow.bindings, updatedAt: storedRow.updatedAt.toISOString() };
     const [app] = await rows<{ createdAt: Date }>(executor, SELECT_APP_CREATED_AT, [appId]);
-    return { bindings: [], updatedAt: app!.createdAt.toISOString() };
+    if (!app) throw new ActionError("APP_NOT_FOUND");
+    return { bindings: [], updatedAt: app.createdAt.toISOString() };
   }
 
   async function writeBindings(

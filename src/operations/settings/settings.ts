@@ -27,6 +27,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
+import { lockApp } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
 import { createSecretValues, markSecrets, type StoredSetting } from "./secret-values.js";
 import { readStatus } from "./setting-definitions.js";
@@ -77,11 +78,6 @@ function refuseProtected(caller: Caller, keys: readonly string[]): void {
   if (key !== undefined) {
     throw new ActionError("FORBIDDEN", "a task token cannot write or delete a setting whose key starts with __");
   }
-}
-
-/** Locks an app's settings and related rows until the transaction ends. All writers lock first, so they cannot deadlock. */
-export async function lockApp(executor: Executor, appId: number): Promise<void> {
-  await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
 }
 
 const SELECT_SETTINGS_UPDATED_AT =
@@ -158,7 +154,8 @@ export function createSettings(options: {
   /** Returns the time of the last change of any setting of the app, as ISO 8601 text. */
   async function updatedAt(appId: number, executor: Executor = db): Promise<string> {
     const [app] = await rows<{ updatedAt: Date }>(executor, SELECT_SETTINGS_UPDATED_AT, [appId]);
-    return app!.updatedAt.toISOString();
+    if (!app) throw new ActionError("APP_NOT_FOUND");
+    return app.updatedAt.toISOString();
   }
 
   /** Locks the app's settings until the transaction ends, and checks the precondition. @throws RESOURCE_CHANGED with the current version */
@@ -331,7 +328,9 @@ export function createSettings(options: {
 
     /** Decrypts a secret that `sealFor` has encrypted with the same `name`. */
     async unsealFor(appId: number, name: string, sealed: Buffer): Promise<string> {
-      return decryptText((await dataKeys.find(appId))!, sealed, `app:${appId}/${name}`);
+      const dataKey = await dataKeys.find(appId);
+      if (!dataKey) throw new ActionError("APP_NOT_FOUND");
+      return decryptText(dataKey, sealed, `app:${appId}/${name}`);
     },
 
     /**

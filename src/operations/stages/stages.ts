@@ -14,7 +14,7 @@ import type { Credentials } from "../access/credentials.js";
 import type { App, Apps } from "../apps/apps.js";
 import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp } from "../settings/settings.js";
+import { lockApp } from "../settings/app-lock.js";
 
 /** Maximum number of stages in the group of one app. */
 const STAGES_MAX = 50;
@@ -45,8 +45,10 @@ const LIST_STAGES = `
    WHERE (app.id = $1 OR stage.root_id = $1) AND (stage.expires_at IS NULL OR stage.expires_at > now())
    ORDER BY stage.app_id IS NOT NULL, app.id`;
 
+/** Inserts a stage of the app $1. Locks this app, so that no other request can delete it until the transaction ends. */
 const INSERT_STAGE = `
-  INSERT INTO app (organization_id, name) SELECT organization_id, left(name, 180) || ' (' || $2 || ')' FROM app WHERE id = $1 RETURNING id`;
+  INSERT INTO app (organization_id, name) SELECT organization_id, left(name, 180) || ' (' || $2 || ')' FROM app WHERE id = $1 FOR KEY SHARE
+  RETURNING id`;
 
 const COPY_PEOPLE = [
   "INSERT INTO app_editor (app_id, person_id) SELECT $2, person_id FROM app_editor WHERE app_id = $1",
@@ -113,7 +115,8 @@ export function createStages(options: {
           `this app already has the maximum of ${STAGES_MAX} stages; remove one first`,
         );
       const [made] = await rows<{ id: number }>(manager, INSERT_STAGE, [appId, name]);
-      const stageId = made!.id;
+      if (!made) throw new ActionError("APP_NOT_FOUND");
+      const stageId = made.id;
       await rows(
         manager,
         "INSERT INTO app_stage (app_id, root_id, name, expires_at) VALUES ($1, $2, $3, now() + $4::int * interval '1 hour')",
@@ -150,7 +153,8 @@ export function createStages(options: {
     /**
      * Creates a stage: an app with the definitions, public settings and editors of the app `appId`, but without its
      * data.
-     * @throws NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID
+     * @throws NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID; APP_NOT_FOUND if another request deletes the app or
+     *   its new stage
      */
     async create(caller: Caller, appId: number, body: unknown): Promise<App> {
       const { name, expiresInHours } = parseNewStage(body);
@@ -172,7 +176,8 @@ export function createStages(options: {
         });
       } catch (error) {
         await rows(db, "DELETE FROM app WHERE id = $1", [stageId]);
-        throw error;
+        if (!(error instanceof ActionError && error.status === "APP_NOT_FOUND")) throw error;
+        throw new ActionError("APP_NOT_FOUND", "another request removed the new stage before it was complete");
       }
       await credentials.announce();
       return apps.get(stageId);
