@@ -1,6 +1,8 @@
 /** Tests removals of a data source while other transactions hold locks on its entries. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { createChangeUpkeep } from "../../src/operations/data-sources/change-upkeep.js";
+import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -19,8 +21,6 @@ describe("data sources under locks", () => {
   const refusal = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
 
   describe("with an entry that another transaction has locked", () => {
-    const COUNT_LOCK_WAITS =
-      "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     const TOUCH_DATA_SOURCE = "UPDATE data_source SET updated_at = updated_at + interval '1 second' WHERE name = $1";
     const tagOf = async (path: string) => (await service.rest("GET", path)).headers.get("etag")!;
     const remove = (path: string, tag = "*") => service.rest("DELETE", path, { headers: { "if-match": tag } });
@@ -47,10 +47,7 @@ describe("data sources under locks", () => {
             () => (answered += 1),
             () => undefined,
           );
-          await until(async () => {
-            const [{ count }] = (await rows<{ count: number }>(service.db, COUNT_LOCK_WAITS)) as [{ count: number }];
-            return count + answered >= started.length;
-          });
+          await until(async () => (await countLockWaits(service.db)) + answered >= started.length);
         }
         if (last !== undefined) await manager.query(last, [name]);
         return started;
@@ -129,6 +126,42 @@ describe("data sources under locks", () => {
         [200, undefined],
         [200, undefined],
       ]);
+    });
+
+    it("are changed while a removal holds the data source's row, without a deadlock", async () => {
+      const { id } = await make("Held", { entries: [{ a: 1 }] });
+      const { entries } = (await service.rest("POST", `${base}/Held/query`, { body: {} })).body;
+      const body = { append: true, entries: [{ id: entries[0].id, data: { a: 2 } }] };
+      const sent = await service.db.transaction(async (manager) => {
+        await manager.query("SELECT FROM data_source WHERE id = $1 FOR UPDATE", [id]);
+        const answer = service.rest("POST", `${base}/Held/commit`, { body });
+        await untilLockWait(service.db, answer);
+        // A removal of the data source also removes its counts, after it has locked the row.
+        await manager.query("SELECT FROM data_source_tally WHERE data_source_id = $1 FOR UPDATE", [id]);
+        return { answer };
+      });
+      const { http, body: changed } = await sent.answer;
+      expect(http, JSON.stringify(changed)).to.equal(200);
+    });
+
+    it("keep old changes while a removal holds their counts, without a wait", async () => {
+      const { id } = await make("Cleaned");
+      await service.rest("POST", `${base}/Cleaned/commit`, { body: { append: true, entries: [{ data: { a: 1 } }] } });
+      const select = "SELECT FROM data_source_change WHERE data_source_id = $1";
+      const age = "UPDATE data_source_change SET created_at = now() - interval '1 day' WHERE data_source_id = $1";
+      await service.db.query(age, [id]);
+      const upkeep = createChangeUpkeep({ db: service.db });
+      await service.db.transaction(async (manager) => {
+        await manager.query("SELECT FROM data_source_tally WHERE data_source_id = $1 FOR UPDATE", [id]);
+        const cleaned = upkeep.clean();
+        await untilLockWait(service.db, cleaned);
+        expect(await countLockWaits(service.db)).to.equal(0);
+        expect(await rows(service.db, select, [id])).to.have.length(1);
+      });
+      await upkeep.clean();
+      expect(await rows(service.db, select, [id])).to.have.length(0);
+      const forgotten = "SELECT FROM data_source_tally WHERE data_source_id = $1 AND forgotten > 0";
+      expect(await rows(service.db, forgotten, [id])).to.have.length(1);
     });
 
     it("are restored twice, one after the other", async () => {

@@ -16,17 +16,24 @@ const CHANGES_KEPT_FOR = "15 minutes";
 
 /**
  * Deletes old changes. Stores for each data source the ID of the newest deleted change. A subscription with an earlier
- * position cannot resume, and must read all entries again.
+ * position cannot resume, and must read all entries again. The statement waits for no lock, so that it cannot cause a
+ * deadlock: it leaves the changes of data sources whose counts are locked to the next cleanup.
  */
 const DELETE_OLD_CHANGES = `
-  WITH old AS (
+  WITH old AS MATERIALIZED (
     SELECT id, app_id, data_source_id FROM data_source_change WHERE created_at < now() - interval '${CHANGES_KEPT_FOR}'
-     ORDER BY created_at LIMIT ${ROWS_PER_BATCH} FOR UPDATE SKIP LOCKED),
-  last AS (SELECT app_id, data_source_id, max(id) AS id FROM old GROUP BY app_id, data_source_id ORDER BY app_id, data_source_id),
+     ORDER BY created_at LIMIT ${ROWS_PER_BATCH}),
+  tally AS MATERIALIZED (
+    SELECT app_id, data_source_id FROM data_source_tally
+     WHERE (app_id, data_source_id) IN (SELECT app_id, data_source_id FROM old) FOR NO KEY UPDATE SKIP LOCKED),
+  locked AS MATERIALIZED (
+    SELECT id, app_id, data_source_id FROM data_source_change
+     WHERE id IN (SELECT old.id FROM old JOIN tally USING (app_id, data_source_id)) FOR UPDATE SKIP LOCKED),
+  last AS (SELECT app_id, data_source_id, max(id) AS id FROM locked GROUP BY app_id, data_source_id),
   told AS (
     UPDATE data_source_tally AS tally SET forgotten = greatest(forgotten, last.id) FROM last
      WHERE tally.app_id = last.app_id AND tally.data_source_id = last.data_source_id)
-  DELETE FROM data_source_change USING old WHERE data_source_change.id = old.id RETURNING data_source_change.id`;
+  DELETE FROM data_source_change USING locked WHERE data_source_change.id = locked.id RETURNING data_source_change.id`;
 
 const DELETE_OLD_FAILURES = `
   DELETE FROM app_user_failure WHERE id IN (

@@ -44,12 +44,16 @@ const ADD_NEW_COLUMNS = `
 /**
  * Updates the counts of a data source and inserts the change. $1 is the app, $2 the data source, $3 and $4 are the
  * added entries and bytes, $5 is true for a bulk change, $6 are the inserted IDs, $7 the replaced entries; $8 is the
- * audit entry or null, $9 the person, $10 the credential. The statement locks the row with the counts before the change
- * gets its ID. So a subscriber that sees a change also sees all changes with lower IDs.
+ * audit entry or null, $9 the person, $10 the credential. Returns no row if the data source was removed. The statement
+ * locks the row with the counts before the change gets its ID. So a subscriber that sees a change also sees all changes
+ * with lower IDs. It locks the data source before the counts, as a removal does, so that no deadlock can occur.
  */
 const UPDATE_SOURCE_SIZE = `
-  WITH tally AS (
-    INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes) VALUES ($1, $2, $3, $4)
+  WITH source AS MATERIALIZED (
+    SELECT app_id, id FROM data_source WHERE app_id = $1 AND id = $2 FOR KEY SHARE),
+  tally AS (
+    INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes)
+    SELECT app_id, id, $3::bigint, $4::bigint FROM source
     ON CONFLICT (app_id, data_source_id) DO UPDATE
       SET entries = data_source_tally.entries + excluded.entries, bytes = data_source_tally.bytes + excluded.bytes
     RETURNING entries, bytes),
@@ -275,15 +279,16 @@ export function createEntryChanges(options: {
     const by = [changeHeadJson, emitter.personId, emitter.credentialId || null];
     const values = [...sourceKey, addedEntries, bytes, ...subscriberNotice, ...by];
     const [tally] = await rows<{ entries: number; bytes: number }>(executor, UPDATE_SOURCE_SIZE, values);
-    if (addedEntries > 0 && tally!.entries > ENTRIES_PER_DATA_SOURCE) {
+    if (!tally) throw new ActionError("DATA_SOURCE_NOT_FOUND");
+    if (addedEntries > 0 && tally.entries > ENTRIES_PER_DATA_SOURCE) {
       const message =
         `a data source can have at most ${ENTRIES_PER_DATA_SOURCE} entries; ` +
-        `this change would make ${tally!.entries}`;
+        `this change would make ${tally.entries}`;
       throw new ActionError("REQUEST_INVALID", message);
     }
-    if (bytes > 0 && quotaBytes > 0 && tally!.bytes > quotaBytes) {
+    if (bytes > 0 && quotaBytes > 0 && tally.bytes > quotaBytes) {
       const message =
-        `the entries of one app can use at most ${quotaBytes} bytes; ` + `this change would make ${tally!.bytes}`;
+        `the entries of one app can use at most ${quotaBytes} bytes; ` + `this change would make ${tally.bytes}`;
       throw new ActionError("REQUEST_INVALID", message);
     }
   }
