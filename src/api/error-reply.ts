@@ -3,7 +3,7 @@ import { unwrapResolverError } from "@apollo/server/errors";
 import type { FastifyError } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
-import { isDatabaseAway, isUnstorableText } from "../data/database.js";
+import { isDatabaseAway, isUnstorableText, violatedForeignKey } from "../data/database.js";
 import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
@@ -36,10 +36,25 @@ function convertFastifyError(error: FastifyError): ActionError | null {
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
 }
 
+/** Statuses for the ends of names of foreign keys. A row violates such a key if another request has just deleted the row that it refers to. */
+const STATUS_BY_FOREIGN_KEY: readonly [string, Status][] = [
+  ["_app_id_fkey", "APP_NOT_FOUND"],
+  ["_data_source_id_fkey", "DATA_SOURCE_NOT_FOUND"],
+  ["_action_id_fkey", "ACTION_NOT_FOUND"],
+  ["_notification_id_fkey", "NOTIFICATION_NOT_FOUND"],
+];
+
+/** Converts a violation of a foreign key to the error for the missing row. Returns null for other errors. */
+function convertMissingReference(error: unknown): ActionError | null {
+  const key = violatedForeignKey(error);
+  const status = STATUS_BY_FOREIGN_KEY.find(([end]) => key?.endsWith(end))?.[1];
+  return status ? new ActionError(status) : null;
+}
+
 /** Converts any thrown value to an error that callers may see. Logs unexpected errors and hides them behind INTERNAL_ERROR. */
 function toVisibleError(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
-  const refusal = convertFastifyError(error as FastifyError);
+  const refusal = convertFastifyError(error as FastifyError) ?? convertMissingReference(error);
   if (refusal) return refusal;
   // PostgreSQL cannot store text with U+0000. The caller sent this character, and no earlier check found it.
   if (isUnstorableText(error)) {

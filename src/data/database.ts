@@ -157,6 +157,12 @@ export function isMissingReference(error: unknown): boolean {
   return driverErrorOf(error).code === "23503";
 }
 
+/** Returns the name of the foreign key that a row violates, because the referenced row does not exist; null for other errors. */
+export function violatedForeignKey(error: unknown): string | null {
+  const { code, constraint } = driverErrorOf(error);
+  return code === "23503" ? (constraint ?? "") : null;
+}
+
 /** True if PostgreSQL ended the transaction because of a deadlock. */
 export function isDeadlock(error: unknown): boolean {
   return driverErrorOf(error).code === "40P01";

@@ -1,7 +1,9 @@
 import { connect } from "node:net";
 import { expect } from "chai";
 import { STATUS } from "../../src/errors.js";
+import { countLockWaits } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 /** Texts that no response may contain: files and lines of the server, SQL statements, names of its libraries. */
 const INTERNAL_TEXT =
@@ -53,6 +55,35 @@ describe("errors that callers get", () => {
     for (const id of ["999", "0", "-1", "1.5", "abc", "99999999999999999999", "9".repeat(5_000)]) {
       expectFailure(await service.rest("GET", `/v3/apps/1/actions/${id}`), "ACTION_NOT_FOUND");
     }
+  });
+
+  it("404: changes of an app that another request removes meanwhile", async () => {
+    const { app } = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "removed" } })).body;
+    const code = "async function execute() {\n  return 1;\n}";
+    const changes = [
+      ["POST", `/v1/apps/${app.id}/data-sources`, { name: "late", entries: [{ a: 1 }] }],
+      ["PUT", `/v1/apps/${app.id}/origins`, { origins: ["https://shop.example"] }],
+      [
+        "POST",
+        `/v1/apps/${app.id}/alerts`,
+        { name: "a", condition: "failed", channel: "email", to: ["a@example.com"] },
+      ],
+      ["POST", `/v1/apps/${app.id}/tokens`, { kind: "api" }],
+      ["POST", `/v1/apps/${app.id}/settings`, { title: "late" }],
+      ["PUT", `/v1/apps/${app.id}/manifest`, { version: 1, settings: [{ key: "title" }] }],
+      ["POST", `/v1/apps/${app.id}/notifications`, { data: { title: "late" } }],
+      ["POST", `/v3/apps/${app.id}/actions`, { name: "late", code }],
+    ] as const;
+    const sent = await service.db.transaction(async (manager) => {
+      await manager.query("DELETE FROM app WHERE id = $1", [app.id]);
+      let answered = 0;
+      const answers = changes.map(([method, path, body]) =>
+        service.rest(method, path, { as: "admin", body }).finally(() => (answered += 1)),
+      );
+      await until(async () => answered + (await countLockWaits(service.db)) === changes.length);
+      return { answers };
+    });
+    for (const answer of await Promise.all(sent.answers)) expectFailure(answer, "APP_NOT_FOUND");
   });
 
   it("400: a change of editors without a user ID", async () => {

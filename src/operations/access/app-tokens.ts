@@ -13,6 +13,7 @@ import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js
 import { type ExpectedTags, type ListItemVersion, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
+import { lockApp } from "../settings/app-lock.js";
 import type { Credentials } from "./credentials.js";
 import type { People } from "./people.js";
 
@@ -143,7 +144,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       const scopes = parseScopes(data["scopes"], kind);
       const expiresAt = parseExpiry(data["expiresAt"]);
       return db.transaction(async (manager) => {
-        await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
+        await lockApp(manager, appId);
         const [tokenCount] = await rows<{ count: number }>(manager, COUNT_VALID_TOKENS, [appId]);
         if (tokenCount!.count >= TOKENS_PER_APP) {
           throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused ones`);

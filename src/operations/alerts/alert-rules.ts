@@ -7,6 +7,7 @@ import type { Caller } from "../../rules/access.js";
 import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
 import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
+import { lockApp } from "../settings/app-lock.js";
 import type { AlertDeliverer as Delivery } from "./alert-delivery.js";
 import {
   type AlertDelivery,
@@ -105,7 +106,7 @@ export function createAlertRules(options: {
       await checkReferences(appId, input);
       const id = await writeRule(caller, appId, "create", async (manager) => {
         // Locks the app, so that concurrent requests cannot exceed the maximum number of rules.
-        await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
+        await lockApp(manager, appId);
         if ((await readRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
           throw new ActionError(
             "REQUEST_INVALID",
@@ -155,9 +156,10 @@ export function createAlertRules(options: {
         );
       }
       const [app] = await rows<{ name: string }>(db, "SELECT name FROM app WHERE id = $1", [appId]);
+      if (!app) throw new ActionError("APP_NOT_FOUND");
       let delivery: AlertDelivery;
       await writeRule(caller, appId, "test", async (manager) => {
-        const namedRule = { ...rule, appName: app!.name };
+        const namedRule = { ...rule, appName: app.name };
         const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
         await sendAlert(manager, rule, { ...testFacts, state: "test" });
         // The delivery is read before the commit, because after it another process may send the message at once and

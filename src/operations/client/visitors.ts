@@ -155,7 +155,8 @@ export function createVisitors(options: {
     /** Returns the app's list of page origins, with the time of the app's last change. */
     async listOrigins(appId: number): Promise<ListedOrigins> {
       const [app] = await rows<StoredOrigins>(db, SELECT_ORIGINS, [appId]);
-      return toListedOrigins(app!);
+      if (!app) throw new ActionError("APP_NOT_FOUND");
+      return toListedOrigins(app);
     },
 
     /** Replaces the app's list of page origins. @throws REQUEST_INVALID, RESOURCE_CHANGED */
@@ -168,7 +169,8 @@ export function createVisitors(options: {
       reportUnknownField(caller);
       return db.transaction(async (manager) => {
         const [before] = await rows<StoredOrigins>(manager, `${SELECT_ORIGINS} FOR NO KEY UPDATE`, [appId]);
-        requireExpectedVersion(toListedOrigins(before!), precondition);
+        if (!before) throw new ActionError("APP_NOT_FOUND");
+        requireExpectedVersion(toListedOrigins(before), precondition);
         const [app] = await rows<StoredOrigins>(manager, SET_ORIGINS, [appId, origins]);
         await recordChange(manager, caller, { appId, type: "app.origins", data: { origins } });
         return toListedOrigins(app!);

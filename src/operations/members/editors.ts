@@ -14,6 +14,7 @@ import { BELONGS_TO_APP, type People, type User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { recordChange } from "../records/audit.js";
+import { lockApp } from "../settings/app-lock.js";
 
 /**
  * Person with the role editor on an app. `updatedAt` is the time of the person's last change of this role, as ISO 8601
@@ -78,7 +79,8 @@ export function createEditors({
     await revokeInvalidLinks(manager, id);
     const [app] = await rows<{ organizationId: number }>(manager, SELECT_ORGANIZATION_OF_APP, [appId]);
     const { personId, address } = caller;
-    await recordAccessEvent(manager, { type, ...app!, personId, subjectId: id, address, data: { appId } });
+    if (!app) throw new ActionError("APP_NOT_FOUND");
+    await recordAccessEvent(manager, { type, ...app, personId, subjectId: id, address, data: { appId } });
     await recordChange(manager, caller, { appId, type, data: { userId: id } });
   }
 
@@ -137,7 +139,7 @@ export function createEditors({
       const id = requirePositiveId(userId, "userId");
       await db.transaction(async (manager) => {
         if (precondition) {
-          await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
+          await lockApp(manager, appId);
           const before = await listEditors(appId, manager);
           requireExpectedItemVersion(
             before.find((editor) => editor.id === id),

@@ -343,10 +343,11 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
     },
 
-    /** Returns the ID of an existing app, with the ID of its organization. */
+    /** Returns the ID of an app, with the ID of its organization. @throws APP_NOT_FOUND */
     async scopeOf(appId: number): Promise<RoleScope> {
       const [app] = await rows<{ organizationId: number }>(db, SELECT_SCOPE_OF_APP, [appId]);
-      return { organizationId: app!.organizationId, appId };
+      if (!app) throw new ActionError("APP_NOT_FOUND");
+      return { organizationId: app.organizationId, appId };
     },
 
     /** Returns the IDs of an app and its organization; null if the app does not belong to this organization. */

@@ -122,6 +122,7 @@ export function createSettings(options: {
     const hasSealed = storedRows.some((row) => row.sealed);
     // If `executor` is passed, reads the data key in its transaction, which may just have created the key.
     const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
+    if (hasSealed && !dataKey) throw new ActionError("APP_NOT_FOUND");
     return storedRows.map(({ key, value, sealed }) => [
       unescapeKey(key),
       JSON.parse(sealed ? decryptText(dataKey!, sealed, settingLabel(appId, key)) : value!),
