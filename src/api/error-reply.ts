@@ -3,7 +3,7 @@ import { unwrapResolverError } from "@apollo/server/errors";
 import type { FastifyError } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
-import { isDatabaseAway, isUnstorableText, violatedForeignKey } from "../data/database.js";
+import { isDatabaseAway, isDeadlock, isUnstorableText, violatedForeignKey } from "../data/database.js";
 import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
@@ -67,6 +67,13 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
     log.warn({ err: error }, "a request failed because the database is not reachable");
     const problem = isDiskFull() ? "the database's disk is full" : "the database is away";
     return new ActionError("OVERLOADED", `${problem}; try again shortly`, { retryAfter: DATABASE_RETRY_SECONDS });
+  }
+  // PostgreSQL has rolled back the transaction, so the caller can repeat the request. All transactions should lock rows in
+  // the same order. So each deadlock is a fault of the service, and is logged as an error.
+  if (isDeadlock(error)) {
+    log.error({ err: error }, "a request failed because of a deadlock");
+    const message = "another request changed the same data at the same time; try again";
+    return new ActionError("OVERLOADED", message, { retryAfter: DATABASE_RETRY_SECONDS });
   }
   log.error({ err: error }, "a request failed");
   return new ActionError("INTERNAL_ERROR");

@@ -1,5 +1,7 @@
 import { connect } from "node:net";
 import { expect } from "chai";
+import { pino } from "pino";
+import { errorReply } from "../../src/api/error-reply.js";
 import { STATUS } from "../../src/errors.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
@@ -84,6 +86,24 @@ describe("errors that callers get", () => {
       return { answers };
     });
     for (const answer of await Promise.all(sent.answers)) expectFailure(answer, "APP_NOT_FOUND");
+  });
+
+  it("503: a request whose transaction PostgreSQL ended because of a deadlock; the caller can repeat it", async () => {
+    const lock = "SELECT pg_advisory_xact_lock($1)";
+    const firstLocks = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const lockBoth = (own: number, other: number) =>
+      service.db.transaction(async (manager) => {
+        await manager.query("SET LOCAL deadlock_timeout = '10ms'");
+        await manager.query(lock, [own]);
+        firstLocks[own]!.resolve();
+        await firstLocks[other]!.promise;
+        await manager.query(lock, [other]);
+      });
+    const results = await Promise.allSettled([lockBoth(0, 1), lockBoth(1, 0)]);
+    const errors = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+    expect(errors).to.have.length(1);
+    const { http, headers, body } = errorReply(errors[0], pino({ level: "silent" }));
+    expect([http, headers, body.status]).to.deep.equal([503, { "Retry-After": "1" }, "OVERLOADED"]);
   });
 
   it("400: a change of editors without a user ID", async () => {
