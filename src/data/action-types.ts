@@ -128,13 +128,13 @@ export interface Concurrency {
   key: string | null;
 }
 
-/** Combines starts in quick succession into one run, which gets the payload of the last start. */
+/** Merges requests to start an action that shortly follow each other into one run, which gets the last payload. */
 export interface Debounce {
-  /** Milliseconds without another start after which the run starts. */
+  /** Milliseconds without a further request after which the run starts. */
   delayMs: number;
-  /** Longest wait in milliseconds. After it the run starts even if further starts follow. */
+  /** Longest time in milliseconds by which further requests can delay the run. */
   maxWaitMs: number;
-  /** True if the debounce also applies to runs on demand, separately for each caller. */
+  /** True to also merge calls of `run` and `runWithResult`, separately for each caller. */
   manual: boolean;
 }
 

@@ -57,7 +57,9 @@ const triggerSchema = z
       .describe(
         `Kind of trigger. ${ADDED_TRIGGER_TYPES.join(", ")} is an addition of this service to the specification.`,
       ),
-    where: triggerWhereSchema.nullable(),
+    where: triggerWhereSchema
+      .nullable()
+      .describe("Condition of the trigger: which events or requests start the action."),
   })
   .partial({ where: true });
 
@@ -71,34 +73,62 @@ const actionFields = {
   triggers: z.array(triggerSchema).describe("Triggers that start the action."),
   dependencies: z.array(z.string()).describe("Packages and https URLs that the code uses."),
   access: z
-    .union([z.enum(["everyone", "signedIn", "editors"]), z.strictObject({ user: objectSchema })])
+    .union([
+      z.enum(["everyone", "signedIn", "editors"]),
+      z.strictObject({ user: objectSchema.describe("Tests of the columns of the signed-in app user.") }),
+    ])
     .describe("Visitors who may run the action on demand: a word, or a condition on the signed-in user."),
   integrationOrigins: z.array(z.string()).describe("Origins that the action may send requests to."),
   frequency: z.string().nullable().describe("Cron expression of five fields, for a schedule trigger."),
-  timezone: z.string().nullable().describe("IANA time zone of the frequency."),
+  timezone: z.string().nullable().describe("IANA time zone in which `frequency` applies."),
   source: z
-    .strictObject({ language: z.enum(["typescript", "javascript"]), files: z.record(z.string(), z.string()) })
+    .strictObject({
+      language: z.enum(["typescript", "javascript"]).describe("Language of the files."),
+      files: z.record(z.string(), z.string()).describe("Text of each file, by path."),
+    })
     .nullable()
     .describe("Files from which the service builds the code. If set, `code` is ignored."),
   concurrency: z
-    .strictObject({ policy: z.enum(["skip", "queue", "cancel"]), limit: z.int(), key: z.string().nullable() })
+    .strictObject({
+      policy: z.enum(["skip", "queue", "cancel"]).describe("What happens to a new run above the limit."),
+      limit: z.int().describe("Maximum number of runs at the same time."),
+      key: z
+        .string()
+        .nullable()
+        .describe("Path of a property of the payload; the limit applies to each of its values."),
+    })
     .partial({ limit: true, key: true })
     .nullable()
-    .describe("Limit of concurrent runs: policy, limit and key."),
+    .describe("Limit of the runs of the action at the same time."),
   debounce: z
-    .strictObject({ delayMs: z.int(), maxWaitMs: z.int(), manual: z.boolean() })
+    .strictObject({
+      delayMs: z.int().describe("Milliseconds without a further request after which the run starts."),
+      maxWaitMs: z.int().describe("Longest time in milliseconds by which requests can delay the run."),
+      manual: z
+        .boolean()
+        .describe("True to also merge calls of `run` and `runWithResult`, separately for each caller."),
+    })
     .partial({ maxWaitMs: true, manual: true })
     .nullable()
-    .describe("Combines starts in quick succession into one run: delayMs, maxWaitMs and manual."),
+    .describe("Merges requests to start the action that shortly follow each other into one run."),
   timeoutMs: z.int().nullable().describe("Maximum duration of a run in milliseconds."),
-  jitterSeconds: z.int().nullable().describe("Seconds over which scheduled runs are spread, for a schedule trigger."),
+  jitterSeconds: z
+    .int()
+    .nullable()
+    .describe("Maximum delay of a scheduled run in seconds; each action has a fixed delay."),
 } satisfies Record<keyof ActionInput, z.ZodType>;
 
 const actionSchema = z
   .strictObject({
     ...actionFields,
     assets: z
-      .array(z.strictObject({ name: z.string(), version: z.string().optional(), integrity: z.string() }))
+      .array(
+        z.strictObject({
+          name: z.string().describe("Dependency as the action lists it."),
+          version: z.string().optional().describe("Exact version of a package from npm."),
+          integrity: z.string().describe("Subresource integrity of the script."),
+        }),
+      )
       .describe("Exact scripts of the dependencies, written by the service."),
   })
   .partial()
@@ -110,8 +140,8 @@ const dataSourceFields = {
   accessRules: z
     .array(objectSchema)
     .describe("Rules that decide which users of the app's pages can read and write the entries."),
-  hooks: z.array(objectSchema).describe("Hooks that change values or send messages when entries are written."),
-  indexes: z.array(anyJsonSchema).describe("Columns, lists of columns, or {columns, unique}."),
+  hooks: z.array(objectSchema).describe("Hooks that change values or send messages when an entry is written."),
+  indexes: z.array(anyJsonSchema).describe("Indexes: each is a column, a list of columns, or {columns, unique}."),
   isUsers: z.boolean().describe("True if the entries are the users who can sign in to the app's pages."),
 } satisfies Record<keyof DataSourceFields<unknown>, z.ZodType>;
 
@@ -121,11 +151,11 @@ const { actionId: _, ...alertFields } = {
   name: z.string().describe("Name, unique in the app."),
   condition: z.enum(ALERT_CONDITIONS).describe("Condition under which the alert fires."),
   actionId: z.never(),
-  failures: z.int().describe("Number of failed runs among the last `of` runs."),
-  of: z.int().describe("Number of runs that are considered."),
+  failures: z.int().describe("Number of failed runs among the last `of` runs at which the alert fires."),
+  of: z.int().describe("Number of newest runs among which the alert counts `failures`."),
   minutes: z.int().describe("Minutes without a successful run (silent), or age of the oldest queued run (queued)."),
   channel: z.enum(ALERT_CHANNELS).describe("Channel through which the alert is sent."),
-  to: z.array(z.string()).describe("Recipients of e-mails."),
+  to: z.array(z.string()).describe("E-mail addresses to which the alert is sent."),
   setting: z.string().nullable().describe("Key of the protected setting with the URL of the webhook."),
   enabled: z.boolean().describe("False if the alert never fires."),
 } satisfies Record<keyof AlertInput, z.ZodType>;

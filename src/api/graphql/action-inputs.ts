@@ -70,17 +70,18 @@ export class ConcurrencyInput implements UnknownFields<Concurrency> {
 }
 
 @InputType("DebounceInput", {
-  description: "Merges starts that follow each other closely into one run, which gets the last payload.",
+  description:
+    "Merges requests to start the action that shortly follow each other into one run, which gets the last payload.",
 })
 export class DebounceInput implements UnknownFields<Debounce> {
   @Field(() => Int, {
     nullable: true,
-    description: "Milliseconds without another start before the run is queued; required.",
+    description: "Milliseconds without a further request after which the run starts; required.",
   })
   delayMs?: unknown;
   @Field(() => Int, {
     nullable: true,
-    description: "Longest delay in milliseconds after the first start; ten times `delayMs` by default.",
+    description: "Longest time in milliseconds by which requests can delay the run; ten times `delayMs` by default.",
   })
   maxWaitMs?: unknown;
   @Field(() => Boolean, {
@@ -220,7 +221,7 @@ export class ImportDocumentInput {
 export class ReplayInput {
   @Field(() => CopyEnum, {
     nullable: true,
-    description: "Run the current draft or live version; by default the one that the original run used.",
+    description: "Run the current draft or live version; by default the version that the original run used.",
   })
   copy?: unknown;
   @Field(() => Int, {

@@ -107,11 +107,14 @@ export class ConcurrencyType implements Concurrency {
 }
 
 @ObjectType("Debounce", {
-  description: "Merges starts that follow each other closely into one run, which gets the last payload.",
+  description:
+    "Merges requests to start the action that shortly follow each other into one run, which gets the last payload.",
 })
 export class DebounceType implements Debounce {
-  @Field(() => Int, { description: "Milliseconds without another start before the run is queued." }) delayMs: number;
-  @Field(() => Int, { description: "Longest delay in milliseconds after the first start." }) maxWaitMs: number;
+  @Field(() => Int, { description: "Milliseconds without a further request after which the run starts." })
+  delayMs: number;
+  @Field(() => Int, { description: "Longest time in milliseconds by which requests can delay the run." })
+  maxWaitMs: number;
   @Field(() => Boolean, { description: "True if runs on demand are debounced too, separately for each caller." })
   manual: boolean;
 }

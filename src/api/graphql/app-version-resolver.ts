@@ -85,7 +85,8 @@ export class AppVersionResolver {
   }
 
   @Mutation(() => AppType, {
-    description: "Takes a snapshot of the app, then restores an earlier one. Protected settings keep their values.",
+    description:
+      "Takes a snapshot of the app, then restores an earlier snapshot. Protected settings keep their values.",
   })
   async restoreAppVersion(
     @Ctx() context: RequestContext,

@@ -130,7 +130,7 @@ export class ClientResolver {
   }
 
   @Subscription(() => ClientTriggersType, {
-    description: "Emits all actions that this client can run on analytics events, then each change to them.",
+    description: "Emits all actions that this client can run on analytics events, then each change of these actions.",
     subscribe: async ({ args, context }) => {
       const { appId } = args as { appId: number };
       const { gate, clientFeed, ...visitor } = context as ClientFeedContext;

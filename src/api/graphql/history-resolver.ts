@@ -96,7 +96,9 @@ export class HistoryResolver {
     return this.services.statistics(appId, options);
   }
 
-  @Mutation(() => QueuedRunType, { description: "Repeats a past run with its payload or another one." })
+  @Mutation(() => QueuedRunType, {
+    description: "Starts a new run of the action of a past run, with the payload of the past run or another payload.",
+  })
   async replayRun(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

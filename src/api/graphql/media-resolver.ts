@@ -101,7 +101,7 @@ export class MediaResolver {
 
   @Query(() => [MediaAccessRuleType], {
     nullable: true,
-    description: "Returns the access rules of a file or folder; null if it inherits those of its parent folder.",
+    description: "Returns the access rules of a file or folder; null if the rules of its parent folder apply.",
   })
   async mediaAccessRules(
     @Ctx() context: RequestContext,

@@ -127,7 +127,8 @@ export class MemberResolver {
   }
 
   @Query(() => [MemberType], {
-    description: "Lists the people who have a role on this app, without those who have one only on its organization.",
+    description:
+      "Lists the people who have a role on this app, without people who have a role only on its organization.",
   })
   async appMembers(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Member[]> {
     const { scope } = await this.enterApp(context, "readMembers", appId);

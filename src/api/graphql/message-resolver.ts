@@ -113,7 +113,7 @@ export class MessageResolver {
   }
 
   @Mutation(() => MessageType, {
-    description: "Decides about a message with the status `unknown`: it was sent, or is sent again.",
+    description: "Records that a message with the status `unknown` was sent, or sends it again.",
   })
   async decideMessage(
     @Ctx() context: RequestContext,

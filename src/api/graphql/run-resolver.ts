@@ -39,7 +39,7 @@ const CopyToRun = () =>
   Arg("copy", () => CopyEnum, {
     nullable: true,
     description:
-      "Draft or live version to run, for people and API tokens that may run it; by default the one that belongs to the credential.",
+      "Version to run, for people and API tokens that may choose it: `draft` or `live`. By default, people run the draft, and API tokens the live version.",
   });
 
 /**

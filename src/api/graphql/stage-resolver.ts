@@ -141,7 +141,7 @@ export class StageResolver {
 
   @Mutation(() => PromotionResultType, {
     description:
-      "Restores the definitions of the app as they were directly after the given promotion. If it is the last promotion, restores those from before it.",
+      "Restores the definitions that the app had directly after the given promotion. Exception: the last promotion is undone, so that the app gets the definitions from before it.",
   })
   async rollbackPromotion(
     @Ctx() context: RequestContext,

@@ -27,7 +27,7 @@ export class VersionResolver {
 
   @Query(() => VersionListType, {
     description:
-      "Lists the versions of an action, newest first. With `published`, lists only those that were live, the last published first.",
+      "Lists the versions of an action, newest first. With `published`, lists only the versions that were live, the last published first.",
   })
   async actionVersions(
     @Ctx() context: RequestContext,

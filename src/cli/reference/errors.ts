@@ -23,7 +23,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: Retry]> = {
   CODE_VALIDATION_FAILED: ["Correct the code at the line that the error names.", "no"],
   ENVIRONMENT_INVALID: ["Send `server`, `client` or `any`.", "no"],
   FREQUENCY_INVALID: ["Send five cron fields, such as `0 9 * * 1-5`.", "no"],
-  FREQUENCY_TOO_FREQUENT: ["Do not run it every minute: `*/2 * * * *` is the shortest interval.", "no"],
+  FREQUENCY_TOO_FREQUENT: ["Do not run the action every minute: `*/2 * * * *` is the shortest interval.", "no"],
   TIMEZONE_INVALID: ["Send an IANA name, such as `Europe/Berlin`.", "no"],
   TRIGGERS_INVALID: ["Send an array of [triggers](triggers.md).", "no"],
   TRIGGER_TYPE_INVALID: [
@@ -31,7 +31,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: Retry]> = {
     "no",
   ],
   TRIGGER_NOT_ALLOWED: [
-    "If you called the action, add a `manual` trigger to it. If you saved it, follow the error: move the field, or change `environment`.",
+    "If you called the action, add a `manual` trigger to the action. If you saved the action, the error says which field to move, or to change `environment`.",
     "no",
   ],
   DEPENDENCIES_INVALID: ["Send package names and https URLs.", "no"],
@@ -50,7 +50,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: Retry]> = {
   ],
   PASSPHRASE_TOO_WEAK: ["Choose a longer passphrase.", "no"],
   UNAUTHORIZED: ["Send a valid token, or sign in again.", "no"],
-  SIGN_IN_FAILED: ["Check e-mail address, passphrase or code.", "no"],
+  SIGN_IN_FAILED: ["Check the e-mail address, the passphrase or the code.", "no"],
   SIGNATURE_INVALID: ["Use the signing secret of the trigger.", "no"],
   FORBIDDEN: ["Use a credential whose role or scopes permit the call.", "no"],
   CANNOT_UPDATE_PRODUCTION: ["Change the draft and publish it.", "no"],
@@ -59,27 +59,27 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: Retry]> = {
   CROSS_SITE_REQUEST: ["Call from a page of the service, or with a token.", "no"],
   DATA_SOURCE_ACCESS_DENIED: ["Change the access rules, or sign the user in.", "no"],
   ACTION_ACCESS_DENIED: ["Change the action's `access`, or sign the user in.", "no"],
-  ACTION_NOT_FOUND: ["Check the ID or name. Live pages can only use published actions.", "no"],
+  ACTION_NOT_FOUND: ["Check the ID or name. Pages of the published app can only use published actions.", "no"],
   VERSION_NOT_FOUND: ["List the versions: the service removes the oldest ones.", "no"],
   APP_NOT_FOUND: ["Check the ID of the app, and whether your token belongs to this app.", "no"],
-  FILE_NOT_FOUND: ["Check the ID.", "no"],
-  FOLDER_NOT_FOUND: ["Check the ID.", "no"],
-  RUN_NOT_FOUND: ["Check the ID: the service removes old runs.", "no"],
+  FILE_NOT_FOUND: ["Check the ID of the file.", "no"],
+  FOLDER_NOT_FOUND: ["Check the ID of the folder.", "no"],
+  RUN_NOT_FOUND: ["Check the ID of the run: the service removes old runs.", "no"],
   DATA_SOURCE_NOT_FOUND: ["Check the ID or name.", "no"],
   ENTRY_NOT_FOUND: ["Check the ID, and whether access rules show the entry.", "no"],
-  NOTIFICATION_NOT_FOUND: ["Check the ID.", "no"],
+  NOTIFICATION_NOT_FOUND: ["Check the ID of the notification.", "no"],
   NOT_FOUND: ["Check the URL.", "no"],
   METHOD_NOT_ALLOWED: ["Use the method of the [route](rest-routes.md).", "no"],
-  ACTION_INACTIVE: ["Set `active` to true and publish.", "no"],
-  CLIENT_ACTION_NOT_RUNNABLE: ["Run it in a page, or set `environment` to `any`.", "no"],
+  ACTION_INACTIVE: ["Set `active` of the action to true and publish the action.", "no"],
+  CLIENT_ACTION_NOT_RUNNABLE: ["Run the action in a page, or set its `environment` to `any`.", "no"],
   APP_NOT_PUBLISHED: ["Publish the app.", "no"],
   TESTS_REQUIRED: [
-    "Publish with `svc publish --tested`, restore a version that was live, or turn the app's rule off.",
+    "Publish with `svc publish --tested`, restore a version that was live, or set `requiresTests` of the app to false.",
     "no",
   ],
   ACTION_NOT_PUBLISHED: ["Publish the action.", "no"],
   ACTION_CHANGED: [
-    "Apply your change to the current `action`, which the error contains, and send it again.",
+    "Apply your change to the current `action`, which the error contains, and send the change again.",
     "after a new read",
   ],
   RUN_SKIPPED: [
@@ -98,19 +98,19 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: Retry]> = {
     "no",
   ],
   ENTRY_CHANGED: [
-    "Apply your change to the current `entry`, which the error contains, and send it again.",
+    "Apply your change to the current `entry`, which the error contains, and send the change again.",
     "after a new read",
   ],
   RESOURCE_CHANGED: [
-    "Apply your change to the current `resource`, which the error contains, and send it again.",
+    "Apply your change to the current `resource`, which the error contains, and send the change again.",
     "after a new read",
   ],
-  LAST_OWNER: ["Name another owner first.", "no"],
+  LAST_OWNER: ["Make another person an owner first.", "no"],
   LAST_ADMINISTRATOR: ["Add another administrator first.", "no"],
   EMAIL_IN_USE: ["Use another address.", "no"],
   MESSAGE_DECIDED: ["Nothing to do: the status of the message is final.", "no"],
   LINK_EXPIRED: ["Ask for a new link.", "no"],
-  PAYLOAD_TOO_LARGE: ["Send less, or use an import or upload.", "no"],
+  PAYLOAD_TOO_LARGE: ["Send a smaller request, or use an import or an upload of files.", "no"],
   RANGE_NOT_SATISFIABLE: ["Ask for a range within the file.", "no"],
   RATE_LIMIT_EXCEEDED: ["Wait until `Retry-After`, or raise the [limit](limits.md).", "yes"],
   EXECUTION_FAILED: ["Read the error and console of the run by its `runId`.", "no"],
@@ -142,10 +142,14 @@ const CLOSE_CODES = [
     "The token is not valid or has ended, or the cookie comes from another origin.",
     "Sign in, or use a valid token.",
   ],
-  ["4406", "The subprotocol is not `graphql-transport-ws`.", "Connect with that subprotocol."],
-  ["4408", "The client did not send `connection_init` within five seconds.", "Send it when the socket opens."],
+  ["4406", "The subprotocol is not `graphql-transport-ws`.", "Connect with the subprotocol `graphql-transport-ws`."],
+  [
+    "4408",
+    "The client did not send `connection_init` within five seconds.",
+    "Send `connection_init` when the socket opens.",
+  ],
   ["4409", "Another operation in progress has this ID.", "Give each operation its own ID."],
-  ["4429", "The client sent `connection_init` twice.", "Send it once."],
+  ["4429", "The client sent `connection_init` twice.", "Send `connection_init` only once."],
 ];
 
 /**
@@ -162,7 +166,7 @@ export function errorsPage(root: string): string {
   const lead =
     "For everyone who calls the service. Every error has a status and a text. REST returns them as the body `{status, error}`, GraphQL as `extensions.status` and `message`. In code, compare only the status. The text is for people; the table shows its default, and the real text is often more specific.";
   const client =
-    "**`NETWORK_ERROR`.** The client library rejects a call with this status if no response arrived. The service may still have completed the request. The library's `run` and `runWithResult` send no `Idempotency-Key`. So repeat them only if a second run does no harm, or let the action [run once](../guides/run-once.md). Over REST, [repeat the request](../guides/repeat-a-request.md) with the same key.";
+    "**`NETWORK_ERROR`.** The client library rejects a call with this status if no response arrived. The service may still have completed the request. The library's calls `run` and `runWithResult` send no `Idempotency-Key`. So repeat such a call only if a second run does no harm, or let the action [run once](../guides/run-once.md). Over REST, [repeat the request](../guides/repeat-a-request.md) with the same key.";
   return referencePage("Errors", lead, "`src/errors.ts`", [
     markdownTable(["status", "HTTP", "cause", "what to do", "retry"], rows),
     client,
@@ -170,7 +174,7 @@ export function errorsPage(root: string): string {
     "Some errors have further fields, in the body of REST and in `extensions` of GraphQL:",
     markdownTable(["field", "meaning"], fieldRows),
     "## Codes of `request()`",
-    "If a `request()` from an action to another service fails, its error has a `code` instead of a status: [requests](requests.md#errors).",
+    "If a `request()` from an action to another service fails, the error has a `code` instead of a status. The page [requests](requests.md#errors) lists these codes.",
     "## Close codes of websockets",
     markdownTable(["code", "cause", "what to do"], CLOSE_CODES),
   ]);

@@ -13,7 +13,7 @@ const EVENT_MEANINGS: Record<string, string> = {
   "dataSource.entry.create": "An entry was inserted.",
   "dataSource.entry.update": "An entry was changed.",
   "dataSource.entry.delete": "An entry was removed.",
-  "dataSource.event": "The service never stores this type itself; your back end can.",
+  "dataSource.event": "The service never stores events of this type itself; your back end can store them.",
   "dataSource.import": "An import or a restore ended, or one write changed more than 1,000 entries.",
   "mediaFile.create": "A file was uploaded.",
   "session.locale.updated": "An app user chose a language.",
@@ -21,10 +21,10 @@ const EVENT_MEANINGS: Record<string, string> = {
   "ai.image": "An image was generated.",
   "ai.audio": "Speech was transcribed.",
   "ai.embeddings": "Embeddings were computed.",
-  "sms.2fa": "A second-factor code was sent by text message.",
+  "sms.2fa": "The service sent an app user a code for the second factor by text message.",
   "sms.communicate": "An action sent a text message.",
   "sms.dataSourceHook": "A hook of a data source sent a text message.",
-  "sms.validate": "A code was sent by text message.",
+  "sms.validate": "The service sent an app user a code for a sign-in by text message.",
   "email.communicate": "An action sent an e-mail.",
   "email.delivered": "A delivery report says that an e-mail arrived.",
   "email.delayed": "The delivery of an e-mail was delayed.",
@@ -32,7 +32,7 @@ const EVENT_MEANINGS: Record<string, string> = {
   "email.complaint": "A delivery report says that the recipient reported an e-mail as spam.",
   "email.rejected": "The mail server rejected an e-mail permanently.",
   "email.dataSourceHook": "A hook of a data source sent an e-mail.",
-  "email.validate": "A code was sent by e-mail.",
+  "email.validate": "The service sent an app user a code for a sign-in by e-mail.",
 };
 
 /** Event types that the code builds from an operation or a kind, so that no source file contains the whole type. */
@@ -61,13 +61,13 @@ export function eventsPage(root: string): string {
   const rows = LOG_EVENT_TYPES.map((type) => [inlineCode(type), EVENT_MEANINGS[type] ?? ""]);
   const list = (types: readonly string[]) => types.map(inlineCode).join(", ");
   const lead =
-    'For authors of `log` triggers. The trigger `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action for each event of this type. The service stores the events below. Your back end can store events of other types with `POST /v1/apps/:appId/logs`; their types cannot begin with `app.task.`.';
+    'For authors of `log` triggers. The trigger `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action for each event of this type. The service stores the events of this table. Your back end can store events of other types with `POST /v1/apps/:appId/logs`; their types cannot begin with `app.task.`.';
   return referencePage("Log events", lead, "the code", [
     markdownTable(["type", "stored when"], rows),
     "## Execution log",
-    "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. These entries cannot start an action. To get a message about failed runs, use [alerts](alerts.md). To send errors elsewhere, catch them in the code, or let a program read `GET /v3/apps/:appId/runs?state=failed`.",
+    "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. Entries of the execution log cannot start an action. To get a message about failed runs, use [alerts](alerts.md). To send errors elsewhere, catch them in the code, or let a program read `GET /v3/apps/:appId/runs?state=failed`.",
     "## Audit log",
-    `The audit log has the changes that people and tokens make. Its entries start no action, but a program can read them. \`GET /v1/apps/:id/audit\` lists those of an app ([example](../guides/who-changed-what.md)), with these types: ${list(auditTypes(root, ["recordChange(", "auditMedia("], TYPES_IN_SQL))}.`,
-    `\`GET /v1/organizations/:id/audit\` lists the changes of an organization and of its people. Their types: ${list(auditTypes(root, ["recordAccessEvent("]))}.`,
+    `The audit log has an entry for each change that a person or a token makes. Entries of the audit log start no action, but a program can read them. \`GET /v1/apps/:id/audit\` lists the entries of an app ([example](../guides/who-changed-what.md)). Their types are ${list(auditTypes(root, ["recordChange(", "auditMedia("], TYPES_IN_SQL))}.`,
+    `\`GET /v1/organizations/:id/audit\` lists the audit log of an organization: changes of the organization and of its people. The types of these entries are ${list(auditTypes(root, ["recordAccessEvent("]))}.`,
   ]);
 }

@@ -69,7 +69,7 @@ const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/data-sources/{ds}/query":
     "Returns entries by a query in the body. With the type `delete`, it deletes them; this needs the right to write entries.",
   "POST /v1/apps/{appId}/session": "Signs an app user in to the page's session.",
-  "POST /v1/apps/{appId}/session/verify": "Sends a code to an app user, or checks one.",
+  "POST /v1/apps/{appId}/session/verify": "Sends a code to an app user, or checks a code that the user entered.",
   "PUT /v1/apps/{appId}/media/folders/{id}": "Renames or moves a folder.",
   "GET /v1/apps/{appId}/media/files": "Lists the files of the app.",
   "PUT /v1/apps/{appId}/media/files/{id}": "Renames or moves a file.",
@@ -265,9 +265,9 @@ export async function restRoutesPage(
 
 **Examples** show real responses. A \`…\` stands for further fields, items or characters. [The GraphQL types](graphql-operations.md#types) list all fields.
 
-**Next page of a list.** Send the \`nextCursor\` of the response as \`cursor\`. For runs, send \`nextBefore\` as \`before\`.
+**Next page of a list.** To get the next page, send the field \`nextCursor\` of the response as query parameter \`cursor\`. For runs, send \`nextBefore\` as \`before\`.
 
-**IDs and names.** Where a path accepts an ID or a name, digits are an ID. With the query parameter \`by=name\` they are a name.`;
+**IDs and names.** If a path accepts an ID or a name, the service reads digits as an ID. With the query parameter \`by=name\`, it reads digits as a name.`;
   const sections = tags.map((tag) => {
     const tagRows = rows.filter((row) => tagOf(row) === tag);
     return `## ${tag}\n\n${tagRows.map((row) => routeText(row, document, schema, routeCallers(row, byField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;

@@ -45,7 +45,7 @@ function sectionOf(namespace: NamespaceExample, sources: readonly string[]): str
       : `Calls of ${inlineCode(path)} can fail with ${errors.map(inlineCode).join(", ")}, and with the [errors of every call](#errors-of-every-call). `;
   return [
     `## ${path}`,
-    `${about} ${name === null ? "Needs no package." : `An action that uses ${inlineCode(path)} lists \`${name}\` in \`dependencies\`.`} How to use it: ${seeAlso}.`,
+    `${about} ${name === null ? `${inlineCode(path)} needs no package in \`dependencies\`.` : `An action that uses ${inlineCode(path)} lists \`${name}\` in \`dependencies\`.`} How to use it: ${seeAlso}.`,
     markdownTable(["call", "what it does"], rows),
     `${errorsText}${otherErrors ?? ""}`.trim(),
     ...examplesOf(namespace),
@@ -66,10 +66,10 @@ export function svcCallsPage(root: string): string {
   const sources = clientDeclarations(root);
   const signatures = NAMESPACES.flatMap(({ type }) => callsOf(sources, type)).map(({ signature }) => signature);
   const described = new Set(NAMESPACES.map(({ type }) => type));
-  const lead = `For authors of actions and pages. [Types](#types) lists the types that the calls name. Your editor gets them from \`/client/svc.d.ts\`.`;
+  const lead = `For authors of actions and pages. [Types](#types) lists the types that the calls name. Your editor gets the types from \`/client/svc.d.ts\`.`;
   const errorsSection = `## Errors of every call
 
-If a call fails, its promise rejects with an \`Error\`. Its \`status\` names the error, and its \`message\` and its \`error\` have the same text. Every call to the service can fail with ${EVERYWHERE_NOTE}. [Errors](errors.md) says what to do.`;
+If a call fails, its promise rejects with an \`Error\`. The field \`status\` of this error is a code such as \`FORBIDDEN\`. The fields \`message\` and \`error\` contain the same text. Every call to the service can fail with ${EVERYWHERE_NOTE}. [Errors](errors.md) says what to do in each case.`;
   return referencePage("Calls of Svc", lead, "the declarations of the client library", [
     errorsSection,
     ...NAMESPACES.map((namespace) => sectionOf(namespace, sources)),

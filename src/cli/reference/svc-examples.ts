@@ -45,8 +45,8 @@ export interface NamespaceExample {
   seeAlso: string;
 }
 
-const localNote =
-  "Calls of this section use no network. They throw an `Error` with a message if an argument is not valid.";
+const localNoteOf = (path: string) =>
+  `The calls of \`${path}\` use no network. If an argument is not valid, they throw an \`Error\` with a message.`;
 
 export const NAMESPACES: readonly NamespaceExample[] = [
   {
@@ -224,7 +224,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     },
     about: "Reads and writes CSV.",
     errors: [],
-    otherErrors: localNote,
+    otherErrors: localNoteOf("Svc.CSV"),
     example: {
       code: 'const rows = Svc.CSV.parse("name,seats\\nAnn,2\\n", { dynamicTyping: true });\nreturn { rows, text: Svc.CSV.stringify(rows) };',
       result: { rows: [{ name: "Ann", seats: 2 }], text: "name,seats\r\nAnn,2" },
@@ -235,7 +235,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     about:
       "Computes hashes and signatures, and encrypts texts. Make a key once, and store it in a protected setting, such as `__dataKey`. Without the key, or without the salt of `deriveKey`, encrypted texts cannot be decrypted.",
     errors: [],
-    otherErrors: localNote,
+    otherErrors: localNoteOf("Svc.Encryption"),
     example: {
       code: ENCRYPTION_EXAMPLE,
       result: {
@@ -250,7 +250,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     ...{ path: "Svc.Barcode", type: "Barcode", package: "svc-barcode", seeAlso: "[packages](packages.md)" },
     about: "Creates bar codes and QR codes as pictures.",
     errors: [],
-    otherErrors: localNote,
+    otherErrors: localNoteOf("Svc.Barcode"),
     example: {
       code: 'const qr = Svc.Barcode.qr("https://example.com");\nconst svg = Svc.Barcode.svg({ bcid: "ean13", text: "9780201379624" });\nconst png = Svc.Barcode.png({ bcid: "code128", text: "ABC-1" });\nreturn [qr.slice(0, 4), svg.slice(0, 4), png.slice(0, 14)];',
       result: ["<svg", "<svg", "data:image/png"],
@@ -260,7 +260,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     ...{ path: "Svc.Audio", type: "Audio", package: "svc-audio", seeAlso: "[packages](packages.md)" },
     about: "Plays and decodes sounds.",
     errors: [],
-    otherErrors: localNote,
+    otherErrors: localNoteOf("Svc.Audio"),
     example: { code: AUDIO_EXAMPLE, result: [0.001, 1, 48] },
   },
 ];

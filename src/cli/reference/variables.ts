@@ -7,9 +7,9 @@ import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 const COMPOSE_DEFAULTS: Record<string, string> = {
   POSTGRES_PASSWORD: "Password of the database in the compose file.",
-  SETTINGS_KEY: "Key that encrypts settings: 32 bytes in base64. The same for all processes.",
+  SETTINGS_KEY: "Key that encrypts settings: 32 bytes in base64. All processes need the same key.",
   PUBLIC_URL: "Address that browsers use.",
-  TRUST_PROXY: "Proxies in front of the service whose `X-Forwarded-For` it trusts.",
+  TRUST_PROXY: "Proxies in front of the service whose header `X-Forwarded-For` the service trusts.",
   RUNNER_PUBLIC_URL: "Address at which runners reach the API.",
 };
 
@@ -39,7 +39,7 @@ function helmRows(root: string): string[][] {
 
 export function variablesPage(root: string): string {
   const lead =
-    "For operators. If a variable has an invalid value, the service does not start, and the error names the variable. An empty value counts as unset. At the start, the service also checks whether the machine can use `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR`. A limit is the same for every app: you cannot set another value for one app.";
+    "For operators. If a variable has an invalid value, the service does not start, and the error names the variable. An empty value counts as unset. At the start, the service also checks whether the machine can use `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR`. A variable that sets a limit applies to every app: you cannot set another value for one app.";
   const service = describedVariables().map(([name, { meaning, initial }]) => [inlineCode(name), initial, meaning]);
   return referencePage("Environment variables", lead, "`src/config`, `compose.yaml` and the chart's `values.yaml`", [
     "## The service",
@@ -47,7 +47,7 @@ export function variablesPage(root: string): string {
     "## Sign-in at OpenID providers",
     markdownTable(["variable", "default", "meaning"], OPEN_ID_VARIABLES),
     "## compose.yaml",
-    "Set these in the shell or in `.env` beside `compose.yaml`. Tasks: [containers](../operate/containers.md).",
+    "Set the variables of this table in the shell or in the file `.env` beside `compose.yaml`. [Containers](../operate/containers.md) shows how to run the service with this file.",
     markdownTable(["variable", "default", "meaning"], composeRows(root)),
     "## Helm chart",
     "Each key under `environment` is a variable of the service.",

@@ -703,13 +703,13 @@ export type DataSourceQueryInput = {
   where?: unknown;
 };
 
-/** Merges starts that follow each other closely into one run, which gets the last payload. */
+/** Merges requests to start the action that shortly follow each other into one run, which gets the last payload. */
 export type DebounceInput = {
-  /** Milliseconds without another start before the run is queued; required. */
+  /** Milliseconds without a further request after which the run starts; required. */
   delayMs?: number | null | undefined;
   /** True to also debounce runs on demand, separately for each caller; false by default. */
   manual?: boolean | null | undefined;
-  /** Longest delay in milliseconds after the first start; ten times `delayMs` by default. */
+  /** Longest time in milliseconds by which requests can delay the run; ten times `delayMs` by default. */
   maxWaitMs?: number | null | undefined;
 };
 
@@ -923,7 +923,7 @@ export type PushWishInput = {
 
 /** Code and payload with which a past run is repeated. */
 export type ReplayInput = {
-  /** Run the current draft or live version; by default the one that the original run used. */
+  /** Run the current draft or live version; by default the version that the original run used. */
   copy?: Copy | null | undefined;
   /** Payload of the new run; the original payload by default. */
   payload?: unknown;
