@@ -78,7 +78,7 @@ async function startOnCores<T>(list: string, start: () => Promise<T>): Promise<T
 }
 
 export const coresFigure: Figure = {
-  title: "runs with the cores that the service has; the callers have all",
+  title: "runs a second by the number of cores of the service",
   async run(rounds) {
     const smallService = await startOnCores("0", () => startBenchService(SERVICE_ENVIRONMENT));
     const largeService = await startOnCores("0,1", () => startBenchService(SERVICE_ENVIRONMENT));
@@ -87,7 +87,7 @@ export const coresFigure: Figure = {
 };
 
 export const runnersFigure: Figure = {
-  title: "runs with the processes that perform them, beside one that has the API",
+  title: "runs a second by the number of runners",
   async run(rounds) {
     const smallService = await startFleet(1, SERVICE_ENVIRONMENT);
     const largeService = await startFleet(2, SERVICE_ENVIRONMENT);

@@ -14,7 +14,7 @@ const CALLER_COUNTS = [1, FEW_CALLERS, 8, MANY_CALLERS];
 /** Numbers of callers for the fastest kind of run. The last one is higher than a queue needs to hold. */
 const LANGUAGE_CALLER_COUNTS = [...CALLER_COUNTS, 256];
 const WARM_UP_MS = 1_000;
-const DOCUMENT_BASELINE_NAME = "a page sent to a fresh document each";
+const DOCUMENT_BASELINE_NAME = "Chromium alone, a new document each time";
 
 const measureBareFetch = (url: string) => timeCalls(10, async () => (await fetch(url)).text()).then(median);
 
@@ -78,18 +78,18 @@ function toRows(
   });
   const manyCallerRows = counts.slice(counts.indexOf(MANY_CALLERS)).map((count): FigureRow => {
     const floor = { name: `${FEW_CALLERS} callers`, value: rate(FEW_CALLERS) };
-    return { name: `${name}, ${count} callers beside ${FEW_CALLERS}`, value: rate(count), unit: "/s", floor };
+    return { name: `${name}, ${count} callers, compared with ${FEW_CALLERS}`, value: rate(count), unit: "/s", floor };
   });
   const floor = requestCount
     ? {
-        name: "code without it, and as much bare fetch",
+        name: "the run without requests, plus the requests alone",
         value: medians["language"]! + requestCount * medians["bare-fetch"]!,
       }
-    : { name: "an evaluate in a page that is kept", value: medians["evaluate"]! };
+    : { name: "Chromium alone, an evaluation in an open page", value: medians["evaluate"]! };
   return [
     ...rates,
     ...manyCallerRows,
-    { name: `${name}, one every 200 ms, p50`, value: medians["paced"]!, unit: "ms", floor },
+    { name: `${name}, one call every 200 ms, p50`, value: medians["paced"]!, unit: "ms", floor },
   ];
 }
 

@@ -9,7 +9,7 @@ import { startChildServer } from "../harness/child.js";
 import { type FigureRow, measureAlternating } from "../harness/figure.js";
 import { startBenchService } from "../harness/service.js";
 
-export const title = "log events over HTTP beside log-triggered actions, 20 callers";
+export const title = "log events over HTTP, by the number of actions with a log trigger, 20 callers";
 
 const ACTION_COUNTS = [10, 100, 1_000];
 const CALLER_COUNT = 20;
@@ -18,7 +18,7 @@ const MEASURED_SECONDS = 2;
 const RUN_STARTING_EVENTS = 980;
 const EVENT_TYPE = "dataSource.entry.create";
 const EVENT_DATA = { columns: { status: "open", amount: 12.5 }, note: "an entry as it is usually made" };
-const BASELINE_NAME = "a bare Fastify and pg insert over HTTP";
+const BASELINE_NAME = "Fastify alone with one insert by pg";
 /** IDs of two data sources: events of the first match no trigger; events of the second start one action. */
 const [UNMATCHED_SOURCE_ID, MATCHED_SOURCE_ID] = [5_000, 1];
 
@@ -74,9 +74,9 @@ export async function run(rounds: number): Promise<FigureRow[]> {
       const medians = await measureAlternating(rounds, measurements);
       const beside = { unit: "/s", floor: { name: BASELINE_NAME, value: medians.floor } };
       const size = { line: "none matching", of: "log-triggered actions", value: actions };
-      rows.push({ name: `log events, none of ${actions} matching`, value: medians.none, ...beside, size });
+      rows.push({ name: `log events that start none of ${actions} actions`, value: medians.none, ...beside, size });
       if (actions === ACTION_COUNTS.at(-1))
-        rows.push({ name: `log events, one of ${actions} matching`, value: medians.one, ...beside });
+        rows.push({ name: `log events that start one of ${actions} actions`, value: medians.one, ...beside });
     }
     return rows;
   } finally {

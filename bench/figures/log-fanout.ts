@@ -11,7 +11,7 @@ import { createLatencyRows, type FigureRow } from "../harness/figure.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 import type { DeliveryReport, SubscribersOptions } from "../harness/subscribers.js";
 
-export const title = "log entries of one app to 1,000 sockets of one process, beside bare graphql-ws";
+export const title = "log entries of one app to 1,000 websockets of one process";
 
 const SOCKET_COUNT = 1_000;
 const LOG_SUBSCRIPTION = "subscription { actionLogAdded(appId: 1) { id type createdAt data } }";
@@ -105,13 +105,13 @@ async function measure(rounds: number, service: SubscribedServer, bare: Subscrib
     delays.bare.push(...(await measureDelays(bare)));
     delays.service.push(...(await measureDelays(service)));
   }
-  const floor = { name: "bare graphql-ws", value: sums.bare / rounds };
+  const floor = { name: "graphql-ws alone", value: sums.bare / rounds };
   return [
     { name: "deliveries", value: sums.service / rounds, unit: "/s", floor },
     ...createLatencyRows(
       `delay at ${1_000 / PACED_INTERVAL_MS} events a second`,
       delays.service,
-      "bare graphql-ws",
+      "graphql-ws alone",
       delays.bare,
     ),
   ];

@@ -9,7 +9,7 @@ const LOG_SIZES = [10_000, 100_000, 1_000_000];
 const CALL_COUNT = 40;
 const WARM_UP_CALLS = 10;
 const PAGE_LIMIT = 50;
-const BASELINE_NAME = "the same rows by bare pg";
+const BASELINE_NAME = "the query alone, by pg";
 const ENTRY_DATA = JSON.stringify({ payload: null, result: { data: { order: 1 }, success: true } });
 
 /** Inserts log entries with the IDs `from` to `to` for one app, a second apart. They have no runs. */
@@ -41,14 +41,14 @@ async function measure({ call, first }: BenchService, db: Client, size: number):
   const floor = { name: BASELINE_NAME, value: bareDuration };
   const pageVariants: [string, object][] = [
     ["first page", {}],
-    ["a page behind a cursor", { cursor: nextCursor }],
+    ["page in the middle, by cursor", { cursor: nextCursor }],
   ];
   const rows: FigureRow[] = [];
   for (const [name, options] of pageVariants) {
     const value = await medianDuration(() => readPage(options));
     const entries = size.toLocaleString("en");
     rows.push({
-      name: `${name} of ${entries}, p50`,
+      name: `${name}, ${entries} entries, p50`,
       value,
       unit: "ms",
       floor,

@@ -5,7 +5,7 @@
 import { type FigureRow, percentile, timeCalls } from "../harness/figure.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
-export const title = "calls beside a run that fills its memory";
+export const title = "calls during a run that fills its memory";
 
 const CALL_COUNT = 150;
 const WARM_UP_CALLS = 30;
@@ -58,7 +58,7 @@ async function measure(service: BenchService): Promise<FigureRow[]> {
     const loadedDurations = await timeCalls(CALL_COUNT, sendCall);
     await hogs.stop();
     for (const share of [0.5, 0.95]) {
-      const floor = { name: "the same in quiet", value: percentile(idleDurations, share) };
+      const floor = { name: "the same call without that run", value: percentile(idleDurations, share) };
       rows.push({ name: `${name}, p${share * 100}`, value: percentile(loadedDurations, share), unit: "ms", floor });
     }
   }

@@ -12,7 +12,7 @@ import {
 } from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
-export const title = "runWithResult over HTTP of one app, packages of npm beside one of the service's own";
+export const title = "runWithResult over HTTP of one app, npm packages";
 
 const CALLER_COUNT = 8;
 const WARM_UP_MS = 1_500;
@@ -52,7 +52,7 @@ async function measure(rounds: number, service: BenchService): Promise<FigureRow
         floor: { name: CSV_KIND.name, value: rates[CSV_KIND.name]! },
       },
       {
-        name: `${name}, one every 200 ms, p50`,
+        name: `${name}, one call every 200 ms, p50`,
         value: durations[name]!,
         unit: "ms",
         floor: { name: CSV_KIND.name, value: durations[CSV_KIND.name]! },

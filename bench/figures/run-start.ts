@@ -8,7 +8,7 @@ import { Client } from "pg";
 import { createLatencyRows, type FigureRow, timeCalls } from "../harness/figure.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
-export const title = "from a log event to the start of its run, idle system";
+export const title = "time from a log event to the start of its run, idle service";
 
 const EVENT_COUNT = 100;
 const EVENT_INTERVAL_MS = 100;
@@ -52,7 +52,12 @@ export async function run(): Promise<FigureRow[]> {
   const service = await startBenchService();
   try {
     const floor = await measureFloor(service.databaseUrl);
-    return createLatencyRows("queued to started", await measureStarts(service), "a notice between two sessions", floor);
+    return createLatencyRows(
+      "queued to started",
+      await measureStarts(service),
+      "a notification between two database sessions",
+      floor,
+    );
   } finally {
     await service.stop();
   }

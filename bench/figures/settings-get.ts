@@ -10,7 +10,7 @@ export const title = "GET settings over HTTP, 50 callers";
 const CALLER_COUNT = 50;
 const WARM_UP_SECONDS = 1;
 const MEASURED_SECONDS = 2;
-const BASELINE_NAME = "bare Fastify handler reading the same rows with pg";
+const BASELINE_NAME = "Fastify alone that reads the same rows by pg";
 const PUBLIC_SETTING = { welcome: "hello", colors: ["red", "green", "blue"], limits: { users: 100, files: 2_000 } };
 
 /** Starts a bare Fastify server that returns the settings by one prepared statement. It checks no credential and no tier. */
@@ -54,7 +54,7 @@ export async function run(rounds: number): Promise<FigureRow[]> {
     await rate(baseline.url, WARM_UP_SECONDS);
     const plain = await compareRates("GET settings, one public key");
     await call("POST", path, { _secret: "sealed", _other: PUBLIC_SETTING });
-    return [plain, await compareRates("GET settings, two sealed keys more")];
+    return [plain, await compareRates("GET settings, one public key and two encrypted ones")];
   } finally {
     await baseline.stop();
     await service.stop();

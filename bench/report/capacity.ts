@@ -66,11 +66,11 @@ function formatPlanTable(lines: Map<string, Costs>): string {
 const NEXT_STEPS = `## Next steps when one machine is full
 
 1. **Put each role on its own machines.** Add runners first: Chromium takes most of the processor time. See [several machines](several-machines.md).
-2. **Give PostgreSQL a machine of its own**, with as many cores as the table says. Watch \`max_connections\`, or use a
+2. **Give PostgreSQL a machine of its own**, with as many cores as the table of [machines](#machines-for-a-number-of-runs) says. Watch \`max_connections\`, or use a
    [pooler](containers.md#a-pooler-before-the-database).
 3. **Move old log rows to another disk.** These tables are partitioned by ID: \`run\`, \`execution_log\`, \`log_event\`, \`console_line\`, \`run_search\` and
    \`audit_entry\`. \`ALTER TABLE execution_log SET TABLESPACE history\` puts new partitions of a table into the tablespace \`history\`. With the
-   name of a partition, the statement moves this partition.
+   name of an existing partition instead of the table, the statement moves this partition.
 4. **Use a replica for your own queries**, such as reports and exports. The service itself reads only from the primary database, because each
    read must see the latest write. The replica is also your standby.
 5. **Split the apps over several installations**, each with its own database and address. [Move an app with its data](../guides/move-an-app.md)
@@ -106,40 +106,42 @@ npm run bench -- --report
 
 ## Costs of a run
 
-Each row of this table shows the costs of one call of \`runWithResult\`, for different code. \`language\` adds two numbers in an isolate,
+Each row of this table shows the costs of one call of \`runWithResult\` for a different action. \`language\` adds two numbers in an isolate,
 \`document\` does the same in an empty document, \`svc-barcode\` draws a QR code, \`five-fetches\` sends five requests, and \`ten-finds\` reads a
-data source ten times. \`bench/harness/kinds.ts\` has the code of all rows. The last row, \`language, queued\`, is a run that first waits in the
+data source ten times. \`bench/harness/kinds.ts\` has the code of all these actions. The last row, \`language, queued\`, is a run that first waits in the
 queue, as runs of schedules and log events do.
 
 ${formatCostTable(lines)}
 
-- **Times** are processor time, summed over all cores.
-- **WAL** is the log that PostgreSQL writes before it changes data. The column excludes checkpoints. After each checkpoint, PostgreSQL also
-  writes every changed page once.
-- **Background work** is included. An idle service with all roles takes ${formatNumber(idleCosts.get("Node")!)} ms of Node, ${formatNumber(idleCosts.get("PostgreSQL")!)} ms of PostgreSQL and
-  ${formatNumber(idleCosts.get("statements")!)} statements a second. So one run costs less if there are many.
+- **Times** in the table of costs are processor time, summed over all cores.
+- **WAL** is the write-ahead log, which PostgreSQL writes before it changes data. The column excludes one part of it: after each
+  checkpoint, PostgreSQL writes a whole page of data when the page changes for the first time.
+- **Background work** is part of the costs. In each second, an idle service with all roles takes ${formatNumber(idleCosts.get("Node")!)} ms of Node, ${formatNumber(idleCosts.get("PostgreSQL")!)} ms of PostgreSQL and
+  ${formatNumber(idleCosts.get("statements")!)} SQL statements. The more runs share this work, the less each of them costs.
 - **Measured** ${day} with 8 callers, Node ${node}, ${cores} cores, ${rounds === 1 ? "one round" : `medians of ${rounds} rounds`}.${busy}
 
 ## Machines for a number of runs
 
-The table assumes that runs use ${USABLE_SHARE * 100} % of the processor time of a machine. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
+The second table of this page says how many runs machines of several sizes can execute. It assumes that runs use ${USABLE_SHARE * 100} % of the processor
+time of a machine. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
 
-- **One machine** with all roles and the embedded PostgreSQL: this time divided by the sum of the three times of a run above.
-- **Database server**: this time divided by the PostgreSQL time of a run. Runners are other machines.
-- **Runner cores**: computed from the times of Node and Chromium.
+- **One machine** with all roles and the embedded PostgreSQL: this share of its processor time, divided by the time that a run costs in Node,
+  Chromium and PostgreSQL together.
+- **Database server**: this share of its processor time, divided by the time that a run costs in PostgreSQL. Runners are on other machines.
+- **Runner cores**: the cores of all runners together, computed from the time that a run costs in Node and Chromium.
 
-By default, calls can start only [30 runs of an app in 60 s](../guides/runs-at-once.md) (\`RATE_LIMIT_RUN\`). To reach the numbers on this
-page, raise this limit.
+By default, calls can start only [30 runs of an app in 60 s](../guides/runs-at-once.md) (\`RATE_LIMIT_RUN\`). To reach the numbers of runs on
+this page, raise this limit.
 
 ${formatPlanTable(lines)}
 
-The figures of this table are computed, not measured:
+The numbers of runs in this table are computed from the costs, not measured:
 
-- The costs are those of the machine above. Measure on your own machine before you buy.
-- Use a disk that writes at least twice the MB a second of the table, and flushes in less than 1 ms.
-- With more cores, PostgreSQL loses more time to locks and cache misses. With 64 cores, expect less than the table says.
-- A run that reads many entries of a data source costs more.
-- ${small} cores of \`language\` runs write about ${formatRounded((stored * languageCosts.get("WAL")!) / 1e9)} GB of WAL a day. \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
+- The costs were measured on one machine. Measure on a machine of your own before you buy others.
+- The database server needs a disk that writes at least twice the MB a second in the column of WAL, and flushes in less than 1 ms.
+- With more cores, PostgreSQL loses more time to locks and cache misses. With 64 cores, expect fewer runs than the table says.
+- A run that reads many entries of a data source costs more than the runs of the table.
+- A database server of ${small} cores that executes \`language\` runs all day writes about ${formatRounded((stored * languageCosts.get("WAL")!) / 1e9)} GB of WAL in a day. \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
 
 ${NEXT_STEPS}`;
 }

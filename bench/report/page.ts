@@ -44,8 +44,8 @@ function sectionOf(
   hasDrawing: boolean,
 ): string {
   const conditions = `Measured ${day}, Node ${node}, ${cores} cores, ${rounds === 1 ? "one round" : `${rounds} rounds`}.`;
-  const drawing = hasDrawing ? [`![${title}, and its floor](${DRAWINGS_FOLDER}/${figure}.svg)`, ""] : [];
-  const table = ["| figure | here | floor | ratio |", "| --- | --- | --- | --- |", ...rows.map(tableRow)];
+  const drawing = hasDrawing ? [`![${title}, and its baseline](${DRAWINGS_FOLDER}/${figure}.svg)`, ""] : [];
+  const table = ["| figure | service | baseline | ratio |", "| --- | --- | --- | --- |", ...rows.map(tableRow)];
   const about = FIGURE_INTRODUCTIONS[figure] ? [FIGURE_INTRODUCTIONS[figure], ""] : [];
   return [`## ${figure}`, "", `${title}. ${conditions}`, "", ...about, ...drawing, ...table, ""].join("\n");
 }

@@ -2,78 +2,85 @@
 
 export const PAGE_INTRODUCTION = `# Benchmarks
 
-Each figure stands beside its floor: the bare mechanism under it, measured in the same run on the same machine. So the ratio tells what the
-service adds, and holds on another machine, where the times do not. Below a figure is what \`npm run bench\` prints of it, and where
-it was measured at several sizes a drawing of how it grows.
+For everyone who wants to know how fast the service is. Each figure stands beside its *baseline*: the mechanism under it without the service,
+such as Chromium or PostgreSQL alone. A benchmark measures both on the same machine. Their ratio shows the cost of the service. Times differ
+from machine to machine; ratios differ much less. If a figure was measured at several sizes, a drawing shows how it grows.
 
-<!-- not run: measuring takes an hour of a quiet machine; test/bench/report.test.ts makes this page anew of the gathered figures -->
+<!-- not run: measuring takes an hour of a quiet machine; test/bench/report.test.ts generates this page from the stored figures -->
 \`\`\`sh
 # one figure, quickly
 npm run bench fetch -- --rounds 1
 # the first figure that bench/results.json lacks, in three rounds. Repeat it until all figures are there
 npm run bench -- --next
-# this page and its drawings, from that file
+# this page and its drawings, from bench/results.json
 npm run bench -- --report
 \`\`\`
 `;
 
-const RUN_DESCRIPTION = `A caller posts \`runWithResult\` and has the result: HTTP, the judging of caller and action, the run's row in the database, the code in its
-own sandboxed realm, the search for secrets in what came out, the log entry. The floor is Chromium alone, with the very same switches:
-a page that is sent to a fresh document for each evaluation, and for the single call an evaluation in a page that is kept.`;
-
 /** Introduction of each figure by its name. A figure without an entry has only its title. */
 export const FIGURE_INTRODUCTIONS: Record<string, string> = {
-  language: `${RUN_DESCRIPTION} This code uses the language alone, so it runs in a realm of its own.`,
-  document: "The same for code that names the document: each run has a fresh one.",
-  "svc-csv": "The same with a package that needs no network.",
-  "svc-session": "The same with the session of whoever called.",
-  "svc-encryption": "The same with WebCrypto.",
+  language: `A caller sends \`runWithResult\` and waits for the result. This includes HTTP, the check of caller and action, the row of the run in the
+database, the code in its own sandbox, the search for secrets in the result, and the log entry. The code adds two numbers, so it runs in an
+isolate. The baseline is Chromium alone, with the same command-line options. For many callers, it opens a new document for each evaluation.
+For a single call, it evaluates the code in a page that stays open.`,
+  document: "Like [language](#language), for code that names `document`: each run gets a new document.",
+  "svc-csv": "Like [language](#language), for code that uses `svc-csv`, a package that needs no network.",
+  "svc-session": "Like [language](#language), for code that reads the session of the caller by `svc-session`.",
+  "svc-encryption":
+    "Like [language](#language), for code that computes a hash by `svc-encryption`, which uses WebCrypto.",
   "svc-datasources":
-    "One read of a data source: two requests of the run to this service, of which one connects and one finds.",
-  "svc-communicate": "A mail for the outbox, which keeps it.",
-  "svc-notifications": "A draft of a notification.",
-  "svc-media": "A listing of the app's folders and files.",
-  "svc-barcode": "A QR code as SVG, most of whose time is the library's own.",
-  "svc-audio": "Eight samples of sound, decoded, which takes a document.",
+    "Like [language](#language), for code that reads a data source once. The run sends two requests to this service: one finds the data source by its name, the other reads its entries.",
+  "svc-communicate":
+    "Like [language](#language), for code that sends an e-mail, which the service stores in the outbox.",
+  "svc-notifications": "Like [language](#language), for code that creates a draft of a notification.",
+  "svc-media": "Like [language](#language), for code that lists the app's folders and files.",
+  "svc-barcode":
+    "Like [language](#language), for code that draws a QR code as SVG. The library itself needs most of the time.",
+  "svc-audio": "Like [language](#language), for code that decodes a sound of eight samples, which needs a document.",
   "npm-packages":
-    "The same with packages of npm, which each run evaluates anew, so that a large one takes longer; `papaparse` is what `svc-csv` is made of. The floor is the same run with `svc-csv`.",
+    "Like [language](#language), for code that uses an npm package. Each run evaluates the package again, so a large package takes longer. The baseline is the same run with `svc-csv`, a built-in package that contains `papaparse`.",
   fetch:
-    "The same for code that fetches once, from a server on this machine. The floor of the single call is the same run without it and a bare fetch.",
+    "Like [language](#language), for code that sends one `fetch` to a server on the same machine. For a single call, the baseline is a run without `fetch`, plus a `fetch` without the service.",
   request:
-    "The same by `Svc.App.V3.Actions.request()`, which the service sends. The floor of the single call is the same run without it and a bare fetch of Node.",
+    "Like [language](#language), for code that sends one request by `Svc.App.V3.Actions.request()`, through the service. For a single call, the baseline is a run without `request()`, plus a `fetch` of Node.",
   "request-time":
-    "One `request()` after the other within a run, timed by the code itself. The floor is undici, which sends the same to the same server.",
+    "A run calls `request()` several times, one after the other, and measures the time of each call itself. The baseline is undici, which sends the same request to the same server.",
   "http-trigger":
-    "A request to an HTTP trigger with an API token. The floor is `runWithResult` of the same live action with the same token.",
-  "five-fetches": "Five fetches, one after the other.",
-  "ten-finds": "Ten reads of a data source, each a request of the run to this service.",
+    "A request to an HTTP trigger with an API token. The baseline is `runWithResult` of the same live action with the same token.",
+  "five-fetches": "Like [fetch](#fetch), for code that sends five requests, one after the other.",
+  "ten-finds":
+    "Like [svc-datasources](#svc-datasources), for code that reads a data source ten times. Each read is a request of the run to this service.",
   "many-apps":
-    "Forty apps by turns: each has its own browser context, which stays warm. The floor makes a context for each run.",
-  cores: "The service on one core and on two; who calls has both.",
-  runners: "One process with the API, and one or two that perform runs, on the same two cores.",
+    "The callers call the actions of forty apps in turn. Each app has its own browser context, which stays ready between runs. The baselines are calls of a single app, and Chromium alone with a new browser context for each evaluation.",
+  cores: "The service runs on one core or on two cores. The callers can always use both cores.",
+  runners:
+    "One process has the role `api`. Besides it, one or two processes with the role `runner` execute the runs. All of them share the same two cores.",
   "log-events":
-    "An event that a back end posts is stored, and starts the actions whose trigger matches, in one transaction. The floor is a bare Fastify with one insert by pg.",
+    "A back end sends a log event. The service stores it, and starts the actions whose trigger matches, in one transaction. The baseline is Fastify without the service, with one insert by the package `pg`.",
   "log-pages":
-    "What an editor waits for a page of 50 entries of the execution log, the first and one in the middle. The floor is the query of those rows alone, without HTTP and without the credential's check.",
+    "The time in which an editor gets a page of 50 entries of the execution log: the first page, and one in the middle of the log. The baseline is the database query of the same rows, without HTTP and without the check of the credential.",
   "run-start":
-    "How long a run that an event starts waits in the queue of an idle service. The floor is a notice from one session of the database to another.",
+    "The time that a run waits in the queue of an idle service after a log event has queued it. The baseline is a notification from one database session to another.",
   "settings-get":
-    "A read of an app's settings by fifty callers, with and without sealed values. The floor reads the same rows in a bare Fastify handler; callers who ask at once share a statement of the service, and have one each of the floor.",
+    "Fifty callers read the settings of an app, with and without encrypted values. The baseline reads the same rows in a Fastify handler. The service can be faster than the baseline, because it answers several requests of the same moment by one SQL statement.",
   "log-fanout":
-    "One app's log followed over a thousand websockets. The floor is graphql-ws with the same events and no service around it.",
+    "A thousand websockets receive the log of one app. The baseline is graphql-ws with the same events, without the service.",
   capacity:
-    "The costs of a run in processor time, statements, WAL and rows have a page of their own: [capacity](docs/operate/capacity.md).",
+    "The page [capacity](docs/operate/capacity.md) has the costs of a run: processor time, SQL statements, write-ahead log (WAL) and rows.",
   "memory-hog":
-    "What others feel of an action that fills its memory again and again: the same calls in quiet are the floor.",
+    "The time of other calls while an action fills its memory again and again. The baseline is the same calls without this action.",
 };
 
 export const MANUAL_MEASUREMENTS = `## Measured by hand
 
-The floors use the same Chromium with the same switches, of which one (no new frame host for each navigation) saves a third of a navigation:
-with Chromium's own defaults that loop makes two thirds as many (93 to 100 a second beside 142 to 155, on 2 cores of the fastest machine
-that these figures were made on; a slow one makes 50). Ratios are to be compared, times only within one day. What a run in a worker
-costs in processor time on that fast machine: Chromium 9 ms, nearly all of it the start of the worker's thread, in a document 13; Node about 2
-and PostgreSQL about 1.5 with eight callers, so that runs in workers cannot pass 138 a second there, and runs in realms do. Directus, whose
-code runs in an isolate without a browser, was measured at 1.5 of the loop beside it by eight callers, where code of the language makes
-more than 3, and at 13.8 ms a call.
+These measurements were made once, by hand, on two cores of a fast machine. Compare times only with times of the same day.
+
+- **Options of Chromium.** The baseline has the same command-line options as the service. One of them (no new frame host for each navigation)
+  saves a third of the time of a navigation. With it, the baseline opens 142 to 155 new documents a second. With the default options of
+  Chromium, it opens 93 to 100.
+- **Workers.** A run in a worker of its own would need 9 ms of processor time of Chromium, nearly all of it to start the worker's thread. A run
+  in a document needs 13 ms. With eight callers, each run also needs about 2 ms of Node and 1.5 ms of PostgreSQL. So runs in workers could not
+  exceed 138 a second on that machine. Runs in ShadowRealms do.
+- **Directus** runs code in an isolate without a browser. With eight callers, it executed 1.5 times as many runs a second as the baseline
+  opened documents; this service executes more than 3 times as many for \`language\`. A single call of Directus took 13.8 ms.
 `;

@@ -36,7 +36,7 @@ describe("the report of the benchmarks", () => {
     }
   });
 
-  it("has each figure beside its floor, says where it was measured, and what is missing", () => {
+  it("has each figure beside its baseline, says where it was measured, and what is missing", () => {
     const { "BENCHMARKS.md": page } = createReport(FIGURES_WITH_SIZES, Object.keys(FIGURE_LOADERS));
     expect(page).to.contain("| 64 callers | 135.3 a second | 155 a second, bare | 0.87 |");
     expect(page).to.contain("| alone | 6.25 ms |  |  |");
@@ -44,7 +44,7 @@ describe("the report of the benchmarks", () => {
     expect(page).to.match(/Not measured yet: `document`, /);
   });
 
-  it("draws a figure of three sizes with its floor, and none of fewer", () => {
+  it("draws a figure of three sizes with its baseline, and none of fewer", () => {
     const { "docs/pictures/bench/language.svg": svg } = createReport(FIGURES_WITH_SIZES, ["language"]);
     expect(svg!.match(/<circle /g)).to.have.length(6);
     const few = {
