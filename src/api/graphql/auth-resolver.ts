@@ -190,7 +190,7 @@ export class AuthResolver {
     return true;
   }
 
-  @Mutation(() => Boolean, { description: "Ends all of the caller's own sessions except this one." })
+  @Mutation(() => Boolean, { description: "Ends all sessions of the caller except the current session." })
   async endOtherAuthSessions(@Ctx() context: RequestContext): Promise<boolean> {
     const { personId, credentialId } = this.enterAccount(context);
     await this.service.sessions.endAllSessions(personId, credentialId);

@@ -45,7 +45,9 @@ export class SessionResolver {
     return this.service.session(caller, appId);
   }
 
-  @Mutation(() => AppSessionType, { description: "Signs in the user of a page with an entry and its hashed column." })
+  @Mutation(() => AppSessionType, {
+    description: "Signs an app user in to the page; `where` must match an entry and its hashed column.",
+  })
   async authorizeAppUser(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

@@ -53,6 +53,6 @@ export function variablesPage(root: string): string {
     "Each key under `environment` is a variable of the service.",
     markdownTable(["value", "default"], helmRows(root)),
     "## Object storage",
-    "If you set `MEDIA_URL`, the service uses the AWS client. It reads its credentials from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, or from the role of the machine.",
+    "If you set `MEDIA_URL`, the service stores the files of apps by the AWS client. This client reads its credentials from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, or from the role of the machine.",
   ]);
 }

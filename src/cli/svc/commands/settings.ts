@@ -24,7 +24,7 @@ export function addSettings(program: Command, run: Run): void {
 
   settings
     .command("list", { isDefault: true })
-    .description("list the keys with their tiers, and public values")
+    .description("list the keys of the settings with their tiers, and the values of public settings")
     .action(() =>
       run(async ({ client, output }) => {
         const [{ body: values }, { body: status }] = await Promise.all([

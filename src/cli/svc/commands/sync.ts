@@ -290,7 +290,7 @@ export function addSync(program: Command, run: Run): void {
   program
     .command("pull")
     .description("write the server's drafts into this folder")
-    .option("--force", "replace what both sides changed")
+    .option("--force", "replace files that changed here and on the server")
     .action((options: { force?: boolean }) => run((session) => pullProject(session, options)));
   program
     .command("push")
