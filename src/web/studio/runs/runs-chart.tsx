@@ -7,6 +7,7 @@ import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import { formatCount, formatDuration, formatExactTime } from "../shared/format.js";
 import type { RunStatistics } from "../shared/model.js";
+import { useIsNarrow } from "../shared/use-narrow.js";
 
 const HOUR_SECONDS = 3_600;
 const CHART_HEIGHT_PIXELS = 120;
@@ -178,6 +179,7 @@ function describeStatistics({ periods }: RunStatistics): string {
 }
 
 export function RunsChart({ statistics, label }: { statistics: RunStatistics; label: string }) {
+  const isNarrow = useIsNarrow();
   const counts = useRef<HTMLDivElement>(null);
   const durations = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -214,11 +216,15 @@ export function RunsChart({ statistics, label }: { statistics: RunStatistics; la
           <span className="hint">only the newest 100,000 runs, since {formatExactTime(countedFrom)}</span>
         )}
       </figcaption>
-      <div className="charts" aria-hidden="true">
-        <div ref={counts} />
-        <div ref={durations} />
-      </div>
-      <StatisticsTable statistics={statistics} />
+      {/* On a phone, the charts are closed first, because they would push the runs off the screen. */}
+      <details className="charts-box" open={!isNarrow}>
+        <summary>Charts</summary>
+        <div className="charts" aria-hidden="true">
+          <div ref={counts} />
+          <div ref={durations} />
+        </div>
+        <StatisticsTable statistics={statistics} />
+      </details>
     </figure>
   );
 }

@@ -1,8 +1,10 @@
 /** Filters of the list of runs. The URL of the page contains the value of each filter. */
+import SlidersHorizontal from "lucide-react/icons/sliders-horizontal";
 import { useEffect, useRef, useState } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { capitalize } from "../shared/format.js";
 import type { ActionList } from "../shared/model.js";
+import { useIsNarrow } from "../shared/use-narrow.js";
 import { TRIGGER_WORDS, VERSION_WORDS } from "./run-words.js";
 import { RANGES, RUN_STATES, type RunsQuery, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
 
@@ -80,21 +82,12 @@ interface RunsFiltersProps {
 const triggerLabel = (trigger: TriggerType): string =>
   trigger === "http" ? `${TRIGGER_WORDS.http} (added by this service)` : TRIGGER_WORDS[trigger];
 
-export function RunsFilters({ query, list, change, setSearch, clear }: RunsFiltersProps) {
-  const { typed, setTyped } = useTypedSearch(query.search ?? "", setSearch);
+function FilterSelects({ query, list, change }: Pick<RunsFiltersProps, "query" | "list" | "change">) {
   const names = (list?.actions ?? []).map(({ id, name }): [string, string] => [String(id), name]);
   const isListed = query.action === undefined || names.some(([id]) => id === query.action);
   const actions: [string, string][] = isListed ? names : [[query.action!, `Action ${query.action}`], ...names];
   return (
-    <search className="row runs-filters">
-      <input
-        type="search"
-        aria-label="Search in payload, result, error, console and hosts"
-        placeholder="Search payload, result, error, console, host"
-        maxLength={200}
-        value={typed}
-        onChange={(event) => setTyped(event.target.value)}
-      />
+    <>
       <FilterSelect
         label="Action"
         noFilterLabel="All actions"
@@ -130,6 +123,34 @@ export function RunsFilters({ query, list, change, setSearch, clear }: RunsFilte
         options={Object.entries(RANGES).map(([range, { label }]) => [range, capitalize(label)])}
         choose={(range) => change({ range })}
       />
+    </>
+  );
+}
+
+const SELECTED_FILTERS = ["action", "state", "trigger", "copy", "range"] as const;
+
+export function RunsFilters({ query, list, change, setSearch, clear }: RunsFiltersProps) {
+  const { typed, setTyped } = useTypedSearch(query.search ?? "", setSearch);
+  const isNarrow = useIsNarrow();
+  const [isOpen, setOpen] = useState(false);
+  const chosenCount = SELECTED_FILTERS.filter((name) => query[name] !== undefined).length;
+  return (
+    <search className="row runs-filters">
+      <input
+        type="search"
+        aria-label="Search in payload, result, error, console and hosts"
+        placeholder="Search payload, result, error, console, host"
+        maxLength={200}
+        value={typed}
+        onChange={(event) => setTyped(event.target.value)}
+      />
+      {/* On a phone, the selects would push the runs off the screen. */}
+      {isNarrow && (
+        <button type="button" className="with-icon" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          <SlidersHorizontal size={14} aria-hidden /> Filters{chosenCount > 0 && ` (${chosenCount})`}
+        </button>
+      )}
+      {(isOpen || !isNarrow) && <FilterSelects {...{ query, list, change }} />}
       {query.person !== undefined && (
         <RemovableFilter words={`asked for by person ${query.person}`} remove={() => change({ person: "" })} />
       )}

@@ -16,8 +16,20 @@ const OPEN_REFRESH_INTERVAL_MS = 1_500;
 /** Time in which several ended runs cause only one read. */
 const RELOAD_DELAY_MS = 300;
 
-const formatCounts = ({ running, queued }: UnfinishedRuns) =>
-  [running > 0 && `${running} running`, queued > 0 && `${queued} waiting`].filter(Boolean).join(", ");
+/** Numbers of runs. On a phone, the number of queued runs is only shown if no run is running. */
+function RunCounts({ running, queued }: UnfinishedRuns) {
+  return (
+    <>
+      {running > 0 && `${running} running`}
+      {queued > 0 && (
+        <span className={running > 0 ? "minor" : ""}>
+          {running > 0 && ", "}
+          {queued} queued
+        </span>
+      )}
+    </>
+  );
+}
 
 export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tail: LogSubscription }) {
   const [isOpen, setOpen] = useState(false);
@@ -47,8 +59,8 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
       removeEventListener("popstate", onMove);
     };
   }, [isOpen]);
-  const words = unfinished ? formatCounts(unfinished) : "";
-  if (words === "" && !isOpen) return null;
+  const hasRuns = unfinished !== undefined && unfinished.running + unfinished.queued > 0;
+  if (!hasRuns && !isOpen) return null;
   const cancel = async (runId: number) => {
     // The service rejects this if the run has ended meanwhile, so the error is ignored.
     await api.request(CancelRun, { appId, runId }).catch(() => undefined);
@@ -68,7 +80,7 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
           void reload();
         }}
       >
-        {words === "" ? "no runs" : words}
+        {hasRuns ? <RunCounts {...unfinished} /> : "no runs"}
       </button>
       {isOpen && (
         <section className="running-list" aria-label="Runs that have not ended">
