@@ -190,6 +190,13 @@ function NewDataSource({
   );
 }
 
+const CHOOSE_TEXT = (
+  <div className="welcome welcome-list">
+    <h2>Choose a data source</h2>
+    <p>Pages and actions of the app read and write the entries of its data sources.</p>
+  </div>
+);
+
 export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: PageProps) {
   const sourceId = parseId(place.item);
   const client = useQueryClient();
@@ -215,7 +222,6 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
     );
   };
   const chosen = sources?.find(({ id }) => id === sourceId);
-  const open = (id: number | null) => go({ item: id === null ? null : String(id) });
   /**
    * Opens a data source after it was created, or the list after one was deleted. Does nothing if the person has opened another page
    * meanwhile.
@@ -224,7 +230,13 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
     await reload();
     go({ item: id === null ? null : String(id) }, { from: place });
   };
-  const isChoosing = sourceId === null || (!chosen && (fault !== null || sources !== undefined));
+  // An app without data sources opens the form. The form stays open if another person creates a data source meanwhile.
+  const [startedEmpty, setStartedEmpty] = useState(false);
+  const startsEmpty = !chosen && (startedEmpty || sources?.length === 0);
+  if (startsEmpty !== startedEmpty) setStartedEmpty(startsEmpty);
+  const isNew = place.item === "new" || (sourceId === null && startsEmpty);
+  const isChoosing =
+    place.item !== "new" && (sourceId === null || (!chosen && (fault !== null || sources !== undefined)));
   return (
     <div className={isChoosing ? "data-view choosing" : "data-view"}>
       <nav className="data-list" aria-label="Data sources">
@@ -234,7 +246,7 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
         <div className="row list-head">
           <h2 className="grow">Data sources</h2>
           <ForEditors>
-            <button type="button" className="primary" onClick={() => open(null)}>
+            <button type="button" className="primary" onClick={() => go({ item: "new" })}>
               New
             </button>
           </ForEditors>
@@ -246,7 +258,7 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
                 type="button"
                 className="action"
                 aria-current={id === sourceId ? "true" : undefined}
-                onClick={() => open(id)}
+                onClick={() => go({ item: String(id) })}
               >
                 <b>{name}</b>
               </button>
@@ -266,10 +278,12 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
           onRemoved={() => void openChanged(null)}
           onChanged={(changed) => void replaceSource(changed)}
         />
-      ) : sourceId === null ? (
-        <ForEditors otherwise={<p className="welcome">Choose a data source.</p>}>
+      ) : isNew ? (
+        <ForEditors otherwise={CHOOSE_TEXT}>
           <NewDataSource {...{ api, appId }} onMade={(source) => openChanged(source.id)} />
         </ForEditors>
+      ) : sourceId === null ? (
+        sources && CHOOSE_TEXT
       ) : (
         <p className="welcome">{sources ? "There is no such data source." : fault === null && "Loading…"}</p>
       )}
