@@ -1,4 +1,5 @@
 /** Row of one setting: its value, and buttons to save and delete it. For a protected setting, the row only accepts a new value. */
+import Trash2 from "lucide-react/icons/trash-2";
 import { useId, useLayoutEffect, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Confirm } from "../shared/confirm.js";
@@ -11,6 +12,7 @@ import { SettingReaders } from "./settings-use.js";
 import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
+const ICON_PIXELS = 15;
 const EMPTY_VALUE: SettingText = { isPlainText: true, text: "" };
 
 interface SettingLineProps {
@@ -56,7 +58,7 @@ export function SettingLine(props: SettingLineProps) {
       setFault(await settings.remove(name));
   };
   return (
-    <li className="setting" data-key={name}>
+    <li className={dirty ? "setting edited" : "setting"} data-key={name}>
       <div className="setting-name">
         <code>{name}</code>
         {details && getTier(name) === "private" && (
@@ -85,11 +87,22 @@ export function SettingLine(props: SettingLineProps) {
         <ChangedElsewhere label={name} field={field} />
       </div>
       <div className="row">
-        <button type="button" disabled={!dirty || field.isChangedElsewhere} onClick={() => void save()}>
+        <button
+          type="button"
+          className="primary save"
+          disabled={!dirty || field.isChangedElsewhere}
+          onClick={() => void save()}
+        >
           {isSecret ? "Replace" : "Save"}
         </button>
-        <button type="button" className="quiet danger-text" aria-label={`Delete ${name}`} onClick={() => void remove()}>
-          Delete
+        <button
+          type="button"
+          className="quiet icon"
+          title="Delete"
+          aria-label={`Delete ${name}`}
+          onClick={() => void remove()}
+        >
+          <Trash2 size={ICON_PIXELS} aria-hidden />
         </button>
       </div>
     </li>
