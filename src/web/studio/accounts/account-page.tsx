@@ -53,6 +53,7 @@ function NameSection({ account: { user }, change, busy }: AccountSectionProps) {
   };
   return (
     <form className="row labelled" onSubmit={(event) => void submit(event)}>
+      <p className="hint account-email">{user.email}</p>
       {(["firstName", "lastName"] as const).map((name) => (
         <label key={name}>
           <span>{name === "firstName" ? "First name" : "Last name"}</span>
@@ -62,7 +63,6 @@ function NameSection({ account: { user }, change, busy }: AccountSectionProps) {
       <button type="submit" disabled={busy || !field.isDirty || field.isChangedElsewhere}>
         Save the name
       </button>
-      <span className="hint">{user.email}</span>
       <ChangedElsewhere label="Your name" field={field} />
     </form>
   );
@@ -251,7 +251,9 @@ export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "ema
   return (
     <div className="app-page">
       <section className="app-part account" aria-labelledby="account">
-        <h2 id="account">Account</h2>
+        <h2 id="account" className="unseen">
+          Account
+        </h2>
         <p className="fault" role="alert">
           {fault}
         </p>

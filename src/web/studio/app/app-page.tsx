@@ -44,46 +44,48 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   };
   return (
     <>
-      <form className="row labelled" onSubmit={(event) => void rename(event)}>
-        <label>
-          <span>Name of the app</span>
-          <input aria-label="Name of the app" value={name} onChange={(event) => setName(event.target.value)} />
+      <section aria-label="Name and state">
+        <form className="row labelled" onSubmit={(event) => void rename(event)}>
+          <label>
+            <span>Name of the app</span>
+            <input aria-label="Name of the app" value={name} onChange={(event) => setName(event.target.value)} />
+          </label>
+          <button type="submit" disabled={name.trim() === "" || !field.isDirty || field.isChangedElsewhere}>
+            Rename
+          </button>
+        </form>
+        <ChangedElsewhere label="The name" field={field} />
+        <p className="fault" role="alert">
+          {fault}
+        </p>
+        <p className="row">
+          <span className={app.isPublished ? "chip live" : "chip"}>
+            {app.isPublished ? "published" : "not published"}
+          </span>
+          {app.isPublished ? (
+            <button type="button" className="quiet danger-text" onClick={() => void unpublish()}>
+              Unpublish the app
+            </button>
+          ) : (
+            <button type="button" className="primary" onClick={() => void runAndReload(api.request(PublishApp, ids))}>
+              Publish the app
+            </button>
+          )}
+        </p>
+        <label className="check">
+          <input
+            type="checkbox"
+            checked={app.requiresTests}
+            onChange={({ target }) =>
+              void runAndReload(api.request(RenameApp, { ...ids, data: { requiresTests: target.checked } }))
+            }
+          />
+          <span>
+            Publish actions only after their tests (<code>svc publish --tested</code>)
+          </span>
         </label>
-        <button type="submit" disabled={name.trim() === "" || !field.isDirty || field.isChangedElsewhere}>
-          Rename
-        </button>
-      </form>
-      <ChangedElsewhere label="The name" field={field} />
-      <p className="fault" role="alert">
-        {fault}
-      </p>
-      <p className="row">
-        <span className={app.isPublished ? "chip live" : "chip"}>
-          {app.isPublished ? "published" : "not published"}
-        </span>
-        {app.isPublished ? (
-          <button type="button" className="quiet danger-text" onClick={() => void unpublish()}>
-            Unpublish the app
-          </button>
-        ) : (
-          <button type="button" className="primary" onClick={() => void runAndReload(api.request(PublishApp, ids))}>
-            Publish the app
-          </button>
-        )}
-      </p>
-      <label className="check">
-        <input
-          type="checkbox"
-          checked={app.requiresTests}
-          onChange={({ target }) =>
-            void runAndReload(api.request(RenameApp, { ...ids, data: { requiresTests: target.checked } }))
-          }
-        />
-        <span>
-          Publish actions only after their tests (<code>svc publish --tested</code>)
-        </span>
-      </label>
-      {!app.isPublished && <p className="hint">{APP_ACCESS_SENTENCE}</p>}
+        {!app.isPublished && <p className="hint">{APP_ACCESS_SENTENCE}</p>}
+      </section>
       <OriginsForm api={api} appId={appId} />
     </>
   );
@@ -108,7 +110,9 @@ export function AppPage(props: PageProps) {
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="app-part">
-        <h2 id="app-part">{APP_PARTS[open]}</h2>
+        <h2 id="app-part" className="unseen">
+          {APP_PARTS[open]}
+        </h2>
         <OpenPart key={open} {...props} />
       </section>
     </div>

@@ -81,52 +81,56 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
   };
   return (
     <>
-      <h3>Export</h3>
-      <p>
-        All definitions of the app in one document: actions, data sources, alerts, names of settings, secret bindings.
-        It has no entries and no values of private and protected settings.
-      </p>
-      <p>
-        <a className="button" download={`app-${appId}.json`} href={serviceAddress(`/v1/apps/${appId}/manifest`).href}>
-          Export the app
-        </a>
-      </p>
-      <h3>Import</h3>
-      <p>
-        Parts are created and changed by name. Other parts stay. The service imports all of the file or nothing, and
-        publishes nothing.
-      </p>
-      <p>
-        <input
-          type="file"
-          accept="application/json,.json"
-          aria-label="File to import"
-          onChange={(event) => void readFile(event.target.files?.[0])}
-        />
-      </p>
-      <p className="fault" role="alert" style={{ whiteSpace: "pre-line" }}>
-        {fault}
-      </p>
-      {chosen && isEmptyPlan(chosen.plan) && <p className="hint">The app has everything of the file already.</p>}
-      {chosen && (
-        <PlanList
-          plan={chosen.plan}
-          label={chosen.isApplied ? "Changes of the import" : "Changes that an import would make"}
-        />
-      )}
-      {chosen && !chosen.isApplied && !isEmptyPlan(chosen.plan) && (
+      <section aria-labelledby="export">
+        <h3 id="export">Export</h3>
         <p>
-          <button
-            type="button"
-            className="primary"
-            disabled={isBusy}
-            onClick={() => void runChoice(() => sendManifest(appId, chosen.text, { tag: chosen.tag, isPlan: false }))}
-          >
-            Import it
-          </button>
+          All definitions of the app in one document: actions, data sources, alerts, names of settings, secret bindings.
+          It has no entries and no values of private and protected settings.
         </p>
-      )}
-      {chosen?.isApplied && <p role="status">Imported.</p>}
+        <p>
+          <a className="button" download={`app-${appId}.json`} href={serviceAddress(`/v1/apps/${appId}/manifest`).href}>
+            Export the app
+          </a>
+        </p>
+      </section>
+      <section aria-labelledby="import">
+        <h3 id="import">Import</h3>
+        <p>
+          Parts are created and changed by name. Other parts stay. The service imports all of the file or nothing, and
+          publishes nothing.
+        </p>
+        <p>
+          <input
+            type="file"
+            accept="application/json,.json"
+            aria-label="File to import"
+            onChange={(event) => void readFile(event.target.files?.[0])}
+          />
+        </p>
+        <p className="fault" role="alert" style={{ whiteSpace: "pre-line" }}>
+          {fault}
+        </p>
+        {chosen && isEmptyPlan(chosen.plan) && <p className="hint">The app has everything of the file already.</p>}
+        {chosen && (
+          <PlanList
+            plan={chosen.plan}
+            label={chosen.isApplied ? "Changes of the import" : "Changes that an import would make"}
+          />
+        )}
+        {chosen && !chosen.isApplied && !isEmptyPlan(chosen.plan) && (
+          <p>
+            <button
+              type="button"
+              className="primary"
+              disabled={isBusy}
+              onClick={() => void runChoice(() => sendManifest(appId, chosen.text, { tag: chosen.tag, isPlan: false }))}
+            >
+              Import it
+            </button>
+          </p>
+        )}
+        {chosen?.isApplied && <p role="status">Imported.</p>}
+      </section>
     </>
   );
 }

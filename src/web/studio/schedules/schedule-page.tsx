@@ -4,7 +4,7 @@
 import Pause from "lucide-react/icons/pause";
 import Play from "lucide-react/icons/play";
 import { PauseSchedules, ReadSchedulePause, ResumeSchedules } from "../documents.js";
-import { formatExactTime } from "../shared/format.js";
+import { formatCount, formatExactTime } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -49,7 +49,10 @@ export function SchedulePage(props: PageProps) {
   return (
     <div className="schedule-page">
       <div className="page-head">
-        <h2>Schedules</h2>
+        <h2 className="unseen">Schedules</h2>
+        <p className="hint">
+          {week && !isEmpty && formatCount(week.scheduled.length, "action has a schedule.", "actions have a schedule.")}
+        </p>
         <ForOperators>
           <button type="button" disabled={pause.busy || !pause.isKnown} onClick={() => void onToggle()}>
             {pausedAt ? <Play size={14} aria-hidden /> : <Pause size={14} aria-hidden />}
