@@ -86,21 +86,8 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
   return (
     <div className={open || channel ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Outbox">
-        <div className="row list-head">
-          <label className="grow">
-            <span className="unseen">Status</span>
-            <select
-              value={status ?? ""}
-              onChange={({ target }) => go({ query: target.value === "" ? {} : { status: target.value } })}
-            >
-              <option value="">All statuses</option>
-              {MESSAGE_STATUSES.map((status) => (
-                <option key={status} value={status}>
-                  {capitalize(statusLabel(status))}
-                </option>
-              ))}
-            </select>
-          </label>
+        <div className="row list-head outbox-head">
+          <h2 className="grow">Messages</h2>
           <a
             className="button with-icon"
             title="Set up e-mail"
@@ -117,6 +104,20 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
           >
             <Settings size={ICON_PIXELS} aria-hidden /> SMS
           </a>
+          <label>
+            <span className="unseen">Status</span>
+            <select
+              value={status ?? ""}
+              onChange={({ target }) => go({ query: target.value === "" ? {} : { status: target.value } })}
+            >
+              <option value="">All statuses</option>
+              {MESSAGE_STATUSES.map((status) => (
+                <option key={status} value={status}>
+                  {capitalize(statusLabel(status))}
+                </option>
+              ))}
+            </select>
+          </label>
         </div>
         <p className="fault" role="alert">
           {fault ?? (openId === null ? null : readFault)}
