@@ -18,40 +18,25 @@ interface PlanInputProps {
   changePlan: (plan: Partial<SchedulePlan>) => void;
 }
 
-function TimeInput({ plan: { hour, minute }, changePlan }: PlanInputProps) {
-  return (
-    <label>
-      at{" "}
-      <input
-        type="time"
-        aria-label="Time of day"
-        value={`${padToTwoDigits(hour)}:${padToTwoDigits(minute)}`}
-        onChange={({ target: { value } }) => {
-          // The browser reports an empty time while the person types; the plan keeps the last valid time then.
-          if (value !== "") changePlan({ hour: Number(value.slice(0, 2)), minute: Number(value.slice(3, 5)) });
-        }}
-      />
-    </label>
-  );
-}
-
 interface NumberChoiceProps extends PlanInputProps {
   label: string;
   /** Name of the field of the schedule plan that this number input changes. */
-  of: "every" | "minute" | "dayOfMonth";
+  of: "every" | "hour" | "minute" | "dayOfMonth";
   options: readonly number[];
-  textBefore: string;
+  textBefore?: string;
   textAfter?: string;
+  formatOption?: (option: number) => string;
 }
 
-function NumberSelect({ label, of, options, textBefore, textAfter, plan, changePlan }: NumberChoiceProps) {
+function NumberSelect(props: NumberChoiceProps) {
+  const { label, of, options, textBefore, textAfter, formatOption = String, plan, changePlan } = props;
   return (
     <span className="row">
       {textBefore}
       <select aria-label={label} value={plan[of]} onChange={({ target }) => changePlan({ [of]: Number(target.value) })}>
         {options.map((option) => (
           <option key={option} value={option}>
-            {option}
+            {formatOption(option)}
           </option>
         ))}
       </select>
@@ -61,6 +46,7 @@ function NumberSelect({ label, of, options, textBefore, textAfter, plan, changeP
 }
 
 const MINUTE_OPTIONS = Array.from({ length: 60 }, (_, minute) => minute);
+const HOUR_OPTIONS = Array.from({ length: 24 }, (_, hour) => hour);
 const DAY_OPTIONS = Array.from({ length: 31 }, (_, day) => day + 1);
 
 function WeekdayInput({ plan: { weekdays }, changePlan }: PlanInputProps) {
@@ -102,7 +88,19 @@ function ScheduleDetails(plan: PlanInputProps) {
       {repeat === "monthly" && (
         <NumberSelect {...plan} textBefore="on day" label="Day of the month" of="dayOfMonth" options={DAY_OPTIONS} />
       )}
-      <TimeInput {...plan} />
+      {/* Two selects instead of a native time field, which follows the language of the browser: "02:30 AM" or "02:30". */}
+      <span className="row">
+        <NumberSelect
+          {...plan}
+          textBefore="at"
+          textAfter=":"
+          label="Hour"
+          of="hour"
+          options={HOUR_OPTIONS}
+          formatOption={padToTwoDigits}
+        />
+        <NumberSelect {...plan} label="Minute" of="minute" options={MINUTE_OPTIONS} formatOption={padToTwoDigits} />
+      </span>
     </>
   );
 }
