@@ -75,6 +75,7 @@ const EDITOR_OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
   renderLineHighlight: "line",
   scrollBeyondLastLine: false,
   stickyScroll: { enabled: false },
+  scrollbar: { horizontalScrollbarSize: 8, verticalScrollbarSize: 8 },
   fixedOverflowWidgets: true,
   tabSize: 2,
 };
