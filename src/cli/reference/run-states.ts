@@ -21,7 +21,8 @@ const tableRows = transitionRows.flatMap(({ from, to, exits }) =>
 const STATES_SECTION = `## States
 
 Each run is one row in the table \`run\`. The service writes the row before it evaluates any code, and ends the run once. \`src/data/run.ts\`
-has the table of all transitions between states. The SQL statements use the states of this table, and \`npm run reference\` generates this section from it.
+has the table of all transitions between states. The SQL statements use the states of this table, and \`npm run reference\` generates the
+list of transitions on this page from it.
 
 \`\`\`text
 ${transitionLines.join("\n")}
