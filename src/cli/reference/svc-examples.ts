@@ -132,7 +132,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[users of an app](data-sources.md#users-of-an-app)",
     },
     about:
-      "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. `environment` is `master` for the draft and `production` for the live version. If a schedule, a log event or an API token started the run, `user` is null and there are no `entries`. The result shown is that of a call by a signed-in person.",
+      "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. `environment` is `master` for the draft and `production` for the live version. If a schedule, a log event, an HTTP trigger or an API token started the run, `user` is null and there are no `entries`. The result shown is that of a call by a signed-in person.",
     errors: ["DATA_SOURCE_ACCESS_DENIED"],
     example: {
       code: "const session = await Svc.Session.get();\nconst user = await Svc.Session.user();\nreturn [typeof session.appId, typeof user.email];",

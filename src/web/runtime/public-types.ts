@@ -199,7 +199,7 @@ export interface Env {
 /** Result of `Svc.Session.get()`. */
 export interface AppSession {
   appId: number;
-  /** Signed-in person. null for an anonymous visitor, and for a run that a schedule, a log event or an API token started. */
+  /** Signed-in person. null for an anonymous visitor, and for a run that a schedule, a log event, an HTTP trigger or an API token started. */
   user: { id: number; firstName: string; lastName: string; email: string } | null;
   environment: "master" | "production";
   /** The app user who is signed in to the page: an entry, without its hashed columns. */
