@@ -154,6 +154,24 @@ describe("the documentation", () => {
     expect(faulty).to.deep.equal([]);
   });
 
+  it("says before the first block of a reference page that later sections use its variables", () => {
+    const hint = /All commands of this page use the variables of this block:/;
+    const withoutHint = PAGES.filter((page) => page.startsWith("docs/reference/")).filter((page) => {
+      const [first, ...others] = blocksOf(readPage(page)).filter(({ language }) => language === "sh");
+      const set = [...(first?.text ?? "").matchAll(/(?:^| )([A-Z][A-Z0-9_]*)=/gm)].map(([, name]) => name!);
+      const isUsed = set.some((name) =>
+        others.some(
+          ({ text, section }) =>
+            section !== first!.section &&
+            new RegExp(`\\$${name}\\b`).test(text) &&
+            !new RegExp(`(?:^| )${name}=`, "m").test(text),
+        ),
+      );
+      return isUsed && !hint.test(readPage(page));
+    });
+    expect(withoutHint).to.deep.equal([]);
+  });
+
   it("lists each alerting rule of deploy/alerts.yaml on the page about metrics", () => {
     const names = [...readFileSync(join(ROOT, "deploy/alerts.yaml"), "utf8").matchAll(/^ +- alert: (\w+)$/gm)];
     const page = readPage("docs/operate/watching.md");
