@@ -65,14 +65,14 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "started",
     heading: "Started",
-    width: "minmax(76px, 108px)",
+    width: "minmax(76px, 100px)",
     className: "started",
     renderCell: (run) => <StartedCell {...run} />,
   },
   {
     key: "action",
     heading: "Action",
-    width: "minmax(150px, 2fr)",
+    width: "minmax(110px, 2fr)",
     className: "run-name",
     isFixed: true,
     renderCell: (run, { appId, filters }) => <ActionLink {...{ run, appId, filters }} />,
@@ -103,7 +103,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
     key: "end",
     heading: "Result or error",
     // The column is much wider than the column of the action's name, because results and error messages are longer than names.
-    width: "minmax(132px, 4fr)",
+    width: "minmax(132px, 4.2fr)",
     className: "end",
     isFixed: true,
     renderCell: (run, { cancel }) => (
