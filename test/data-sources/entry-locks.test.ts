@@ -144,6 +144,31 @@ describe("data sources under locks", () => {
       expect(http, JSON.stringify(changed)).to.equal(200);
     });
 
+    it("are removed with an entry that was inserted and locked meanwhile, without a deadlock", async () => {
+      const { id } = await make("Grown", { entries: [{ a: 1 }] });
+      const insert = "INSERT INTO data_source_entry (app_id, data_source_id, data) VALUES ($1, $2, $3) RETURNING id";
+      const restarted = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+                           AND query_start > $1::timestamptz`;
+      const sent = await service.db.transaction(async (manager) => {
+        // The update of an entry waits here after it has locked the entry, and before it locks the data source.
+        await manager.query("LOCK TABLE log_event IN SHARE MODE");
+        await manager.query("SAVEPOINT without_entry");
+        await manager.query("SELECT FROM data_source_entry WHERE data_source_id = $1 FOR UPDATE", [id]);
+        const removal = remove(`${base}/Grown`);
+        await untilLockWait(service.db, removal);
+        const [late] = await rows<{ id: number }>(service.db, insert, [service.appId, id, '{"a":2}']);
+        const body = { append: true, entries: [{ id: late!.id, data: { a: 3 } }] };
+        const update = service.rest("POST", `${base}/Grown/commit`, { body });
+        await until(async () => (await countLockWaits(service.db)) === 2);
+        const [{ now }] = await manager.query("SELECT clock_timestamp()::text AS now");
+        await manager.query("ROLLBACK TO SAVEPOINT without_entry");
+        await until(async () => (await rows(service.db, restarted, [now])).length > 0);
+        return { removal, update };
+      });
+      const [removed, updated] = [await sent.removal, await sent.update];
+      expect([removed.http, updated.http], JSON.stringify([removed.body, updated.body])).to.deep.equal([200, 200]);
+    });
+
     it("keep old changes while a removal holds their counts, without a wait", async () => {
       const { id } = await make("Cleaned");
       await service.rest("POST", `${base}/Cleaned/commit`, { body: { append: true, entries: [{ data: { a: 1 } }] } });

@@ -100,6 +100,11 @@ export const checkSource = createSourceCheck(SELECT_BY_ID);
  */
 export const lockSource = createSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
 
+/** Locks the data source's row until the transaction ends, so that no other transaction can insert entries. */
+export async function lockSourceForRemoval(executor: Executor, appId: number, id: number): Promise<void> {
+  await rows(executor, "SELECT FROM data_source WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
+}
+
 /**
  * Deletes the data source's row, and checks the precondition (`If-Match`). @throws DATA_SOURCE_NOT_FOUND,
  * RESOURCE_CHANGED

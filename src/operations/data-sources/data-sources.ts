@@ -1,6 +1,6 @@
 /** Operations of callers on data sources: list, create with first entries, change and remove. */
 import type { DataSource as Database } from "typeorm";
-import { isDuplicate, rows } from "../../data/database.js";
+import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
@@ -25,6 +25,7 @@ import {
   type DataSourceRows,
   type DataSourceView,
   deleteSource,
+  lockSourceForRemoval,
   lockWholeSource,
   type StoredDataSource,
   toDataSourceView,
@@ -32,13 +33,16 @@ import {
 import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
 import { removeEntriesExcept } from "./entry-statements.js";
 import { validateIndexes } from "./index-definitions.js";
-import { rejectUniqueHashedIndexes, type SourceDefinitions } from "./source-definitions.js";
+import { hasEntries, rejectUniqueHashedIndexes, type SourceDefinitions } from "./source-definitions.js";
 
 const LIST_DATA_SOURCES = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id`;
 
 const SELECT_TOTAL_SIZE = `
   SELECT coalesce(sum(octet_length(name) + octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)::float8
          AS bytes FROM data_source WHERE app_id = $1`;
+
+/** Maximum number of times that a removal looks for new entries, so that it ends even if other requests insert entries all the time. */
+const REMOVAL_ROUNDS_MAX = 20;
 
 const UNRESTRICTED_GRANT = {
   mayAccessColumn: () => true,
@@ -58,6 +62,23 @@ export interface DataSourceTarget {
   appId: number;
   ref: EntityReference;
   precondition?: ExpectedTags;
+}
+
+/**
+ * Removes all entries of a data source, and locks its row so that no other transaction can insert entries. Removes the
+ * entries in batches, because a single statement for millions of entries would exceed the statement timeout. Other
+ * requests can insert entries until the row is locked, and can lock these entries before the row. Waiting for such an
+ * entry with the row locked would cause a deadlock. So if entries exist after the row is locked, this function releases
+ * the row and removes these entries first.
+ */
+async function removeAllEntries(executor: Executor, source: StoredDataSource): Promise<void> {
+  for (let rounds = 1; ; rounds += 1) {
+    await removeEntriesExcept(executor, source, [], { entries: -1, bytes: 0 });
+    await rows(executor, "SAVEPOINT unlocked_source");
+    await lockSourceForRemoval(executor, source.appId, source.id);
+    if (rounds === REMOVAL_ROUNDS_MAX || !(await hasEntries(executor, source.appId, source.id))) return;
+    await rows(executor, "ROLLBACK TO SAVEPOINT unlocked_source");
+  }
 }
 
 export type DataSources = ReturnType<typeof createDataSources>;
@@ -195,9 +216,7 @@ export function createDataSources(options: {
       await db.transaction(async (manager) => {
         await lockWholeSource(manager, appId, source.id);
         await checkSource(manager, appId, source.id, precondition);
-        // Deletes the entries in batches. A single statement for millions of entries would exceed the statement
-        // timeout.
-        await removeEntriesExcept(manager, source, [], { entries: -1, bytes: 0 });
+        await removeAllEntries(manager, source);
         // Deletes the data source's row last. An update of an entry also locks the entry first and the data source's
         // row second; the opposite order could cause a deadlock.
         await deleteSource(manager, appId, source.id, precondition);

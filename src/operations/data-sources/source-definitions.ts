@@ -16,6 +16,7 @@ import {
   type DataSourceRows,
   deleteSource,
   lockSource,
+  lockSourceForRemoval,
   type StoredDataSource,
 } from "./data-source-rows.js";
 import { insertInitialCounts } from "./entry-changes.js";
@@ -187,7 +188,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
      * @throws DATA_SOURCE_NOT_EMPTY if it has entries
      */
     async removeEmpty(executor: Executor, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
-      await rows(executor, "SELECT FROM data_source WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
+      await lockSourceForRemoval(executor, appId, id);
       if (await hasEntries(executor, appId, id)) {
         throw new ActionError(
           "DATA_SOURCE_NOT_EMPTY",
