@@ -11,33 +11,32 @@ import { createTurns, type Turns } from "./turns.js";
 
 const RETRY_AFTER_SECONDS = 2;
 /**
- * Share of the heap that all responses may use together. A response exists three times in memory: as database rows, as text, and as bytes
- * for the socket.
+ * Share of the heap that all responses may use together. The share is small because a response exists three times in memory: as database
+ * rows, as text, and as bytes for the socket.
  */
 const HEAP_SHARE_FOR_RESPONSES = 1 / 10;
 /**
- * Share of the free response memory that one owner (an app or a person) may use: the first owner half of it, the second half of the rest.
+ * Share of the free response memory that one owner (an app or a person) may use. The first owner may use half of the memory, and the second
+ * owner half of what the first one leaves.
  */
 const OWNER_SHARE_OF_FREE_BYTES = 1 / 2;
 /**
- * Maximum size of a response's JSON text, as a multiple of the limit for read data. The text is larger because it also contains field names
- * and brackets.
+ * Maximum size of a response's JSON text, as a multiple of the limit for the data that the response's resolvers read (ANSWER_MAX_BYTES).
+ * The text is larger because it also contains field names and brackets.
  */
 const WRITTEN_SIZE_FACTOR = 2;
 /** Minimum memory for all responses together. With less, the service could not send two of the largest responses at the same time. */
 const TOTAL_MIN_BYTES = 4 * ANSWER_MAX_BYTES;
 /**
- * Factor by which the result of a change may exceed the memory for reads. A completed change cannot be rejected, so only its result would
- * be lost.
+ * Factor by which the result of a change may exceed the memory for reads. A rejection would only lose the result, because the change itself
+ * is already made.
  */
 const CHANGE_RESULT_FACTOR = 2;
 /** The service returns results up to this size even when it is overloaded. */
 const SMALL_RESULT_BYTES = 64 * 1024;
-/**
- * Reads above this many bytes wait for their owner's turn. At this size, a turn costs as much time as reading and sending one megabyte
- * (measured).
- */
+/** Minimum size in bytes of a read that must wait for its owner's turn. */
 const LARGE_READ_BYTES = 512 * 1024;
+/** Time to read and send one megabyte (measured). After a large read, its owner must pause in proportion to this time. */
 const MS_PER_MB = 10;
 
 export interface AnswersOptions {
@@ -52,7 +51,7 @@ export interface AnswerBudget {
   /**
    * Reserves memory for data that a resolver is about to read. Resolves when the resolver may read it.
    * @throws ActionError REQUEST_INVALID if the response exceeds its limit or the caller has disconnected; OVERLOADED if all responses
-   * together exceed theirs; RATE_LIMIT_EXCEEDED if too many responses of this owner wait
+   * together exceed the limit of the process; RATE_LIMIT_EXCEEDED if too many responses of this owner wait
    */
   readonly reserve: (bytes: number) => Promise<void>;
   /**
@@ -69,8 +68,8 @@ export interface AnswerBudget {
    */
   checkResponseSize(result: unknown): void;
   /**
-   * Frees the memory. Call it when the response has been sent or the caller has disconnected. If a part is still running, its bytes stay
-   * counted until the part ends.
+   * Frees the memory that the request has reserved. Call it when the response has been sent or the caller has disconnected. If a part is
+   * still running, its bytes stay counted until the part ends.
    */
   readonly close: () => void;
   /** Calls `call` once, after `close` was called and the last running part has ended. */

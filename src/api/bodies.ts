@@ -18,8 +18,8 @@ import { addressSender, senderOf } from "./sender.js";
 import type { Turns } from "./turns.js";
 
 /**
- * In each period of this length, a sender must send PACE_BYTES, or the rest of its body. This is 64 kilobits a second, the speed of a poor
- * connection.
+ * In each period of this length (in milliseconds), a sender must send PACE_BYTES bytes of the body, or the rest of it. This is 64 kilobits
+ * a second, the speed of a poor connection.
  */
 const PACE_MS = 10_000;
 const PACE_BYTES = 80 * 1024;
@@ -56,7 +56,7 @@ const NO_APP = "none";
 
 /**
  * Returns the ID of the app whose quota the request uses: the app of the credential, otherwise the app in the path if it exists. The
- * credential comes first because the sender cannot choose its app.
+ * credential comes first because a sender can put any app into the path, but cannot choose the app of its credential.
  */
 async function quotaAppOf({ context, params }: FastifyRequest, appExists: AppExists): Promise<string | null> {
   const callerAppId = context.caller?.appId;
@@ -224,7 +224,8 @@ export function registerBodies(
       done(error as Error);
     }
   });
-  // Frees the memory: the body has been parsed, or its route processes the body as a stream and does not store it.
+  // Frees the memory that was reserved for the body: the body has been parsed, or its route processes the body as a stream and does not
+  // store it.
   app.addHook("preValidation", (request, _reply, done) => {
     arrivalCallbacks.get(request)?.();
     done();

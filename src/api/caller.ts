@@ -65,7 +65,7 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
       return isOwnOrigin ? "own" : "foreign";
     }
     if (site === undefined) return "unknown";
-    // The header is "none" if a person entered the address or a browser extension sent the request.
+    // The header `Sec-Fetch-Site` is "none" if a person entered the address or a browser extension sent the request.
     return site === "same-origin" || site === "none" ? "own" : "foreign";
   }
 

@@ -1,4 +1,7 @@
-/** Context of one request, shared by REST, GraphQL and sockets: the caller, the idempotency key, and the quota for its headers. */
+/**
+ * Context of one request, shared by REST, GraphQL and sockets: the caller, the idempotency key, and the caller's remaining quota for the
+ * response headers.
+ */
 
 import { ActionError } from "../errors.js";
 import type { Visitor } from "../operations/access/gate.js";
@@ -26,7 +29,10 @@ export interface RequestContext extends Visitor {
   httpStatus?: number;
   /** Trace span of the request; absent if tracing is off. */
   span?: TraceSpan;
-  /** Data of a browser that sent the request over HTTP. A sign-in stores the browser's name and sets its cookie. Absent for websockets. */
+  /**
+   * Data of a browser that sent the request over HTTP. A sign-in stores the browser's name, and sets the session cookie in the browser.
+   * Absent for websockets.
+   */
   browser?: {
     userAgent?: string;
     /** Origin of the service as the browser sees it: the one of PUBLIC_URL if set, otherwise the one of the requested address. */

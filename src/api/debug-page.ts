@@ -13,7 +13,8 @@ export interface DebuggedAction {
 
 /**
  * Builds the page for GET /v3/apps/:appId/actions/:actionId/compile?html. The page contains the action's script as JSON data, and
- * `/client/debug.js` runs it. So no author's text is HTML, and the developer tools show the script under its own name.
+ * `/client/debug.js` runs it. Thus the browser never parses an author's text as HTML, and the developer tools show the script under its own
+ * name.
  */
 export function debugPage(options: { action: DebuggedAction; env: RuntimeEnv & { token: string }; base: string }): {
   html: string;

@@ -89,7 +89,7 @@ function findMethodFault(method: string, document: DocumentNode, operationName: 
   return null;
 }
 
-/** Returns the result, or an error in its place if the result's JSON text would be too large. */
+/** Returns the result of an operation. If the JSON text of the result would be too large, returns an error instead. */
 function errorIfTooLarge(
   { responseBudget: answer }: GraphqlContext,
   result: FormattedExecutionResult,

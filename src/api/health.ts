@@ -22,7 +22,10 @@ export interface FrontDoor {
   rejectInvalidRequest(error: NodeJS.ErrnoException, socket: Socket): void;
   /** Passes all later requests to `api`. If `api` is null, they get 503. */
   openApi(api: RequestListener | null): void;
-  /** Passes only requests that a run may have sent to the API from now on, because a stopping service lets its runs finish. */
+  /**
+   * From now on, passes to the API only requests that a run may have sent. A stopping service rejects all other requests, but lets its runs
+   * finish.
+   */
   startDraining(): void;
   /** Serves `/metrics` from now on, whatever the ROLES of this process; null stops it. */
   publishMetrics(metrics: Metrics | null): void;

@@ -1,6 +1,6 @@
 /**
- * Response that an operation sends line by line while it runs; each line is a JSON value. If the client reads slowly, the operation waits,
- * until its time limit ends or reader-pace.ts disconnects the client.
+ * Response that an operation sends line by line while it runs; each line is a JSON value. If the client reads slowly, the operation waits.
+ * The wait ends when the operation's time limit is over or reader-pace.ts disconnects the client.
  */
 import { once } from "node:events";
 import { PassThrough, type Readable } from "node:stream";

@@ -32,7 +32,7 @@ export interface PageOrigin {
 
 const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
 
-/** Routes that work at the origin of pages that run authors' code. All other routes are missing there. */
+/** Routes that work at the origin of pages that run authors' code. Requests of all other routes get 404 there. */
 const SERVED_ROUTES = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*", STORED_SCRIPT_ROUTE, TRIGGER_ROUTE];
 
 function isServedAtPageOrigin({ routeOptions: { url = "" }, query }: FastifyRequest): boolean {

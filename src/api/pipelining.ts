@@ -20,8 +20,8 @@ class RequestFeed {
   /** Number of bytes of the current body that the parser has not received; null if the body's length is unknown. */
   private bodyLeft: number | null = null;
   /**
-   * Functions that start requests which began in the same slice as the end of the previous request. Few requests fit into one slice, so the
-   * list is short.
+   * Functions that start requests whose first bytes came in the same slice as the end of the previous request. Few requests fit into one
+   * slice, so the list is short.
    */
   private readonly early: (() => void)[] = [];
 

@@ -60,8 +60,8 @@ const isFormRequest = ({ headers, url = "" }: IncomingMessage): boolean =>
   /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);
 
 /**
- * Ends requests that take too long to arrive. Node has one time limit for all requests, which is the long one for forms; this function
- * applies the shorter limit to all other requests.
+ * Ends requests that take too long to arrive. Node has only one time limit for all requests, so the server sets the long limit of forms
+ * there. This function applies the shorter limit to requests without a form.
  */
 function limitRequestTime(
   { handleRequest: handle, rejectInvalidRequest: refuse }: Pick<FrontDoor, "handleRequest" | "rejectInvalidRequest">,

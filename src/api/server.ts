@@ -61,8 +61,8 @@ import { discardUnreadBody } from "./unread-body.js";
 import { registerWebAssets, wantsPage } from "./web-assets.js";
 
 /**
- * Maximum length of a path parameter. A valid request line cannot contain a longer one, so the router never rejects a parameter. The rules
- * check later if it is an ID.
+ * Maximum length of a path parameter. A valid request line cannot contain a longer parameter, so the router never rejects a parameter for
+ * its length. The rules check later if the parameter is an ID.
  */
 const PARAM_MAX_CHARACTERS = 16_384;
 
@@ -121,7 +121,8 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
     frameworkErrors(error, _request, reply) {
       fail(error, reply as FastifyReply);
     },
-    // This Fastify server never listens: health.ts has the port, and stopping the API must not wait for the port's connections.
+    // This Fastify server never listens: health.ts listens at the port, so that stopping the API does not wait for the open connections of
+    // the port.
     serverFactory: (listener) => {
       handle = listener;
       return createServer();

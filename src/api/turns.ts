@@ -1,6 +1,6 @@
 /**
- * Divides the main thread between callers: expensive work runs in turns. After a turn, its caller must pause in proportion to the time of
- * the turn, so that no caller gets more than its share of the thread.
+ * Divides the main thread between callers: expensive work runs in turns. After its turn, a caller must pause for a multiple of the turn's
+ * duration, so that no caller gets more than its share of the thread.
  */
 import { rateLimitError } from "../errors.js";
 
@@ -52,7 +52,7 @@ const REAL_CLOCK: TurnsClock = {
 export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
   const senders = new Map<string, TurnSender>();
   let allRestUntil = 0;
-  /** Time at which the next turn starts. A new plan replaces the earlier one. */
+  /** Time for which the next turn is planned. A new plan replaces the earlier one. */
   let plannedFor = Number.POSITIVE_INFINITY;
   let plannedTurns = 0;
 

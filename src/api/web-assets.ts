@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 const BUILT_FOLDER = fileURLToPath(new URL("../../web/", import.meta.url));
 
 /**
- * Page that the build wrote: its title, the address of its script, and the addresses of scripts to load before (`needs`) and after it
+ * Page that the build wrote: its title, the address of its script, and the addresses of scripts that load before it (`needs`) and after it
  * (`next`).
  */
 interface BuiltPage {
@@ -18,7 +18,10 @@ interface BuiltPage {
   next: string[];
   /** Files that the page's script loads later, by the name of the part of the page. The script preloads them. */
   parts: Record<string, string[]>;
-  /** API requests that the page sends first: by everyone, and in addition by signed-in authors. The page preloads their responses. */
+  /**
+   * API requests that the page sends first: `all` for every visitor, `signedIn` in addition for signed-in authors. The page preloads their
+   * responses.
+   */
   asks: { all: string[]; signedIn: string[] };
   style: string | null;
 }

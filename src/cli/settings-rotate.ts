@@ -13,6 +13,8 @@ await runCommand(async () => {
   const { settingsKeys: keys, dataDir } = config;
   const path = settingsKeyFile(dataDir);
   const count = await withDatabase(config, ({ db }) => rotateSettingsKey({ db, keys, path }));
-  const where = keys ? "the first key of SETTINGS_KEY; the others may be dropped from it" : `a new key in ${path}`;
-  process.stdout.write(`The settings of ${count} ${count === 1 ? "app" : "apps"} lie under ${where}.\n`);
+  const where = keys
+    ? "the first key of SETTINGS_KEY; you can remove the other keys from SETTINGS_KEY"
+    : `a new key in ${path}`;
+  process.stdout.write(`The settings of ${count} ${count === 1 ? "app" : "apps"} are encrypted with ${where}.\n`);
 });

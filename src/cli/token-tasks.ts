@@ -134,5 +134,7 @@ export function readTask(commandLineWords: string[]): Task {
   if (word === "list") return listTask(values);
   const kind = CREDENTIAL_KINDS.find((kindName) => kindName === word);
   if (kind) return createTask(kind, values);
-  throw new StartError(`${word ?? "nothing"} is not a kind of credential. ${USAGE}`);
+  throw new StartError(
+    `the first argument must be a kind of credential, list or revoke (got ${word ?? "nothing"}). ${USAGE}`,
+  );
 }

@@ -52,8 +52,7 @@ export type HttpAuth =
       setting: string;
       /** Maximum difference in seconds between the server's clock and the time in the signature. Default: 300. */
       toleranceSeconds?: number;
-      // The remaining fields are only for the scheme `hmac`.
-      /** Header that contains the signature. */
+      /** Header that contains the signature. This field and the following ones are only for the scheme `hmac`. */
       header?: string;
       algorithm?: "sha1" | "sha256" | "sha512";
       /** Encoding of the signature in the header. */
@@ -184,8 +183,8 @@ export interface Asset {
   /** True if the URL returned other content at the last save. Runs still use the script that was stored before. */
   changed?: boolean;
   /**
-   * True if the script is not stored yet because the host did not respond. Runs and pages load it from the host until a save or publish
-   * succeeds.
+   * True if the script is not stored yet because the host did not respond. Runs and pages load it from the host until a later save or
+   * publish can store it.
    */
   unreached?: boolean;
 }

@@ -51,11 +51,11 @@ export class AppRow {
   @Column("timestamptz", { name: "settings_updated_at", nullable: true, select: false })
   settingsUpdatedAt: Date | null;
 
-  /** Version number of the app's secrets: increased by the database whenever a private or protected setting changes. */
+  /** Version number of the app's secrets: the database increases it whenever a private or protected setting changes. */
   @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
   secretsVersion: number;
 
-  /** Old values of secrets have been deleted for all changes up to this `secretsVersion`. */
+  /** The service has deleted the old values of secrets for all changes up to this `secretsVersion`. */
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 

@@ -30,7 +30,10 @@ export interface Caller {
   session?: "full" | "provisional";
   /** ID of the run for which the service issued a task token; null for all other kinds of credentials. */
   runId: number | null;
-  /** For a task token, the number of runs that started each other before its run: 0 for a run that no run started. 0 for other kinds. */
+  /**
+   * For a task token: number of earlier runs in the chain in which each run started the next one, up to the token's run. 0 for a run that
+   * no run started, and for all other kinds of credentials.
+   */
   runDepth: number;
   /** For a viewer credential of an action's debug page: ID of the action. The page can read the script of an inactive action too. */
   debugActionId: number | null;
@@ -282,7 +285,7 @@ export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> =
   addPushDevice: "rows",
 };
 
-/** Returns the time in milliseconds after which the rate limit of this class starts to count from zero. */
+/** Returns the length in milliseconds of the time window in which the rate limit of this class counts calls. */
 export const rateWindowOf = (rateClass: RateClass): number =>
   rateClass === "communicate" ? COMMUNICATE_WINDOW_MS : RATE_WINDOW_MS;
 
@@ -308,7 +311,9 @@ export function callerRoleIn(caller: Caller, appId: number): CallerRole | null {
   }
 }
 
-/** True if the access table allows the operation for this role. `scopes` are those of an API token; null checks only the role. */
+/**
+ * True if the access table allows the operation for this role. `scopes` are the scopes of an API token; if null, only the role is checked.
+ */
 export function allowsOperation(
   operation: Operation,
   callerRole: CallerRole,

@@ -11,7 +11,7 @@ import { describeValue, isObject } from "./described.js";
 export const DEFAULT_ACCESS: ActionAccess = "everyone";
 
 const NAMED_ACCESS: readonly unknown[] = ["everyone", "signedIn", "editors"];
-/** Maximum size of the stored value, because each on-demand run by a visitor reads it. */
+/** Maximum size in bytes of a stored `access` value. It is small, because each on-demand run by a visitor reads the value. */
 const MAX_BYTES = 8_192;
 
 /** Returns an error message if the value is invalid; null if it is valid. */

@@ -95,7 +95,7 @@ export function invalidTimezoneFault(timezone: unknown): string | null {
   return timezone === null ? null : (timezoneFault(timezone)?.message ?? null);
 }
 
-/** Checks only the form of `dependencies`. `resolveAssets` checks that the packages exist, with the same error status. */
+/** Checks only the form of `dependencies`. The code that stores an action checks that the packages exist, with the same error status. */
 export function dependenciesFault(dependencies: unknown): string | null {
   if (!Array.isArray(dependencies)) {
     return `dependencies must be an array of package names and https URLs (got ${describeValue(dependencies)})`;

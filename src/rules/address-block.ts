@@ -5,8 +5,8 @@ const HEXTET_COUNT = 8;
 const HEXTETS_OF_BLOCK = 4;
 
 /**
- * Returns the key under which the rate limit counts a request. All visitors of a page may share a live token, so requests
-with a live token are counted by network address; all other requests are counted by credential.
+ * Returns the key under which the rate limit counts a request. All visitors of a page may share a live token, so requests with a live token
+ * are counted by network address; all other requests are counted by credential.
  */
 export const rateLimitKeyOf = ({
   credentialId,

@@ -25,7 +25,7 @@ export interface AlertState {
 /** State of the app's queue and schedules at the time of a check. */
 export interface AppQueueState {
   now: Date;
-  /** Time of the rule's last change. The condition `silent` counts no time before it. */
+  /** Time of the rule's last change. The condition `silent` ignores the time before this change. */
   countedSince: Date;
   /** True if a scheduled run has been due for longer than a minute and no process has claimed it. */
   isTickOverdue: boolean;

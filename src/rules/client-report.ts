@@ -1,6 +1,6 @@
 /**
- * Parses a large report that a browser sends about a run. The run's result stays JSON text, because parsing it could
-create two million objects. A worker thread executes this file.
+ * Parses a large report that a browser sends about a run. The run's result stays JSON text, because parsing it could create two million
+ * objects. A worker thread executes this file.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { containsInfinity, isObject } from "./described.js";

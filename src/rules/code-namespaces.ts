@@ -22,8 +22,8 @@ const NAMESPACE_NODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Maximum length of a chain such as `window.window.Svc` that this file resolves. The limit keeps checks fast: generated
-code may have chains of a hundred thousand members.
+ * Maximum length of a chain such as `window.window.Svc` that this file resolves. The limit keeps checks fast: generated code may have
+ * chains of a hundred thousand members.
  */
 const STEPS_MAX = 8;
 

@@ -74,8 +74,8 @@ export function parseResultFault(
 }
 
 /**
- * Returns the error message for invalid code (specification, Code rules 1 to 3); null if the code is valid. `execute` may
-have no parameter, because a function can ignore its argument.
+ * Returns the error message for invalid code (specification, Code rules 1 to 3); null if the code is valid. `execute` may have no
+ * parameter, because a function can ignore its argument.
  * @param dependencies null if they are not known; then missing dependencies are not reported
  */
 export function codeFault(source: string, dependencies: readonly string[] | null): string | null {
@@ -147,7 +147,7 @@ function findExecuteDefinitions(statement: AnyNode): ExecuteDefinition[] {
 }
 
 function variableRefusalReason(kind: string, id: Pattern, init: AnyNode | null): string | null {
-  if (id.type !== "Identifier") return "taken out of another value";
+  if (id.type !== "Identifier") return "destructured from another value";
   if (init === null) return `declared by ${kind} without a value`;
   if (init.type === "ArrowFunctionExpression") {
     return (
@@ -164,7 +164,7 @@ function functionRefusalReason(node: FunctionNode, form: string): string | null 
   if (!node.async) return `a ${form} that is not async`;
   const [first] = node.params;
   const pattern = first?.type === "AssignmentPattern" ? first.left : first;
-  return pattern?.type === "ArrayPattern" ? `a ${form} whose first parameter cannot take context, an object` : null;
+  return pattern?.type === "ArrayPattern" ? `a ${form} whose first parameter cannot receive the object context` : null;
 }
 
 /** Returns every variable name that a declaration's left side declares, also inside destructuring patterns. */

@@ -9,8 +9,8 @@ const LOWER_SIGMA = "σ";
 const DOTTED_I = "i\u0307";
 
 /**
- * Folds the case of a text. Converts it to upper case first, which expands "ß" and ligatures. The two replacements ensure
-that a part of a text folds as it does inside the whole text: otherwise a sigma at the end of a word and "İ" would differ.
+ * Folds the case of a text. Converts it to upper case first, which expands "ß" and ligatures. The two replacements ensure that a part of a
+ * text folds as it does inside the whole text: otherwise a sigma at the end of a word and "İ" would differ.
  */
 export const foldCase = (text: string): string =>
   text.toUpperCase().toLowerCase().replaceAll(FINAL_SIGMA, LOWER_SIGMA).replaceAll(DOTTED_I, "i");

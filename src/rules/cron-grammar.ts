@@ -84,8 +84,8 @@ function addItem(values: Set<number>, item: string, { min, max }: FieldRange): s
 }
 
 /**
- * True if the schedule includes every day. If neither the day field nor the weekday field is just `*`, cron runs on days
-that match one of the two fields. If one of them is just `*`, cron uses only the other.
+ * True if the schedule includes every day. If neither the day field nor the weekday field is just `*`, cron runs on days that match one of
+ * the two fields. If one of them is just `*`, cron uses only the other.
  */
 export function firesEveryDay({ days, weekdays, isAnyDay: anyDay, isAnyWeekday: anyWeekday }: CronFields): boolean {
   const allDays = days.size === 31;

@@ -174,8 +174,8 @@ export interface CsvStart {
 }
 
 /**
- * Detects the delimiter of a CSV text. A first line such as `sep=;` names it. Otherwise returns the delimiter that splits
-all rows into the same number of cells, and into the most cells. If no delimiter does, returns a comma.
+ * Detects the delimiter of a CSV text. A first line such as `sep=;` names it. Otherwise returns the delimiter that splits all rows into the
+ * same number of cells, and into the most cells. If no delimiter does, returns a comma.
  * @param isWhole true if the sample is the whole text
  */
 export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {

@@ -1,7 +1,10 @@
 /** Encodes a secret as a server may repeat it in a response. The service searches responses for these encodings of secrets. */
 
 const BASE32_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-/** Minimum length of a secret that gets encoded forms. Encodings of shorter secrets would also occur in unrelated text. */
+/**
+ * Minimum length of a secret for which the service also searches for encodings. Encodings of shorter secrets would also occur in unrelated
+ * text.
+ */
 const FORMS_MIN_CHARACTERS = 8;
 const SEPARATORS = [",", ", ", " ", "", ";", "-"];
 

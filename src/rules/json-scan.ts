@@ -1,6 +1,6 @@
 /**
- * Scans JSON text without parsing it to objects: checks validity and nesting depth, and finds an object's fields. Objects
-need far more memory: two million `{}` are 6 MB of text, but hundreds of MB as objects.
+ * Scans JSON text without parsing it to objects: checks validity and nesting depth, and finds an object's fields. Objects need far more
+ * memory: two million `{}` are 6 MB of text, but hundreds of MB as objects.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { decodeJsonText } from "./json-text.js";

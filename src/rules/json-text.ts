@@ -1,6 +1,6 @@
 /**
- * Writes responses that contain stored JSON texts, without parsing them, because a run's result of 6 MB may be two million
-objects. Wrap a stored text in `JsonText`, and write the response with `writeJson`.
+ * Writes responses that contain stored JSON texts, without parsing them, because a run's result of 6 MB may be two million objects. Wrap a
+ * stored text in `JsonText`, and write the response with `writeJson`.
  */
 import { randomUUID } from "node:crypto";
 
@@ -11,8 +11,8 @@ class JsonTextPlaceholders {
 }
 
 /**
- * State of the response that `writeJsonParts` serializes at the moment; null outside of it. One variable is enough,
- * because it is synchronous.
+ * State of the response that `writeJsonParts` serializes at the moment; null at all other times. One variable is enough for all responses,
+ * because `writeJsonParts` is synchronous.
  */
 let currentWrite: { placeholders: JsonTextPlaceholders | null } | null = null;
 

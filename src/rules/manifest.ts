@@ -318,8 +318,8 @@ export function findShapeFaults(document: unknown): { faults: PathFault[]; isRea
 const objectsInList = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
 
 /**
- * Removes fields with the value null from `document`, because GraphQL returns null for absent fields, and the schema rejects
-null there. Keeps null as the value of a public setting, where it is valid.
+ * Removes fields with the value null from `document`, because GraphQL returns null for absent fields, and the schema rejects null there.
+ * Keeps null as the value of a public setting, where it is valid.
  */
 export function removeNullFields(document: unknown): void {
   if (!isObject(document)) return;

@@ -17,8 +17,8 @@ const isExecutableType = (contentType: string): boolean =>
   (contentType.startsWith("application/") && EXECUTABLE_TYPE_ENDINGS.some((ending) => contentType.endsWith(ending)));
 
 /**
- * Content type of SVG pictures. Responses keep it, because `<img>` accepts no other type for them. Responses also set
-`attachment`: a browser that opens the file's URL downloads the file, so that no script in it runs.
+ * Content type of SVG pictures. Responses keep it, because `<img>` accepts no other type for them. Responses also set `attachment`: a
+ * browser that opens the file's URL downloads the file, so that no script in it runs.
  */
 const SVG_TYPE = "image/svg+xml";
 

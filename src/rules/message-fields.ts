@@ -97,7 +97,7 @@ function toHeaderEntries(value: unknown): [string, unknown][] {
   if (!Array.isArray(value))
     return isObject(value)
       ? Object.entries(value)
-      : refuseField("headers", "an object with a text for each name", value);
+      : refuseField("headers", "an object with a value for each header name, or an array of {name, value}", value);
   return value.map((element, index) => {
     const recipientObject = isObject(element) ? element : {};
     return [requireLine(recipientObject["name"], `headers[${index}].name`), recipientObject["value"]];
@@ -108,7 +108,8 @@ function toHeaderEntries(value: unknown): [string, unknown][] {
 export function parseEmailHeaders(value: unknown): Record<string, string> {
   if (value === undefined || value === null) return {};
   const input = toHeaderEntries(value);
-  if (input.length > HEADERS_MAX) refuseField("headers", `at most ${HEADERS_MAX} headers`, input.length);
+  if (input.length > HEADERS_MAX)
+    refuseField("headers", `an object or an array with at most ${HEADERS_MAX} headers`, input.length);
   return Object.fromEntries(
     input.map(([name, text]) => {
       if (!HEADER_NAME.test(name)) refuseField("each name in headers", "letters, digits and dashes", name);

@@ -62,7 +62,10 @@ function requireObject(value: unknown, name: string): Record<string, unknown> {
 const dataOf = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : requireObject(value, "data");
 
-/** Runs `parse`. If it throws, puts `where`, the message's position in a batch, before the error's message, unless it starts so already. */
+/**
+ * Runs `parse`. If `parse` throws an error, puts `where` (the message's position in a batch) before the error's message, unless the error's
+ * message already starts with `where`.
+ */
 function prefixField<T>(where: string, parse: () => T): T {
   try {
     return parse();

@@ -13,8 +13,8 @@ const RESULT_MAX_CHARACTERS = 2 * 1024 * 1024;
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => HTML_ENTITIES[character]!);
 
 /**
- * Returns the value of the property `path` of `data` as text; dots in `path` lead to nested properties. Returns "" if the
-value is missing, an object or a list. Reads only own properties, never those of the prototype.
+ * Returns the value of the property `path` of `data` as text; dots in `path` lead to nested properties. Returns "" if the value is missing,
+ * an object or a list. Reads only own properties, never those of the prototype.
  */
 function textAtPath(data: object, path: string): string {
   if (Object.hasOwn(data, path)) return toText((data as Record<string, unknown>)[path]);
@@ -35,7 +35,7 @@ export const readPlaceholders = (text: string): string[] =>
 
 /**
  * Replaces the placeholders in `text` by values of `data`; returns `text` unchanged if `data` is null. Escapes values if `html` is true.
- * @throws ActionError REQUEST_INVALID if the result is longer than FILLED_MAX_CHARACTERS
+ * @throws ActionError REQUEST_INVALID if the result is longer than RESULT_MAX_CHARACTERS
  */
 export function fillTemplate(text: string, data: object | null, field: string, { html }: { html: boolean }): string {
   if (data === null) return text;

@@ -36,7 +36,7 @@ const NOTIFICATION_SHAPE: Shape = {
 };
 
 export const NOTIFICATIONS_PER_BATCH = 1_000;
-/** Maximum size of the data in a push message. Push services accept 4,096 bytes, and encryption adds some. */
+/** Maximum size of the data in a push message. Push services accept 4,096 bytes, and the encrypted data is larger than the data itself. */
 const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
 const TIME_MAX_MS = 8_640_000_000_000_000;

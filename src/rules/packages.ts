@@ -10,8 +10,8 @@ const PACKAGE_MODES = ["isolate", "network-isolate", "document"] as const;
 export type PackageMode = (typeof PACKAGE_MODES)[number];
 
 /**
- * A package of the catalogue. Code uses it as `Svc.<namespace>`; null if it has no such name. The script of the package is
-at `path` of this service or at the external `url`. A package with neither is in the specification, but not built yet.
+ * A package of the catalogue. Code uses it as `Svc.<namespace>`; null if it has no such name. The script of the package is at `path` of
+ * this service or at the external `url`. A package with neither is in the specification, but not built yet.
  */
 export interface PackageEntry {
   name: string;
@@ -24,7 +24,7 @@ export interface PackageEntry {
   mode?: PackageMode;
   /** False if the package sends no network requests. Default true; false for the mode `isolate`. */
   network?: boolean;
-  /** True if most uses of the package need only the JavaScript language. A run with the package then starts in the mode `isolate`. */
+  /** True if most uses of the package need only the JavaScript language, so that a run with the package first tries the mode `isolate`. */
   canBeTried?: boolean;
   /** Names of functions that need a document: code that contains one of these words runs in the mode `document`. */
   inDocument?: readonly string[];
@@ -233,8 +233,8 @@ export const usesRequestFunctions = (code: string): boolean =>
 export const importName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
 
 /**
- * True if the code may need the client library. Ignores uses of packages that work without the library. Searches only for
-the word `Svc`, because code has no other name for the library.
+ * True if the code may need the client library. Ignores uses of packages that work without the library. Searches only for the word `Svc`,
+ * because code has no other name for the library.
  */
 export function needsLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): boolean {
   if (!code.includes("Svc")) return false;

@@ -33,12 +33,12 @@ export function parseCursor(cursor: unknown, name = "cursor"): number | null {
   if (cursor === undefined || cursor === null) return null;
   const id = Number(/^after ([1-9]\d{0,15})$/.exec(Buffer.from(String(cursor), "base64url").toString())?.[1]);
   if (Number.isSafeInteger(id) && createCursor(id) === cursor) return id;
-  throw new ActionError("REQUEST_INVALID", `${name} must be the cursor of an earlier page`);
+  throw new ActionError("REQUEST_INVALID", `${name} must be a cursor that an earlier page returned`);
 }
 
 /**
- * Function that reserves memory for a response of this size before the operation reads the rows. Rejects if the response
-would be too large.
+ * Function that reserves memory for a response of this size before the operation reads the rows. Rejects if the response would be too
+ * large.
  */
 export type ReserveBytes = (bytes: number) => Promise<void>;
 
@@ -49,8 +49,8 @@ export interface SizedRow {
 }
 
 /**
- * Returns the IDs of the first rows whose total size is at most PAGE_MAX_BYTES, at least one ID. Calls `reserve` with
- * their size before.
+ * Returns the IDs of the first rows whose total size is at most PAGE_MAX_BYTES, at least one ID. Before it returns, calls `reserve` with
+ * the total size of these rows.
  */
 export async function selectIdsThatFit(
   sized: readonly SizedRow[],

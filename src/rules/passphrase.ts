@@ -17,8 +17,8 @@ const repeatedUnitOf = (text: string): string => text.slice(0, (text + text).ind
 const createWeakPassphraseError = (message: string): ActionError => new ActionError("PASSPHRASE_TOO_WEAK", message);
 
 /**
- * Validates a new passphrase, and returns it in Unicode form NFC for hashing, because keyboards produce different bytes for
-the same characters.
+ * Validates a new passphrase, and returns it in Unicode form NFC for hashing, because keyboards produce different bytes for the same
+ * characters.
  * @throws REQUEST_INVALID if it is not a string; PASSPHRASE_TOO_WEAK
  */
 export function checkPassphrase(value: unknown): string {

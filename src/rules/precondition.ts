@@ -5,12 +5,15 @@ import { ActionError } from "../errors.js";
 /** Accepted values of the resource's `updatedAt` (ISO 8601 with milliseconds); undefined accepts every value. */
 export type ExpectedTags = readonly string[] | undefined;
 
-/** Separates the two parts of an entity tag: the version (`updatedAt`), and state that the service changes, such as an alert's. */
+/**
+ * Separates the two parts of an entity tag: the version (`updatedAt`), and state that only the service changes, such as the firing state of
+ * an alert.
+ */
 const TAG_SEPARATOR = ";";
 
 /**
- * Returns the entity tag of a resource. `shownVariant` is state that only the service changes, such as the firing state of
-an alert. `If-None-Match` compares the whole tag; `If-Match` ignores `shownVariant`.
+ * Returns the entity tag of a resource. `shownVariant` is state that only the service changes, such as the firing state of an alert.
+ * `If-None-Match` compares the whole tag; `If-Match` ignores `shownVariant`.
  */
 export const createEntityTag = (updatedAt: string, shownVariant: string | null = null): string =>
   `"${updatedAt}${shownVariant === null ? "" : TAG_SEPARATOR + shownVariant}"`;

@@ -14,8 +14,8 @@ export interface DeclaredDefinitions {
 }
 
 /**
- * TypeScript declaration files of packages, by the package's name; null if a package has none. Files of one package import
-each other by their index in the array.
+ * TypeScript declaration files of packages, by the package's name; null if a package has none. Files of one package import each other by
+ * their index in the array.
  */
 export type PackageDeclarations = ReadonlyMap<string, readonly string[] | null>;
 
@@ -28,8 +28,8 @@ interface DependentDefinition {
 const HASH_PREFIX = "sha256-";
 
 /**
- * Returns the integrity hash of the script of each package, by the name that code imports. The hash is null if the service
-has not stored a script for the package yet.
+ * Returns the integrity hash of the script of each package, by the name that code imports. The hash is null if the service has not stored a
+ * script for the package yet.
  */
 export function hashesOfImportedPackages(actions: readonly DependentDefinition[]): Map<string, string | null> {
   const typesByName = new Map<string, string | null>();
@@ -157,8 +157,8 @@ const mergeItems = (server: readonly Item[] = [], local: readonly Item[] = [], k
 const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(text);
 
 /**
- * Declares the module of a package with the types in `files`; without files, all exports have the type `any`. Each
-declaration file becomes a module with an internal name.
+ * Declares the module of a package with the types in `files`; without files, all exports have the type `any`. Each declaration file becomes
+ * a module with an internal name.
  */
 function declarePackageModule(name: string, files: readonly string[] | null): string {
   // Skips the first file: it declares the package's global variable, for code that does not import the package.

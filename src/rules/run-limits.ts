@@ -1,7 +1,6 @@
 /**
- * Validates the run limits of an action: `concurrency`, `debounce`, `timeoutMs` and `jitterSeconds`. The functions
- * `…Fault` return an error message, or null for a valid value; the functions `toStored…` return the form in which the
-database stores a limit.
+ * Validates the run limits of an action: `concurrency`, `debounce`, `timeoutMs` and `jitterSeconds`. The functions `…Fault` return an error
+ * message, or null for a valid value; the functions `toStored…` return the form in which the database stores a limit.
  */
 import type { Concurrency, ConcurrencyPolicy, Debounce } from "../data/action-types.js";
 import {
@@ -19,7 +18,7 @@ const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "ca
 const KEY_MAX_CHARACTERS = 255;
 /** Matches a path of property names, separated by dots. */
 const KEY_PATH = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
-/** Factor for the default of `maxWaitMs`: this number multiplied by `delayMs`. */
+/** Number by which `delayMs` is multiplied to get the default of `maxWaitMs`. */
 const DEFAULT_DELAYS_PER_WAIT = 10;
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;

@@ -1,6 +1,6 @@
 /**
- * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts. Call these
-functions only with conditions that entry-query has validated.
+ * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts. Call these functions only
+ * with conditions that entry-query has validated.
  */
 import { containsTextFolded, foldCase, formatDecimal, textsEqualTo } from "./comparable-text.js";
 import { isObject } from "./described.js";

@@ -76,8 +76,8 @@ function* findUrlPasswords(text: string): Generator<string> {
 }
 
 /**
- * Yields the parts of a string that are secrets too: the lines of a PEM key, the passwords of URLs, and the strings of a
-JSON document with the parts of these strings.
+ * Yields the parts of a string that are secrets too: the lines of a PEM key, the passwords of URLs, and the strings of a JSON document with
+ * the parts of these strings.
  */
 function* findSecretParts(text: string): Generator<string> {
   const pendingValues = [text];
@@ -117,8 +117,8 @@ function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
 }
 
 /**
- * Returns the secrets of a setting without duplicates. In the setting `__ai`, only the API key is a secret, because results
-and log events may contain the name of the model and the provider's URL.
+ * Returns the secrets of a setting without duplicates. In the setting `__ai`, only the API key is a secret, because results and log events
+ * may contain the name of the model and the provider's URL.
  */
 export function findSecretsOfSetting(name: string, input: unknown): NamedSecret[] {
   const setting = name === AI_SETTING && isObject(input) ? input["key"] : input;

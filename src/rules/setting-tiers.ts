@@ -160,8 +160,8 @@ export function artifactKey(settingKey: unknown): string {
 }
 
 /**
- * Removes the protected keys from the body of an administrator's PUT request, because this request ignores protected
-settings (specification, Settings endpoints).
+ * Removes the protected keys from the body of an administrator's PUT request, because this request ignores protected settings
+ * (specification, Settings endpoints).
  */
 export function dropProtectedKeys(body: unknown): unknown {
   if (!isObject(body)) return body;

@@ -5,10 +5,10 @@
 import { createHash } from "node:crypto";
 import { computeNextTicks } from "./schedule.js";
 
-/** Maximum delay with which a due tick still starts a run. */
+/** Maximum delay in milliseconds with which a due tick still starts a run. */
 export const TICK_MAX_DELAY_MS = 60_000;
 
-/** Maximum number of missed ticks of a schedule with a log entry each. All further missed ticks share one entry. */
+/** Maximum number of missed ticks of a schedule that get a log entry of their own. All further missed ticks share one entry. */
 export const LISTED_MISSED_TICKS_MAX = 100;
 /** Maximum number of missed ticks to count. Computing a tick takes 50 µs, and the ticks of several months may be due. */
 export const COUNTED_MISSED_TICKS_MAX = 1_000;
@@ -38,8 +38,8 @@ export function nextTick(frequency: string, timezone: string, from: Date): Date 
 }
 
 /**
- * Returns the delay in milliseconds between a tick and the start of its run. All ticks of an action have the same delay.
-Delays of different actions are spread evenly over the jitter time.
+ * Returns the delay in milliseconds between a tick and the start of its run. All ticks of an action have the same delay. Delays of
+ * different actions are spread evenly over the jitter time.
  * @param jitterSeconds maximum delay in seconds; null for none
  */
 export function jitterDelayMs(actionId: number, jitterSeconds: number | null): number {

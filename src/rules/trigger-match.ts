@@ -53,8 +53,8 @@ export const LOG_EVENT_TYPES: readonly string[] = [
 ];
 
 /**
- * True if the log event has the filter's type and, if the filter names a data source, comes from this data source. Call the
-function only with events of the action's own app.
+ * True if the log event has the filter's type and, if the filter names a data source, comes from this data source. Call the function only
+ * with events of the action's own app.
  */
 export function matchesLog(where: LogWhere, entry: LogSubject): boolean {
   if (where.type !== entry.type) return false;
@@ -71,8 +71,8 @@ export function matchesAnalytics(where: AnalyticsFilter, event: AnalyticsSubject
 }
 
 /**
- * True if the value has all fields of the filter with matching values. Objects may have further fields. Arrays need the
-same length and matching elements. All other values must be equal.
+ * True if the value has all fields of the filter with matching values. Objects may have further fields. Arrays need the same length and
+ * matching elements. All other values must be equal.
  */
 function containsFilter(value: unknown, filter: unknown): boolean {
   if (Array.isArray(filter)) {

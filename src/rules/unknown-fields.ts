@@ -6,8 +6,8 @@ import { describeValue, isObject } from "./described.js";
 export type ShapeSource = Shape | ((value: Record<string, unknown>) => Shape);
 
 /**
- * Allowed fields inside a field's value. null: not checked. An array with one shape: a list of objects. `each`: an object
-whose values are objects.
+ * Allowed fields inside a field's value. null: not checked. An array with one shape: a list of objects. `each`: an object whose values are
+ * objects.
  */
 type FieldShape = ShapeSource | readonly [ShapeSource] | { each: ShapeSource } | null;
 
@@ -124,8 +124,8 @@ export function refuseUnknownFields(body: unknown, shapeOf: ShapeSource | readon
 }
 
 /**
- * Throws the error for an unknown field, which the route found before the operation. Operations call this function after
-all other checks, and before they commit their changes.
+ * Throws the error for an unknown field, which the route found before the operation. Operations call this function after all other checks,
+ * and before they commit their changes.
  */
 export function reportUnknownField({ unknownField }: { unknownField?: ActionError }): void {
   if (unknownField) throw unknownField;

@@ -39,7 +39,7 @@ export interface VerificationRequest {
 
 const DEFAULT_SUBJECT = "Your code";
 const DEFAULT_MESSAGE_TEXT =
-  "Your code is {{code}}. It is good for ten minutes. If you did not ask for it, someone mistyped an address.";
+  "Your code is {{code}}. It is valid for ten minutes. If you did not request a code, you can ignore this message.";
 const LINE_MAX_CHARACTERS = 200;
 const TEXT_MAX_CHARACTERS = 1_000;
 

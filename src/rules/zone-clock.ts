@@ -17,8 +17,8 @@ export function utcOffsetMs(timeZone: string, instant: number): number {
 }
 
 /**
- * Returns the instants at which the clock shows a local time, the oldest first: usually one, two if the clock repeats the
-time, and none if the clock skips the time.
+ * Returns the instants at which the clock shows a local time, the oldest first: usually one, two if the clock repeats the time, and none if
+ * the clock skips the time.
  * @param wall local time, as the milliseconds of the same time in UTC
  */
 export function findInstants(timeZone: string, wall: number): number[] {

@@ -104,7 +104,7 @@ describe("npm run doctor", function () {
     expect([strict.code, words.test(strict.stdout)], strict.stdout).to.deep.equal([1, true]);
     const open = await doctor({ ...environment, NPM_SANDBOX: "off" }, prefix);
     expect(open.stdout).to.match(
-      /^WRONG {2}packages of npm: are bundled in a process with a network \(NPM_SANDBOX=off\)$/m,
+      /^WRONG {2}packages of npm: are bundled in a process with network access \(NPM_SANDBOX=off\)$/m,
     );
   });
 
@@ -130,7 +130,7 @@ describe("npm run doctor", function () {
       await client.query(`ALTER DATABASE ${client.database} CONNECTION LIMIT 20`);
       const stdout = await check({ ...environment, ROLES: "api" });
       expect(stdout).to.match(
-        /^WRONG {2}connections: a process of these ROLES needs up to 23, PostgreSQL gives 20\n {7}-> raise max_connections/m,
+        /^WRONG {2}connections: a process with these ROLES needs up to 23 connections, and PostgreSQL allows 20\n {7}-> raise max_connections/m,
       );
     } finally {
       await client.query(`ALTER DATABASE ${client.database} CONNECTION LIMIT -1`);
@@ -145,7 +145,9 @@ describe("npm run doctor", function () {
       NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(clockAheadCode)}`,
     });
     expect(code).to.equal(1);
-    expect(stdout).to.match(/^WRONG {2}clock: this machine's and the database's differ by \d{5} ms/m);
+    expect(stdout).to.match(
+      /^WRONG {2}clock: the clocks of this machine and of the database differ by at least \d{5} ms/m,
+    );
   });
 
   it("reports that another media store has the database's files", async () => {
@@ -164,7 +166,7 @@ describe("npm run doctor", function () {
 
   it("reports that EGRESS_ADDRESS is no address of this machine", async () => {
     expect(await check({ ...environment, EGRESS_ADDRESS: "192.0.2.7" })).to.match(
-      /^WRONG {2}egress: EGRESS_ADDRESS 192\.0\.2\.7 is not an address of this machine\n {7}-> name one of this machine/m,
+      /^WRONG {2}egress: EGRESS_ADDRESS 192\.0\.2\.7 is not an address of this machine\n {7}-> set EGRESS_ADDRESS to an address of this machine/m,
     );
     const right = await check({ ...environment, EGRESS_ADDRESS: "127.0.0.1" });
     expect(right)
@@ -193,7 +195,7 @@ describe("npm run doctor", function () {
     const client = new Client({ connectionString: database.url });
     await client.connect();
     try {
-      expect(await check(environment)).to.match(/^ok {5}app users: no data source holds any \(isUsers\)$/m);
+      expect(await check(environment)).to.match(/^ok {5}app users: no data source contains app users \(isUsers\)$/m);
       await client.query("INSERT INTO organization (id, name) OVERRIDING SYSTEM VALUE VALUES (900, 'of users')");
       await client.query("INSERT INTO app (id, organization_id, name) OVERRIDING SYSTEM VALUE VALUES (900, 900, 'a')");
       await client.query(
@@ -205,7 +207,7 @@ describe("npm run doctor", function () {
       const stdout = await check(environment);
       expect(stdout).to.not.contain("WRONG");
       expect(stdout).to.match(
-        /^ok {5}app users: in "members" of app \d+; "quiet" of app \d+ has a hashed column and is not isUsers: pages cannot sign in until an editor sets isUsers$/m,
+        /^ok {5}app users: in "members" of app \d+; "quiet" of app \d+ has a hashed column but is not isUsers: these entries cannot sign in on pages until an editor sets isUsers$/m,
       );
     } finally {
       await client.query("DELETE FROM organization");
@@ -234,11 +236,13 @@ describe("npm run doctor", function () {
       );
       const stdout = await check({ ...environment, SETTINGS_KEY: KEY });
       expect(stdout)
-        .to.contain("WRONG  keys: are not those")
+        .to.contain("WRONG  keys: cannot decrypt the settings")
         .and.to.contain(
           "WRONG  schema: the database's schema is of a newer release (it has the migration OfTomorrow1)",
         );
-      expect(stdout).to.match(/^WRONG {2}schedules: a tick has been due for 12\d s$/m);
+      expect(stdout).to.match(
+        /^WRONG {2}schedules: a scheduled start has been due for 12\d s, but no scheduler has processed it$/m,
+      );
     } finally {
       await client.end();
     }

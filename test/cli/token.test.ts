@@ -117,8 +117,8 @@ describe("npm run token", () => {
   });
 
   const mistakes: [string[], RegExp][] = [
-    [[], /^nothing is not a kind of credential\. Usage: /],
-    [["cook", "--app", "1"], /^cook is not a kind of credential\. Usage: /],
+    [[], /^the first argument must be a kind of credential, list or revoke \(got nothing\)\. Usage: /],
+    [["cook", "--app", "1"], /^the first argument must be a kind of credential, list or revoke \(got cook\)\. Usage: /],
     [["api"], /^api needs --app\. Usage: /],
     [["editor"], /^editor needs either --app or --user\. Usage: /],
     [["api", "--app", "1", "--user", "3"], /^api takes no --user\. Usage: /],

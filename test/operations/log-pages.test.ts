@@ -74,7 +74,9 @@ describe("pages of a log", () => {
         () => null,
         (error: Error) => error,
       );
-      expect(refusal?.message, JSON.stringify(cursor)).to.equal("cursor must be the cursor of an earlier page");
+      expect(refusal?.message, JSON.stringify(cursor)).to.equal(
+        "cursor must be a cursor that an earlier page returned",
+      );
     }
   });
 

@@ -102,7 +102,7 @@ describe("rotation of the settings' key", () => {
     const old = readFileSync(path, "utf8");
     const env = { ...programEnvironment(), DATABASE_URL: service.databaseUrl, DATA_DIR: dataDir };
     const { stdout } = await promisify(execFile)(process.execPath, ["--no-node-snapshot", ROTATE_COMMAND], { env });
-    expect(stdout).to.match(/^The settings of \d+ apps lie under a new key in /);
+    expect(stdout).to.match(/^The settings of \d+ apps are encrypted with a new key in /);
     expect(readFileSync(path, "utf8")).not.to.equal(old);
     expect(stdout).not.to.include(readFileSync(path, "utf8").trim());
     const app = await newApp();

@@ -52,15 +52,15 @@ describe("code: rejected forms of execute, with the form that was found", () => 
     ["let execute; execute = async () => {}", /more than once|without a value/],
     ["let execute;", /declared by let without a value/],
     ["execute = async () => {}", /assigned, not declared/],
-    ["const { execute } = { async execute() {} }", /taken out of another value/],
-    ["const [execute] = [async () => {}]", /taken out of another value/],
+    ["const { execute } = { async execute() {} }", /destructured from another value/],
+    ["const [execute] = [async () => {}]", /destructured from another value/],
     ["class execute {}", /a class/],
     ["const execute = 5", /something other than a function/],
     ["const execute = wrap(async () => {})", /something other than a function/],
     ["if (true) { async function execute(context) {} }", /no function at the top level/],
     ["const o = { async execute(context) {} }", /no function at the top level/],
     ["async function execute() {}\nfunction execute() {}", /line 2, column 1: execute is defined more than once/],
-    ["async function execute([context]) {}", /first parameter cannot take context/],
+    ["async function execute([context]) {}", /first parameter cannot receive the object context/],
   ];
   for (const [code, expected] of REFUSED) {
     it(JSON.stringify(code), () => {

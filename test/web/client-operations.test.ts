@@ -103,7 +103,7 @@ describe("Svc.App.V3.Actions in a browser", () => {
     });
 
     it(`${code} rejects with {status, error} if no response arrives, or if one is cut off`, async () => {
-      const received = { status: "NETWORK_ERROR", error: `no answer from ${client.service.origin}` };
+      const received = { status: "NETWORK_ERROR", error: `no response from ${client.service.origin}` };
       client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: received, cut: "after the headers" });
       expect(await rejection(code)).to.deep.include({ isError: true, own: received, json: JSON.stringify(received) });
       client.service.answers.set(`${sends[0]} ${sends[1]}`, { cut: "before the headers" });

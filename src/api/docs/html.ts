@@ -20,7 +20,7 @@ export interface PageFrame {
 
 interface Content {
   title: string;
-  /** Address of the page below /docs/; null for search results. */
+  /** Path of the page below /docs/, such as `guides/triggers`; null for search results. */
   slug: string | null;
   main: string;
   headings: readonly DocsHeading[];

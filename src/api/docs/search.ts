@@ -4,7 +4,7 @@ import MiniSearch from "minisearch";
 import type { DocsLibrary } from "./library.js";
 import { addressOf, type DocsRenderer, type DocsSection } from "./markdown.js";
 
-/** Maximum length of a query. The search ignores the rest, because each word costs a walk through the index. */
+/** Maximum length of a query. The search ignores the rest, because the search reads the index once for each word. */
 const QUERY_MAX_CHARACTERS = 200;
 const QUERY_WORDS_MAX = 12;
 export const RESULTS_MAX = 20;

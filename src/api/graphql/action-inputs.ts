@@ -18,7 +18,7 @@ import {
   TriggerTypeEnum,
 } from "./leaf-types.js";
 
-/** Used with `implements`, so that the compiler reports an input class that lacks a field which the rules check. */
+/** Type of an input class for `implements`: the compiler then reports a class that lacks a field of `Input`, which the rules check. */
 type UnknownFields<Input> = { [Field in keyof Input]?: unknown };
 
 @InputType("TriggerWhereInput", { description: "Filter that selects which events or requests start the action." })

@@ -61,7 +61,7 @@ export class BindingResolver {
     @IfUpdatedAt() state: StatePrecondition = null,
   ): Promise<TaggedBindings> {
     const caller = await this.gate.enter(context, "writeSecretBindings", appId);
-    // REST passes its whole body, and GraphQL passes the list of bindings.
+    // REST passes the whole body (an object). GraphQL passes only the list of bindings, which becomes an object here.
     const body = Array.isArray(bindings) || bindings === null || bindings === undefined ? { bindings } : bindings;
     return this.service.set(caller, { appId, precondition: toExpectedTags(state) }, body);
   }

@@ -32,8 +32,8 @@ import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
 import { FORM_LIMITS } from "./document-form.js";
 
 /**
- * Maximum number of values that an operation can select. It allows a thousand whole actions: about 50 ms of work that block all other
- * requests.
+ * Maximum number of values that an operation can select. A thousand complete actions are below this limit. Executing so many values blocks
+ * all other requests for about 50 ms.
  */
 export const OPERATION_COST_MAX = 30_000;
 /**
@@ -46,7 +46,7 @@ const INNER_LIST_ITEMS = 1;
 
 export type Variables = Readonly<Record<string, unknown>> | null | undefined;
 
-/** Size of a selection set: the number of values that it selects, and its depth when fragments are inlined. */
+/** Size of a GraphQL selection set: the number of values that it selects, and its depth in levels, including fragments. */
 interface QueryMeasure {
   cost: number;
   depth: number;

@@ -24,8 +24,8 @@ const VARIABLES_MAX_DEPTH = 2 * JSON_MAX_DEPTH;
 /** Maximum total length of all cached documents. A parsed document uses about fifty times the memory of its text. */
 const CACHED_CHARACTERS_MAX = 500_000;
 /**
- * Number of parsed characters after which this file runs the garbage collector, when nearly all nodes of the parsed documents are garbage.
- * If V8 chose the moment, it would move the nodes of documents in use to the old generation.
+ * Number of parsed characters after which this file runs V8's garbage collector. At that moment nearly all nodes of the parsed documents
+ * are garbage. V8 itself might run it in the middle of a check, and move nodes that are still in use to the old generation.
  */
 const CHARACTERS_PER_GARBAGE_COLLECTION = 128 * 1024;
 /**
@@ -128,7 +128,7 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
       const limitMs = CHECK_MAX_MS * Math.max(1, bytes / SMALL_BODY_BYTES);
       const { checked, cost } = isLight ? work() : await turns.takeTurn(sender, work, limitMs);
       if (cost <= LIGHT_COST_MAX) return checked;
-      // The document is executed in the sender's next turn. Its cost delays the turn after that.
+      // The document is executed in the sender's next turn. The cost of this document delays the sender's turn after that one.
       if (isLight) await turns.takeTurn(sender, () => undefined);
       turns.owe(sender, cost * MS_PER_VALUE);
       return checked;

@@ -68,6 +68,6 @@ export function findSharedKeyError(
   const keyFields = [...fieldsUsingKey(schema, document, operationName)];
   if (keyFields.length < 2) return null;
   return new GraphQLError(
-    `Idempotency-Key applies to one field of a document (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); give each its own ${KEY_ARGUMENT_NAME}`,
+    `Idempotency-Key applies to one field of a document (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); give each of these fields its own argument ${KEY_ARGUMENT_NAME}`,
   );
 }

@@ -3,7 +3,10 @@ import { Arg } from "type-graphql";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import { DateTime } from "./leaf-types.js";
 
-/** Condition under which a change is made: the time in GraphQL's argument `ifUpdatedAt`, or the entity tags in REST's `If-Match` header. */
+/**
+ * Condition under which the service makes a change: the time in GraphQL's argument `ifUpdatedAt`, or the entity tags in REST's `If-Match`
+ * header.
+ */
 export type StatePrecondition = Date | ExpectedTags | null;
 
 const DESCRIPTION =

@@ -34,7 +34,10 @@ interface ListedPage {
 })
 export abstract class PageType {}
 
-/** Declares the items of a page as the field `items`, and again under the list's earlier name, which is deprecated. */
+/**
+ * Declares the field `items` with the items of a page. Declares the same items under the list's earlier field name too, which is
+ * deprecated.
+ */
 export function PageItems(types: ItemTypes, description: string): PropertyDecorator {
   const returns = types as () => [() => object];
   return (prototype, name) => {

@@ -128,7 +128,7 @@ export class SettingResolver {
   })
   async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "readSettings", appId);
-    // Only editors see private settings. Members with the role reader see the settings that a page of the app sees.
+    // Only editors see private settings. A member with the role reader gets the same settings as a page of the app.
     const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
     return toSettings(context, await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)));
   }

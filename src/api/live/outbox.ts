@@ -13,7 +13,8 @@ const UNSENT_MAX_BYTES = 64 * 1024;
 const WAITING_MESSAGES_MAX = 1_000;
 const WAITING_MAX_BYTES = 16 * 1024 * 1024;
 /**
- * Maximum time to send queued messages before a websocket is closed, in milliseconds. A client that reads more slowly does not get them.
+ * Maximum time to send queued messages before a websocket is closed, in milliseconds. A client that reads more slowly does not get all of
+ * these messages.
  */
 const CLOSE_WAIT_MAX_MS = 1_000;
 /** Number of queued messages below which `waitForRoom` resolves at once. */

@@ -14,8 +14,8 @@ export interface TokenHolder {
 
 const CONCURRENT_CHECKS_MAX = 4;
 /**
- * Delay in milliseconds before the second check of a credential that has expired by this machine's clock but not yet by the database's
- * clock.
+ * Delay in milliseconds before a credential is checked a second time. This is needed if the credential has expired by this machine's clock
+ * but not yet by the database's clock.
  */
 const CLOCK_DIFFERENCE_MS = 200;
 /** Longest possible delay of a Node timer, in milliseconds. For a later time, each check sets the timer again. */

@@ -54,8 +54,8 @@ interface EndlessSource {
 }
 
 /**
- * Returns an iterable that yields nothing and only keeps the subscription open, because the results are sent without it. Calls `onEnd` when
- * its consumer stops or it fails.
+ * Returns an iterable that yields nothing and only keeps the subscription open, because other code sends the results. Calls `onEnd` when
+ * the consumer stops reading the iterable, or when the iterable fails.
  */
 function createEndlessSource(onEnd: () => void): EndlessSource {
   const endPromise = Promise.withResolvers<IteratorResult<never, void>>();
@@ -191,7 +191,7 @@ function createTexts(answers: Pick<Answers, "countSharedText">, log: Logger) {
       return text;
     },
 
-    /** Releases the text for one subscriber, which has sent it or never will. */
+    /** Releases the text for one subscriber, which has sent the text or will never send it. */
     releaseText(text: SharedText): void {
       text.unsentCount -= 1;
       if (text.unsentCount === 0) text.freeMemory?.();
@@ -212,7 +212,7 @@ function createOpenSubscriptions() {
   /**
    * Counts a subscription of the app.
    * @returns a function that removes it from the count
-   * @throws ActionError OVERLOADED if the app has too many
+   * @throws ActionError OVERLOADED if the app has too many subscriptions
    */
   function countForApp(appId: number): () => void {
     const count = perApp.get(appId) ?? 0;
@@ -231,9 +231,9 @@ function createOpenSubscriptions() {
 
   return {
     /**
-     * Counts a subscription, and checks its access whenever `recheck` is called.
+     * Counts a subscription, and lets `recheck` check its access.
      * @returns a function that removes the subscription
-     * @throws OVERLOADED if the app has too many
+     * @throws OVERLOADED if the app has too many subscriptions
      */
     add(owner: object, { appId, check }: SourceGuard, fail: FailSubscription): () => void {
       const leaveApp = countForApp(appId);

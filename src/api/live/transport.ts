@@ -88,7 +88,7 @@ function createInbox<LinkState>(
   const { socket } = link;
   let waiting: Promise<void> | null = null;
   return function receive(text: string, handle: (text: string) => void): void {
-    // A small message behind a waiting one waits too, so that it does not overtake.
+    // A small message that arrives while a large one waits must wait too, so that the messages keep their order.
     const waitsForTurn = waiting !== null || text.length > SMALL_BODY_BYTES;
     const rateWait = waiting ? waiting.then(() => rate(link)) : rate(link);
     if (!rateWait && !waitsForTurn) {

@@ -114,7 +114,8 @@ async function callTool(name: string, input: unknown, request: McpRequest): Prom
   try {
     const args = (input ?? {}) as Record<string, unknown>;
     await toolCalls.record(context, tools.appId, name, args, { isRefused: usableTool === null });
-    // A missing tool and a forbidden tool get the same response, so that it does not reveal the caller's permissions.
+    // A missing tool and a forbidden tool get the same response, so that the response does not reveal which tools exist for callers with
+    // more permissions.
     if (!usableTool)
       return createFailure(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);
     const parsedInput = usableTool.input.safeParse(args);
@@ -127,7 +128,7 @@ async function callTool(name: string, input: unknown, request: McpRequest): Prom
 
 const SERVICE_VERSION = serviceVersion();
 
-/** Creates an MCP server for one request. It stores nothing between requests. */
+/** Creates the MCP server that handles one request. Nothing is stored between two requests. */
 export function createMcpServer(request: McpRequest): Server {
   const server = new Server(
     { name: "svc-app-actions", title: "Svc App Actions", version: SERVICE_VERSION },

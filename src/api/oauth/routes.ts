@@ -85,7 +85,7 @@ const resourceOf = (base: string, resource: string) => ({
 function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addressFor"]): void {
   const server = (request: FastifyRequest, reply: FastifyReply) =>
     reply.header("cache-control", "no-store").send(metadataOf(addressFor(request)));
-  // Served only at this address, which must be the issuer's own (RFC 8414, section 3.3).
+  // The service serves this document only at the address of the issuer, as RFC 8414, section 3.3, requires.
   app.get("/.well-known/oauth-authorization-server", server);
   for (const path of ["", "/mcp"]) {
     app.get(`/.well-known/oauth-protected-resource${path}`, (request, reply) => {

@@ -8,7 +8,8 @@ import { createRecorder, type RouteNotes } from "./recorder.js";
 import { OpenApiSchemas, type Schema } from "./schemas.js";
 
 /**
- * Version of the API in the OpenAPI document. It changes only when paths change, because the contract fixes parameters and error statuses.
+ * Version of the API in the OpenAPI document. It changes only when paths change, because parameters and error statuses are fixed by the
+ * contract and never change.
  */
 const VERSION = "1.0.0";
 

@@ -110,7 +110,7 @@ class RequestRecording {
         readBody();
         return whole;
       },
-      // The handlers parse these path parameters themselves.
+      // A handler that reads a path parameter with `param` gets text and parses it itself, so the schema says string.
       param: (name) => {
         notes.path.set(name, { type: "string" });
         return name;

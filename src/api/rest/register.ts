@@ -67,7 +67,7 @@ export function registerRest(
           context.responseBudget!.runPart(() => answer(resolvers, restInput)),
         );
         throwDeferred(context);
-        // Reports an unknown field of the body, for operations that do not check the body's fields themselves.
+        // Operations that do not check the names of the body's fields leave unknown fields to this call.
         reportUnknownField(context);
         if (body instanceof LineStream) {
           // The check for slow readers adds an eleventh listener, and Node warns above ten.

@@ -45,8 +45,8 @@ export interface RestRequest {
   /** Returns the entity tags in `If-Match`: versions of the resource on which the change may be based. */
   ifMatch(): ExpectedTags;
   /**
-   * Sets the `ETag` header from the version (`updatedAt`) of the returned resource, and returns `answer`. If no route calls this function,
-   * the ETag of a read is a digest of the body.
+   * Sets the `ETag` header from the version (`updatedAt`) of the returned resource, and returns `answer`. If a route does not call this
+   * function, the ETag of its responses to GET is a digest of the body.
    */
   at<T extends object>(state: { updatedAt: string }, answer: T, answerTag?: string | null): T;
   /** Sets the `ETag` header for a returned list, and returns `answer`. `If-Match` with this tag is then valid for each item of the list. */

@@ -5,7 +5,7 @@ import type { RestRequest } from "./request.js";
 export interface Route {
   method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
-  /** HTTP status of a successful response; 200 by default. */
+  /** HTTP status code of a successful response; 200 by default. */
   http?: number;
   /**
    * True if the changed resource has no version. The service then rejects a request with `If-Match`, because it cannot compare versions.

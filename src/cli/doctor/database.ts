@@ -55,7 +55,7 @@ function checkServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts
       ? noProblem("database", `PostgreSQL ${named} answers`)
       : createDiagnostic("database", `PostgreSQL ${named}`, "use PostgreSQL 14 or later");
   if (isStandby || isReadOnly)
-    return [server, createDiagnostic("rights", "the database is read-only", "DATABASE_URL must name the primary")];
+    return [server, createDiagnostic("rights", "the database is read-only", "set DATABASE_URL to the primary server")];
   if (mayCreate) return [server, noProblem("rights", "the user may create and change tables and schemas")];
   const advice =
     "GRANT CREATE ON DATABASE and ON SCHEMA public to the user of DATABASE_URL: migrations and restores need it";
@@ -64,12 +64,12 @@ function checkServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts
 
 function checkClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Diagnostic {
   const skew = Math.max(askedAt - Number(clockMs), Number(clockMs) - answeredAt, 0);
-  const text = `this machine's and the database's differ by ${Math.round(skew)} ms at the least`;
+  const text = `the clocks of this machine and of the database differ by at least ${Math.round(skew)} ms`;
   if (skew <= SKEW_MAX_MS) return noProblem("clock", text);
   return createDiagnostic(
     "clock",
     text,
-    "run a time service on both machines: schedules follow the database's clock, certificates and tokens this machine's",
+    "run a time service on both machines: schedules use the database's clock, certificates and tokens use this machine's clock",
   );
 }
 
@@ -103,7 +103,10 @@ async function checkSchema(client: Client): Promise<Diagnostic> {
   const missing = migrationNames.filter((name) => !applied.includes(name)).length;
   const newer = applied.filter((name) => !migrationNames.includes(name)).length;
   if (newer > 0) return noProblem("schema", `belongs to the next release, and this release can run with it`);
-  return noProblem("schema", missing === 0 ? "is this release's" : `${missing} migrations run at the next start`);
+  return noProblem(
+    "schema",
+    missing === 0 ? "is the schema of this release" : `${missing} migrations run at the next start`,
+  );
 }
 
 async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Diagnostic> {
@@ -113,25 +116,28 @@ async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Pro
   const { rows } = await client.query<{ fingerprint: string }>("SELECT fingerprint FROM settings_key");
   const [used] = rows;
   if (!used) return noProblem("keys", "no setting is encrypted yet");
-  if (known.has(used.fingerprint)) return noProblem("keys", "fit the database's settings");
+  if (known.has(used.fingerprint)) return noProblem("keys", "can decrypt the settings in the database");
   return createDiagnostic(
     "keys",
-    "are not those that the database's settings are encrypted under",
-    `give the right SETTINGS_KEY, or the file ${path} of the machine that the database comes from`,
+    "cannot decrypt the settings in the database, because another key encrypted them",
+    `set SETTINGS_KEY to the key that encrypted them, or copy the file ${path} from the machine where the service ran before`,
   );
 }
 
 async function checkProcesses(client: Client): Promise<Diagnostic[]> {
   const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(SELECT_SERVICE_LIFE);
   const { living, schedulers, lagSeconds } = rows[0]!;
-  const lives = noProblem("processes", `${living} use the database, ${schedulers} of them as schedulers`);
+  const lives = noProblem(
+    "processes",
+    `${living} processes of the service are running, ${schedulers} of them as schedulers`,
+  );
   if (living === 0 || lagSeconds < LAG_MAX_SECONDS) return [lives];
   return [
     lives,
     createDiagnostic(
       "schedules",
-      `a tick has been due for ${Math.round(lagSeconds)} s`,
-      "start a process whose ROLES name scheduler",
+      `a scheduled start has been due for ${Math.round(lagSeconds)} s, but no scheduler has processed it`,
+      "start a process whose ROLES contain scheduler",
     ),
   ];
 }
@@ -140,12 +146,12 @@ async function checkProcesses(client: Client): Promise<Diagnostic[]> {
 async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Diagnostic[]> {
   if (!roles.has("api") && !roles.has("scheduler")) return [];
   const { rows } = await client.query<{ space: string; identity: string | null }>(
-    // Reads the column through JSON, because the column is missing in a database that the next start of the service will migrate.
+    // Reads the column through JSON, because an older database lacks the column until the next start of the service migrates it.
     "SELECT space, to_jsonb(media_store)->>'identity' AS identity FROM media_store",
   );
   const { space, identity } = rows[0]!;
   const folder = join(dataDir, "media");
-  if (identity === null) return [noProblem("media store", "is recorded at the first start")];
+  if (identity === null) return [noProblem("media store", "the service records it at its first start")];
   const path = identityFile(folder, space);
   const storedIdentity = existsSync(path) ? readFileSync(path, "utf8").trim() : null;
   const isSame = mediaBucket === null ? storedIdentity === identity : identity === bucketIdentity(mediaBucket);
@@ -159,7 +165,7 @@ async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: 
 /** Finds running processes of the service that ignore the header X-Forwarded-For of a proxy. */
 async function checkProxy(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ proxy: string | null }>(
-    // Reads the column through JSON, because the column is missing in a database that the next start of the service will migrate.
+    // Reads the column through JSON, because an older database lacks the column until the next start of the service migrates it.
     `SELECT DISTINCT to_jsonb(instance)->>'ignored_proxy' AS proxy FROM instance
       WHERE lease_until >= now() AND to_jsonb(instance)->>'ignored_proxy' IS NOT NULL ORDER BY 1 LIMIT 5`,
   );
@@ -167,7 +173,7 @@ async function checkProxy(client: Client): Promise<Diagnostic> {
   const proxies = rows.map(({ proxy }) => proxy).join(", ");
   return createDiagnostic(
     "proxy",
-    `requests from ${proxies} have an X-Forwarded-For that TRUST_PROXY does not trust: limits by address treat all visitors as one`,
+    `requests from ${proxies} have an X-Forwarded-For that TRUST_PROXY does not trust: the rate limits by address count all visitors together`,
     "set TRUST_PROXY to the address of the proxy, or to the number of proxies before the service (docs/operate/proxy.md)",
   );
 }
@@ -182,8 +188,8 @@ async function checkConnections(client: Client, config: Config): Promise<Diagnos
   );
   const needs = living.rows.map(({ roles }) => maxConnectionsOf({ roles: new Set(roles) }));
   const needed = needs.length > 0 ? needs.reduce((sum, count) => sum + count) : maxConnectionsOf(config);
-  const subject = needs.length > 0 ? `the ${needs.length} processes that live need` : "a process of these ROLES needs";
-  const text = `${subject} up to ${needed}, PostgreSQL gives ${most}`;
+  const subject = needs.length > 0 ? `the ${needs.length} running processes need` : "a process with these ROLES needs";
+  const text = `${subject} up to ${needed} connections, and PostgreSQL allows ${most}`;
   if (most >= needed) return noProblem("connections", text);
   return createDiagnostic(
     "connections",
@@ -213,13 +219,13 @@ async function checkAppUsers(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(APP_USERS);
   const unmarked = await client.query<{ appId: number; name: string }>(NOT_USERS);
   const users = rows.map((source) => describeItem(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
-  const text = users.length === 0 ? "no data source holds any (isUsers)" : `in ${users.join(", ")}`;
+  const text = users.length === 0 ? "no data source contains app users (isUsers)" : `in ${users.join(", ")}`;
   if (unmarked.rows.length === 0) return noProblem("app users", text);
   const others = unmarked.rows.map(describeItem).join(", ");
-  const has = unmarked.rows.length === 1 ? "has a hashed column and is" : "have a hashed column and are";
+  const has = unmarked.rows.length === 1 ? "has a hashed column but is" : "have a hashed column but are";
   return noProblem(
     "app users",
-    `${text}; ${others} ${has} not isUsers: pages cannot sign in until an editor sets isUsers`,
+    `${text}; ${others} ${has} not isUsers: these entries cannot sign in on pages until an editor sets isUsers`,
   );
 }
 
@@ -233,7 +239,7 @@ async function examineDatabase(client: Client, config: Config): Promise<Diagnost
   const { rows } = await client.query<Facts>(SELECT_DATABASE_FACTS);
   const facts = rows[0]!;
   const diagnostics = [...checkServer(facts), checkClock(facts, askedAt, Date.now()), await checkDisk(client)];
-  if (!facts.isMigrated) return [...diagnostics, noProblem("schema", "is made at the first start")];
+  if (!facts.isMigrated) return [...diagnostics, noProblem("schema", "the service creates it at its first start")];
   const users = (await hasColumn(client, "data_source", "is_users")) ? [await checkAppUsers(client)] : [];
   return [
     ...diagnostics,
@@ -264,7 +270,7 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
       return [createDiagnostic("connections", message, tooFewConnectionsMessage(maxConnectionsOf(config)))];
     // Prints no URL, because the URL contains a password.
     const advice =
-      "check DATABASE_URL: host, port, user, password, name of the database; and that the server takes connections from here";
+      "check host, port, user, password and database name in DATABASE_URL, and that the server accepts connections from this machine";
     return [createDiagnostic("database", `does not answer (${code ?? message})`, advice)];
   } finally {
     // Ignores errors of `end`: the checks are finished, and a failed connection cannot be closed.

@@ -18,7 +18,7 @@ import { createDiagnostic, type Diagnostic, noProblem } from "./finding.js";
 
 const MB = 2 ** 20;
 const NODE_VERSION_MIN = { major: 24, minor: 11 };
-/** Permission bits of a file for all users other than its owner. */
+/** Permission bits of a file for its group and for all other users. */
 const MODE_BITS_OF_OTHERS = 0o077;
 
 export function checkNode(version = process.versions.node): Diagnostic {
@@ -64,7 +64,7 @@ export async function checkFolder({ dataDir, diskFreeMinMb }: Config): Promise<D
       createDiagnostic(
         "DATA_DIR",
         `${dataDir} cannot be written (${code})`,
-        "give it to the user that runs the service, or name another",
+        "make the user that runs the service its owner, or set DATA_DIR to another folder",
       ),
     ];
   }
@@ -78,12 +78,12 @@ export async function checkFolder({ dataDir, diskFreeMinMb }: Config): Promise<D
     createDiagnostic(
       "disk",
       says,
-      `make room: below ${least} MB (DISK_FREE_MIN_MB) events are refused, below half of it runs`,
+      `make room: below ${least} MB (DISK_FREE_MIN_MB) the service rejects new data, and below half of this also new runs`,
     ),
   ];
 }
 
-/** Checks that this machine has the network address EGRESS_ADDRESS, from which runs must connect. */
+/** Checks that this machine has the network address EGRESS_ADDRESS, from which runs send their requests. */
 export async function checkEgress({ egressAddress }: Config): Promise<Diagnostic[]> {
   if (egressAddress === null) return [];
   if (await isLocalAddress(egressAddress))
@@ -92,7 +92,7 @@ export async function checkEgress({ egressAddress }: Config): Promise<Diagnostic
     createDiagnostic(
       "egress",
       `EGRESS_ADDRESS ${egressAddress} is not an address of this machine`,
-      "name one of this machine, or unset it",
+      "set EGRESS_ADDRESS to an address of this machine, or remove the variable",
     ),
   ];
 }
@@ -102,7 +102,7 @@ export function keyFile({ dataDir, settingsKeys }: Config): Diagnostic {
   const path = settingsKeyFile(dataDir);
   const stats = statSync(path, { throwIfNoEntry: false });
   if (settingsKeys !== null) return noProblem("settings key", "in SETTINGS_KEY");
-  if (!stats) return noProblem("settings key", `is made at the first start, in ${path}`);
+  if (!stats) return noProblem("settings key", `the service creates it at its first start, in ${path}`);
   if ((stats.mode & MODE_BITS_OF_OTHERS) === 0)
     return noProblem("settings key", `in ${path}, readable only by its owner`);
   return createDiagnostic("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
@@ -111,14 +111,17 @@ export function keyFile({ dataDir, settingsKeys }: Config): Diagnostic {
 /** Checks whether npm packages can be bundled in the configured sandbox. */
 export async function checkBundling({ roles, npm }: Config): Promise<Diagnostic> {
   if (!npm) return noProblem("packages of npm", "are switched off");
-  if (!roles.has("api")) return noProblem("packages of npm", "are not bundled here: ROLES names no api");
+  if (!roles.has("api"))
+    return noProblem("packages of npm", "are not bundled by this process, because ROLES does not contain api");
   try {
     await createBundler({ log: pino({ level: "silent" }), sandbox: true }).room();
-    return noProblem("packages of npm", "are bundled without a network");
+    return noProblem("packages of npm", "are bundled in a process without network access");
   } catch (error) {
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, a container's seccomp profile)";
-    const says = npm.sandbox ? (error as Error).message : "are bundled in a process with a network (NPM_SANDBOX=off)";
+    const says = npm.sandbox
+      ? (error as Error).message
+      : "are bundled in a process with network access (NPM_SANDBOX=off)";
     return createDiagnostic("packages of npm", says, advice);
   }
 }
@@ -130,13 +133,10 @@ export async function checkBrowser({
   puppeteerCacheDir,
   chromeSandbox,
 }: Config): Promise<Diagnostic[]> {
-  if (!roles.has("runner")) return [noProblem("browser", "not needed: ROLES names no runner")];
+  if (!roles.has("runner")) return [noProblem("browser", "not needed, because ROLES does not contain runner")];
   if (browserWsEndpoints.length > 0)
     return [
-      noProblem(
-        "browser",
-        `${browserWsEndpoints.length} remote browsers; the start of the service shows if they can be used`,
-      ),
+      noProblem("browser", `${browserWsEndpoints.length} remote browsers; the service checks them when it starts`),
     ];
   const path = findChromium(chromePath, defaultChromiumPaths(puppeteerCacheDir));
   if (!path)
@@ -161,13 +161,16 @@ export async function checkBrowser({
     if (proof?.sandboxed) return [started, noProblem("sandbox", `is active for ${proof.processes.length} processes`)];
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), and leave CHROME_SANDBOX on";
-    return [started, createDiagnostic("sandbox", "untrusted code would run without it", advice)];
+    return [
+      started,
+      createDiagnostic("sandbox", "is not active, so untrusted code would run without a sandbox", advice),
+    ];
   } catch (error) {
     return [
       createDiagnostic(
         "browser",
         (error as Error).message.split("\n")[0]!,
-        "read its error at the start; its sandbox needs user namespaces",
+        "start this browser by hand to read its error; its sandbox needs user namespaces",
       ),
     ];
   } finally {

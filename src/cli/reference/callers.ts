@@ -64,7 +64,7 @@ export function operationsByField(root: string): ReadonlyMap<string, readonly Op
     const methods = source.split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
     for (const method of methods.slice(1)) {
       const name = /\n {2}(?:async )?(\w+)\(/.exec(method)?.[1];
-      // Removes private methods after a class's last resolver method.
+      // Removes the private methods that follow the last resolver method of a class.
       const [text = ""] = method.split("\n  }\n");
       const namedOperations = [...text.matchAll(/"(\w+)"/g)].map(([, word]) => word!).filter(isOperation);
       if (name !== undefined && !operationsByName.has(name)) operationsByName.set(name, [...new Set(namedOperations)]);
@@ -93,8 +93,8 @@ const WITH_ACCESS_RULES: readonly Operation[] = [
 ];
 
 /**
- * True if the app's access rules decide about callers without a right on the app. A trial of access rules is excluded, because it needs
- * full access.
+ * True if the app's access rules decide about callers without a right on the app. The operation that tries access rules is excluded,
+ * because it needs full access.
  */
 export const isUnderRules = (field: string, operations: readonly Operation[]): boolean =>
   field !== "tryAccess" && operations.some((name) => WITH_ACCESS_RULES.includes(name));
@@ -103,7 +103,8 @@ const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "ad
 
 function peopleOf(who: readonly CallerRole[]): CallerRole[] {
   const roles = PEOPLE_ROLES.filter((role) => who.includes(role));
-  // Editors, admins and owners have all rights below theirs, so the editor stands for them. Readers and operators have different rights.
+  // Editors, admins and owners have all rights of the roles below them, so the list names only the editor for the three. Readers and
+  // operators have different rights.
   if (roles.includes("editor")) return [...roles.filter((role) => role === "reader" || role === "operator"), "editor"];
   return roles.slice(0, 1);
 }

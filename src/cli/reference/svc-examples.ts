@@ -34,7 +34,7 @@ export interface NamespaceExample {
   errors: readonly Status[];
   /** Description of errors that have no status. */
   otherErrors?: string;
-  /** Example in a server action; null if there is none. `code` is the body of `execute`, `calls` the action that it calls. */
+  /** Example in a server action; null if there is none. `code` is the body of `execute`, `calls` is the action that the code calls. */
   example: { code: string; result: unknown; resultNote?: string; calls?: { name: string; code: string } } | null;
   /**
    * Example in a page. `code` is the body of an async function that runs after the client library has loaded. test/web/own-pages.test.ts

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
 
-/** Statuses that no code uses, each with the reason why it stays in the contract. */
+/** Error statuses that no code uses. The text of each status is the reason why it stays in the contract. */
 export const RESERVED_STATUSES: Partial<Record<Status, string>> = {};
 
 const PAGE_HEAD = `# Errors

@@ -130,7 +130,7 @@ export async function startLocalServer(
   let isStopping = false;
   const failed = childClosed.then(() => {
     if (isStopping) return new Promise<never>(() => undefined);
-    throw new CliError(`the service ended: ${output().trim()}`);
+    throw new CliError(`the local service ended unexpectedly: ${output().trim()}`);
   });
   // Prevents an unhandled rejection: the code that awaits `failed` may do so later.
   failed.catch(() => undefined);

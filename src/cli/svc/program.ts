@@ -25,7 +25,7 @@ function failureOf(error: unknown): CliError {
 
 /**
  * Builds the program with all its commands.
- * @param onExit receives the exit code of a command that has ended with one other than 0
+ * @param onExit receives the exit code of a command that has failed (never 0)
  */
 export function createProgram(surroundings: Surroundings, onExit: (code: number) => void): Command {
   const program = new Command("svc");

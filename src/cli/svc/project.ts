@@ -26,7 +26,9 @@ const ENTRIES = Object.values(ENTRY_FILES).flat();
 const TYPES_FILE = "svc.d.ts";
 const STATE_FOLDER = ".svc";
 
-/** The app's manifest at the last pull or push. The changes in the folder and on the server since then are found by comparing with it. */
+/**
+ * The app's manifest at the last pull or push. Comparisons with this manifest find the changes in the folder and on the server since then.
+ */
 export interface BaseState {
   tag: string;
   manifest: Manifest;
@@ -235,7 +237,7 @@ export class Project {
     const lines = lineNumbersOfCode(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {
-      // The match may be the end of another file's name, and then it stays unchanged.
+      // The match may be the end of another file's name. The text then stays unchanged.
       if (!"( \n".includes(parts[index]!.slice(-1))) return `${name}.js:${rest}`;
       const line = Number.parseInt(rest, 10);
       const sourceLine = lines[line - 1];

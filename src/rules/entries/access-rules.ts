@@ -25,8 +25,8 @@ export interface AccessRule {
   /** Columns that the caller can neither see nor write. */
   exclude?: readonly string[];
   /**
-   * Columns that the caller must name: in the `where` of a read or delete, or in the data of a write. If an element has
-conditions instead of a name, the values must also meet the conditions.
+   * Columns that the caller must name: in the `where` of a read or delete, or in the data of a write. If an element has conditions instead
+   * of a name, the values must also meet the conditions.
    */
   require?: readonly (string | ColumnConditions)[];
 }

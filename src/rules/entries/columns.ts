@@ -6,8 +6,8 @@ import { refuseField } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
 /**
- * Maximum number of names in a data source's list of columns. Entries can have further columns, which the list omits, so
-that visitors cannot make the list grow without limit.
+ * Maximum number of names in a data source's list of columns. Entries can have further columns, which the list omits, so that visitors
+ * cannot make the list grow without limit.
  */
 export const COLUMNS_LISTED = 1_000;
 

@@ -25,8 +25,8 @@ export interface EntryPermissions {
   /** Columns that the caller must name in the `where` (select, delete) or in the data (insert, update). */
   requiredColumns: readonly string[];
   /**
-   * Conditions that an entry must meet before the caller can read, change or remove it, and that written data must meet.
-Placeholders are already replaced by the user's values.
+   * Conditions that an entry must meet before the caller can read, change or remove it, and that written data must meet. Placeholders are
+   * already replaced by the user's values.
    */
   conditions: ColumnConditions;
   /** Text that is equal for permissions with the same columns, required columns and conditions, for use as a key. */
@@ -92,8 +92,8 @@ export function permissionsFor(rules: readonly AccessRule[], verb: EntryVerb, ca
 }
 
 /**
- * True if the caller may select an entry by its ID. False if the rule requires a column in the `where`, because a request
-by ID has no `where`. Conditions on values do not prevent it: they are checked after the entry is read.
+ * True if the caller may select an entry by its ID. False if the rule requires a column in the `where`, because a request by ID has no
+ * `where`. Conditions on values do not prevent it: they are checked after the entry is read.
  */
 export const maySelectById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
@@ -113,8 +113,8 @@ export function conditionsAsWhere(tests: ColumnConditions): Record<string, unkno
 }
 
 /**
- * Returns the column that a key of a `where` names. null if the key is not a whole column: a field such as `createdAt`, a
-path into a column, or an invalid path.
+ * Returns the column that a key of a `where` names. null if the key is not a whole column: a field such as `createdAt`, a path into a
+ * column, or an invalid path.
  */
 export function columnOfWhereKey(key: string): string | null {
   try {

@@ -115,7 +115,7 @@ export interface CommitInput {
   /** Field `extend` of the request. True if an update keeps the columns that it does not contain; false if it removes them. */
   extend: boolean;
   returnEntries: boolean;
-  /** Operations, insert and update, for which hooks may send messages in this commit. */
+  /** Operations (insert, update) after which hooks can send messages in this commit. */
   runHooks: readonly HookVerb[];
 }
 

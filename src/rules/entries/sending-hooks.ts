@@ -109,8 +109,8 @@ function templateTextsOf({ type, to, ...fields }: SendingHook): [path: string, t
 }
 
 /**
- * Rejects placeholders for columns that the data source does not have, because such placeholders would stay empty. Accepts
-every placeholder while the data source's list of columns is empty.
+ * Rejects placeholders for columns that the data source does not have, because such placeholders would stay empty. Accepts every
+ * placeholder while the data source's list of columns is empty.
  * @throws REQUEST_INVALID with the path of the field and the column
  */
 export function checkPlaceholders(hooks: readonly { type: string }[], columns: readonly string[]): void {

@@ -58,8 +58,8 @@ const documentSource = ({ areEntries }: DocumentRows, canSee: Source["canSeeColu
 });
 
 /**
- * Prevents PostgreSQL from merging the nested selects of stages. A merge copies a stage's expressions to each use in the
-next stage: planning ten stages of fifty fields would exhaust any machine, and the statement timeout does not stop planning.
+ * Prevents PostgreSQL from merging the nested selects of stages. A merge copies a stage's expressions to each use in the next stage:
+ * planning ten stages of fifty fields would exhaust any machine, and the statement timeout does not stop planning.
  */
 const OFFSET_BARRIER = "OFFSET 0";
 
@@ -102,8 +102,8 @@ const countStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) =
 };
 
 /**
- * Returns SQL that builds an object from all members whose value is not missing. The SQL checks the size first, because
-each stage could make the object fifty times as large.
+ * Returns SQL that builds an object from all members whose value is not missing. The SQL checks the size first, because each stage could
+ * make the object fifty times as large.
  */
 function buildObjectSql(members: readonly [name: string, value: string][], statement: SqlStatement): string {
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");

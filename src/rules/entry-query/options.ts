@@ -17,8 +17,8 @@ const JOIN_NAME_MAX_CHARACTERS = 100;
 /** Columns and entries of a data source that a caller can see. */
 export interface EntryScope {
   /**
-   * True if the caller can see this top-level column. A column that the caller cannot see counts as missing everywhere: in
-results, `where`, `order`, joins, aggregates, indexes and exports.
+   * True if the caller can see this top-level column. A column that the caller cannot see counts as missing everywhere: in results,
+   * `where`, `order`, joins, aggregates, indexes and exports.
    */
   canSee(column: string): boolean;
   /** Condition that every read entry must meet in addition to the caller's `where`; null for none. It can use columns that are hidden. */
@@ -181,7 +181,11 @@ export function parseFind(value: unknown): FindOptions {
   if (parsed.cursor !== null && parsed.offset > 0) refuseField("offset", "absent when cursor is set", parsed.offset);
   const besideAggregate = ["attributes", "order", "join", "cursor", "includePagination"].find((name) => options[name]);
   if (parsed.aggregate !== null && besideAggregate) {
-    refuseField(besideAggregate, "absent when aggregate is set; use a stage instead", options[besideAggregate]);
+    refuseField(
+      besideAggregate,
+      "absent when aggregate is set; use a stage of aggregate instead, such as $project, $sort or $limit",
+      options[besideAggregate],
+    );
   }
   return parsed;
 }

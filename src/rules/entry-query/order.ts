@@ -82,8 +82,8 @@ export function afterPositionSql(
 export const CURSOR_MAX_CHARACTERS = 20_000;
 
 /**
- * Sort key values of the entry after which a page starts. Callers get a cursor as an opaque text with only values that they
-can see. The service validates the text like any input, because callers can change it.
+ * Sort key values of the entry after which a page starts. Callers get a cursor as an opaque text with only values that they can see. The
+ * service validates the text like any input, because callers can change it.
  */
 export interface Cursor {
   values: readonly string[];

@@ -106,8 +106,8 @@ interface ReachableValues {
 }
 
 /**
- * Returns SQL that is true for a non-empty array. PostgreSQL sorts non-empty arrays between booleans and objects. This
-comparison can use an index, unlike `jsonb_typeof`.
+ * Returns SQL that is true for a non-empty array. PostgreSQL sorts non-empty arrays between booleans and objects. This comparison can use
+ * an index, unlike `jsonb_typeof`.
  */
 const isNonEmptyArraySql = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
@@ -159,8 +159,8 @@ function valuesFromClause(segments: readonly string[], source: Source, statement
 }
 
 /**
- * Returns SQL that is true if each test passes for at least one value at the path. The SQL first tests the value without a
-search of arrays, because PostgreSQL can use an index for it, and then the elements of arrays along the path.
+ * Returns SQL that is true if each test passes for at least one value at the path. The SQL first tests the value without a search of
+ * arrays, because PostgreSQL can use an index for it, and then the elements of arrays along the path.
  */
 export function anyValuePassesSql(
   path: Path,

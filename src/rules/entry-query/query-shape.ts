@@ -88,8 +88,8 @@ function readSorting(order: unknown): ShapeSorting[] {
 }
 
 /**
- * Returns the shape of a valid query; null if the query has too many parts or a column that the data source does not list.
-Otherwise callers could fill the list of shapes with invented names.
+ * Returns the shape of a valid query; null if the query has too many parts or a column that the data source does not list. Otherwise
+ * callers could fill the list of shapes with invented names.
  * @param knows true if the data source lists the column
  */
 export function queryShapeOf(query: unknown, knows: (column: string) => boolean): CheckedShape | null {

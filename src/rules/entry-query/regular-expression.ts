@@ -44,7 +44,7 @@ const classContainsCode = (elements: readonly AST.CharacterClassElement[], code:
     return element.type === "CharacterSet" && element.kind === "word" && code < 128;
   });
 
-/** Returns the letters that a character class matches in PostgreSQL but not in JavaScript, because of a pair in LONE_LETTERS. */
+/** Returns the letters that a character class matches in PostgreSQL but not in JavaScript, because of a pair in POSTGRES_ONLY_PAIRS. */
 function findExtraLetters(elements: readonly AST.CharacterClassElement[]): string[] {
   const letters = POSTGRES_ONLY_PAIRS.filter(([letter, other]) => {
     const letterCases = [other, other.toUpperCase()]
@@ -105,7 +105,7 @@ function translateCharacterSet(node: AST.CharacterSet, dotAll: boolean): string 
   return `[${node.negate ? "^" : ""}${CHARACTER_SETS[node.kind]}]`;
 }
 
-/** Translates one pattern, and rejects it if its size with all repetitions written out exceeds COPIES_MAX. */
+/** Translates one pattern, and rejects it if its size with all repetitions written out exceeds EXPANDED_SIZE_MAX. */
 class PatternTranslator {
   private copies = 0;
 
@@ -135,7 +135,8 @@ class PatternTranslator {
 
   private translateElement(node: AST.Element, factor: number): string {
     this.copies += factor;
-    if (this.copies > EXPANDED_SIZE_MAX) throw new UntranslatableError("too many nested repetitions");
+    if (this.copies > EXPANDED_SIZE_MAX)
+      throw new UntranslatableError("nested repetitions that are too large together");
     if (node.type === "Character") {
       const loneLetter = this.ignoreCase && POSTGRES_ONLY_PAIRS.find(([letter]) => letter === node.value);
       if (loneLetter) return `(?:(?!${escapeCharacter(loneLetter[1].codePointAt(0)!)})${escapeCharacter(node.value)})`;

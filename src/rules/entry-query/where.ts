@@ -25,7 +25,7 @@ const joinWithAnd = (conditions: readonly string[]): string =>
 /** Comparisons of one column that are compiled together to a range, because PostgreSQL can use an index for a range. */
 const RANGE_OPERATORS = ["$gt", "$gte", "$lt", "$lte"];
 
-/** Path to whose value operators apply, the document that contains the path, and the nesting depth in the `where`. */
+/** Target of an operator: the path of the compared value, the document that contains the value, and the nesting depth in the `where`. */
 interface OperatorTarget {
   path: Path;
   source: Source;

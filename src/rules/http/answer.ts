@@ -8,10 +8,7 @@ export interface HttpTriggerResponse {
   body: string | Uint8Array | null;
 }
 
-/**
- * Headers that an action cannot set, because they affect other pages of the origin, describe the connection, or belong to
-the service.
- */
+/** Headers that an action cannot set, because they affect other pages of the origin, describe the connection, or belong to the service. */
 const FORBIDDEN_HEADERS = [
   ...["set-cookie", "set-cookie2", "clear-site-data", "service-worker-allowed", "content-security-policy"],
   ...["content-security-policy-report-only", "x-content-type-options"],

@@ -68,8 +68,8 @@ export function splitPath(rawPath: string): { raw: string[]; decoded: string[] }
 }
 
 /**
- * Returns all pattern shapes (see `patternShapeOf`) that match the segments, the most specific first. A literal segment is
-more specific than a parameter, and earlier segments decide before later ones.
+ * Returns all pattern shapes (see `patternShapeOf`) that match the segments, the most specific first. A literal segment is more specific
+ * than a parameter, and earlier segments decide before later ones.
  */
 export function matchingShapesOf(decoded: readonly string[]): string[] {
   if (decoded.length === 0 || decoded.length > PATH_SEGMENTS_MAX) return [];

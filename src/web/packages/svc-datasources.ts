@@ -53,7 +53,7 @@ const ifMatch = (ifUpdatedAt: string | undefined): Record<string, string> =>
 /** Creates a page of entries: an array with functions that read the next and the previous page. */
 function createEntryPage({ entries, cursor }: FoundEntries, at: (cursor: string) => Promise<EntryPage>): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // A read beyond the first or last page returns an empty page, from which a link leads back to this page.
+  // A read beyond the first or last page returns an empty page. Its function `prev` or `next` leads back to this page.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageLinks([], {
@@ -100,7 +100,7 @@ function followChanges({ ref, by }: SourceRef, where: unknown, callback: (news: 
     const variables = () => ({ appId: appId(), dataSourceId: String(ref), by, where, since: lastPosition });
     const onRefused = (cause: unknown) => {
       status = "refused";
-      console.warn("svc: the service refuses to tell of this data source", cause);
+      console.warn("svc: the service rejected the subscription to a data source", cause);
     };
     endSubscription = subscribe<{ dataSourceChanged: ChangeMessage }>(FOLLOW_DATA_SOURCE, variables, {
       next,

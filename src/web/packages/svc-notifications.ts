@@ -64,7 +64,7 @@ function streamNotifications(callback: (notification: Notification) => void): ()
       lastCursor = notification.cursor;
       callback(notification as Notification);
     },
-    refused: (cause) => console.error("svc: notifications are not delivered to this page", cause),
+    refused: (cause) => console.error("svc: the service rejected this page's subscription to notifications", cause),
   });
 }
 

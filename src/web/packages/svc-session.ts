@@ -12,7 +12,8 @@ const globalPage = globalThis as unknown as {
 
 const { parse, stringify } = JSON;
 
-// The service's copy is removed below, so that other code cannot read it. JSON text is kept instead, because no code can change it.
+// Session that the service has set before the run, as JSON text, because no code can change a text. The global variable is deleted below,
+// so that other code cannot read the session.
 const runSession = globalPage.__svcSession === undefined ? undefined : stringify(globalPage.__svcSession);
 delete globalPage.__svcSession;
 

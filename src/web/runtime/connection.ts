@@ -58,14 +58,14 @@ function toApiBase(apiUrl: string): string {
 }
 
 const createNoAnswerError = (from: string, answered = false) =>
-  createSvcError("NETWORK_ERROR", `no answer from ${from}`, { answered });
+  createSvcError("NETWORK_ERROR", `no response from ${from}`, { answered });
 
 /** @throws SvcError if JSON cannot represent the value */
 function toJson(body: unknown): string {
   try {
     return JSON.stringify(body);
   } catch (error) {
-    throw createSvcError("REQUEST_INVALID", `the argument cannot be written as JSON: ${(error as Error).message}`);
+    throw createSvcError("REQUEST_INVALID", `the argument cannot be converted to JSON: ${(error as Error).message}`);
   }
 }
 
@@ -107,10 +107,16 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
 
   function serviceUrl(path: string): URL {
     if (apiBaseUrl === null)
-      throw createSvcError("REQUEST_INVALID", "no API: set window.ENV.apiUrl or call Svc.configure");
+      throw createSvcError(
+        "REQUEST_INVALID",
+        "the URL of the service is not set; set window.ENV.apiUrl or call Svc.configure",
+      );
     const url = new URL(path.replace(/^\/+/, ""), apiBaseUrl);
     if (!url.href.startsWith(apiBaseUrl))
-      throw createSvcError("REQUEST_INVALID", `refusing to call ${url.origin}: the API is ${apiBaseUrl}`);
+      throw createSvcError(
+        "REQUEST_INVALID",
+        `the path must not lead to another URL than the service's ${apiBaseUrl} (got ${url.origin})`,
+      );
     return url;
   }
 
@@ -161,7 +167,10 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     },
     appId() {
       if (appId === undefined)
-        throw createSvcError("APP_NOT_FOUND", "no app: set window.ENV.appId or call Svc.configure");
+        throw createSvcError(
+          "APP_NOT_FOUND",
+          "the ID of the app is not set; set window.ENV.appId or call Svc.configure",
+        );
       return appId;
     },
     address: serviceUrl,

@@ -39,11 +39,11 @@ export interface EntryQuery {
   /** Maximum number of returned entries: 1,000 by default, at most 10,000. */
   limit?: number;
   offset?: number;
-  /** True: `find` also returns the total. */
+  /** True: `find` also returns the total number of entries that match. */
   includePagination?: boolean;
   /** Joins with other data sources. Each key is the name under which `entry.joins` contains the joined entry. */
   join?: Record<string, object>;
-  /** Stages such as `$match` and `$group`. */
+  /** Aggregation stages, applied in this order, such as `$match` and `$group`. */
   aggregate?: object[];
 }
 
@@ -72,7 +72,7 @@ export interface EntrySubscription {
 }
 
 export interface DataSourceConnection {
-  /** Returns the entries that the query finds, with their total. */
+  /** Returns the entries that the query finds, with the total number of matching entries. */
   find(query: EntryQuery & { includePagination: true }): Promise<{
     entries: Entry[];
     pagination: { total: number; limit: number; offset: number };

@@ -59,7 +59,7 @@ export interface Communicate {
 }
 
 export interface NotificationOptions {
-  /** Default: draft. */
+  /** Status of a new notification: `draft` by default. */
   status?: "draft" | "published" | "scheduled";
   data?: { title?: string; message?: string; navigate?: unknown; [name: string]: unknown };
   /** Recipients: conditions on the columns of app users, or a list of user IDs and conditions. null: all users. */
@@ -68,7 +68,7 @@ export interface NotificationOptions {
   orderAt?: string | number | null;
   pushNotification?: {
     payload: { title?: string; body?: string; badge?: number; [name: string]: unknown };
-    /** Unix milliseconds. */
+    /** Time at which the service sends the push message, as Unix time in milliseconds. */
     delayUntilTimestamp?: number | null;
   } | null;
 }

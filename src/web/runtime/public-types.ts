@@ -29,12 +29,12 @@ export interface Action extends RunLimits {
   assets: Asset[];
   /** Cron expression of five fields. */
   frequency: string | null;
-  /** IANA name. */
+  /** Time zone of the schedule as an IANA name. */
   timezone: string | null;
   /** Origins that the code may send requests to. */
   integrationOrigins: string[];
   access: ActionAccess;
-  /** ISO 8601. */
+  /** Time of the last run in ISO 8601 format. */
   lastRunAt: string | null;
   createdAt: string;
   updatedAt: string;
@@ -85,7 +85,7 @@ export interface LogOptions {
   /** ID of the action whose entries are returned. The same filter as `where.data.taskId`. */
   id?: number;
   where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
-  /** Default 50, at most 1,000. */
+  /** Maximum number of returned log entries: 50 by default, at most 1,000. */
   limit?: number;
   offset?: number;
 }
@@ -100,7 +100,7 @@ export interface SvcError extends Error {
   error: string;
   /** Seconds after which the call can be repeated. */
   retryAfter?: number;
-  /** ISO 8601. */
+  /** Time in ISO 8601 format from which the service accepts the call again. */
   nextValidRequestDate?: string;
   runId?: number;
   /** With ACTION_CHANGED: the action as it is now. */
@@ -144,7 +144,7 @@ export interface Actions {
 }
 
 export interface AnalyticsEvent {
-  /** Unix time in milliseconds. */
+  /** Time of the event as Unix time in milliseconds. */
   createdAt: number;
   type: AnalyticsEventType;
   data: Record<string, unknown>;

@@ -52,7 +52,7 @@ export interface RequestError extends Error {
 /** `Svc.App.V3.Actions.request`. */
 export interface SendRequest {
   (options: RequestOptions & { responseType: "bytes" }): Promise<RequestResponse<Uint8Array>>;
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the JSON body is not known
   (options: RequestOptions & { responseType: "json" }): Promise<RequestResponse<any>>;
   (options: RequestOptions): Promise<RequestResponse>;
 }
@@ -60,7 +60,7 @@ export interface SendRequest {
 /** `Svc.App.Settings`. */
 export interface SettingsReader {
   /** Returns the same value as `context.settings[key]`; undefined if the setting does not exist. Works only in server actions. */
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // biome-ignore lint/suspicious/noExplicitAny: a setting can have any JSON value
   get(key: string): any;
 }
 

@@ -16,7 +16,7 @@ const UNAVAILABLE_TEXT = "is available in server actions only";
 
 // Stores the globals before the author's code runs, because that code may replace them.
 const { parse, stringify } = JSON;
-// biome-ignore lint/suspicious/noExplicitAny: newer than the library's types
+// biome-ignore lint/suspicious/noExplicitAny: TypeScript's types lack the newer functions for base64
 const BytesClass = Uint8Array as any;
 
 const createRequestError = (code: RequestError["code"], message: string): RequestError =>
@@ -59,7 +59,7 @@ function encodeOptions(options: unknown): string {
       json: json === undefined ? undefined : stringify(json),
     });
   } catch (error) {
-    throw createRequestError("POLICY", `the options cannot be written as JSON: ${(error as Error).message}`);
+    throw createRequestError("POLICY", `the options cannot be converted to JSON: ${(error as Error).message}`);
   }
 }
 

@@ -3,13 +3,14 @@
 /** `Svc.CSV`, of the package svc-csv. */
 export interface CSV {
   /**
-   * Returns a row as an object with the names of the first line, or as an array with `header: false`. Throws if a row has another number of
-   * cells. Detects the delimiter, unless `delimiter` is set. Ignores a byte order mark, and skips empty lines. A row of blank cells stays.
+   * Returns the rows of a CSV text: objects with the names of the first line as keys, or arrays if `header` is false. Throws if a row has
+   * another number of cells than the first line. Detects the delimiter, unless `delimiter` is set. Ignores a byte order mark, and skips
+   * empty lines, but not rows of blank cells.
    */
   parse(text: string, options?: { header?: boolean; delimiter?: string; dynamicTyping?: boolean }): unknown[];
   /**
-   * Returns CSV without a line break at the end. With `columns`, an empty list of rows is only the header. Puts an apostrophe before cells that a
-   * spreadsheet would run as a formula, unless `escapeFormulae` is false.
+   * Returns rows as CSV text without a line break at the end. If `columns` is set and there are no rows, returns only the header. Puts an
+   * apostrophe before cells that a spreadsheet would run as a formula, unless `escapeFormulae` is false.
    */
   stringify(
     rows: unknown[],

@@ -43,7 +43,7 @@ export function createTriggers(
   }
 
   function onRejected(cause: unknown): void {
-    console.warn("svc: the service refuses to deliver client actions", cause);
+    console.warn("svc: the service rejected this page's subscription to client actions", cause);
     stopDelivery();
     isRejected = true;
   }

@@ -114,7 +114,7 @@ async function serverFor(
   server = await startLocalServer(folder, { isThrowAway, port, env }, stopController.signal);
   if (target === null) {
     writeProject(folder, server.url, server.app);
-    output.line(`Made a project in ${folder}`, "green");
+    output.line(`Created a project in ${folder}`, "green");
   }
   // The new service does not have the data of an earlier service at the same address, so the record of the last pull is removed.
   if (isNew) new Project(folder).removeBase({ url: server.url, app: server.app, root: folder });
@@ -187,7 +187,7 @@ export function addDevelop(program: Command, run: Run): void {
     );
   program
     .command("test")
-    .argument("[actions...]", "names of actions; without any: all that have a test")
+    .argument("[actions...]", "names of actions; default: all actions that have a test")
     .description("run actions/<name>/action.test.ts in the service's sandbox")
     .option("--watch", "run again whenever a file is saved")
     .option("--service", "run in a service that this command starts, and deletes at the end")

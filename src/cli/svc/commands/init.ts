@@ -59,7 +59,10 @@ Skills for these tasks are in \`.agents/skills/\`.
 Documentation for you: \`<url of svc.json>/llms.txt\` is an index, \`/llms-full.txt\` the whole text. Tools over MCP: \`<url of svc.json>/mcp\`.
 `;
 
-/** Skills for coding agents by name, in the format of agentskills.io. Agents read the description first, and the text when they need it. */
+/**
+ * Skills for coding agents by name, in the format of agentskills.io. An agent reads the descriptions of all skills first, and the text of a
+ * skill when it needs the skill.
+ */
 const SKILL_FILES: Readonly<Record<string, { description: string; text: string }>> = {
   "svc-write-action": {
     description:
@@ -145,7 +148,7 @@ export function addInit(program: Command, run: Run): void {
   program
     .command("init")
     .argument("[folder]", "folder of the project", ".")
-    .description("make a project folder with a first action")
+    .description("create a project folder with a first action")
     .option("--url <address>", "address of the server", "http://127.0.0.1:4000")
     .option("--app <id>", "ID of the app", "1")
     .action((folder: string, options: { url: string; app: string }) =>

@@ -108,7 +108,7 @@ async function versionBefore(session: Session, id: number): Promise<number> {
 export function addPublish(program: Command, run: Run): void {
   program
     .command("publish")
-    .argument("[actions...]", "names of actions; without any: all that changed")
+    .argument("[actions...]", "names of actions; default: all changed actions")
     .description("make drafts the live versions")
     .option("--tested", "run the tests first, and publish nothing if one fails or an action has none")
     .option("--service", "with --tested: run the tests in a service that this command starts, and deletes at the end")
@@ -140,7 +140,7 @@ export function addPublish(program: Command, run: Run): void {
     .command("rollback")
     .argument("<action>", "name of the action")
     .description("restore an earlier version of an action and publish it")
-    .option("--to <version>", "ID of the version; without it: the one that was live before")
+    .option("--to <version>", "ID of the version; default: the version that was live before")
     .action((name: string, { to }: { to?: string }) =>
       run(async (session) => {
         if (to !== undefined && !/^[1-9]\d*$/.test(to)) throw wrongUse("--to must be the ID of a version");

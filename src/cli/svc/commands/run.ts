@@ -139,7 +139,7 @@ async function followRun(
         if (withConsole && isEnded(run)) await printConsole(session, Number(run["id"]));
       }
     } catch (error) {
-      // True for failures of a server that restarts. Only these are retried, so that an expired session ends the command.
+      // True for failures while the server restarts. The command retries only these, so that an expired session ends the command.
       const isPassing =
         error instanceof ApiFailure ? error.http >= 500 || error.http === 429 : error instanceof CliError;
       if (!isPassing) throw error;

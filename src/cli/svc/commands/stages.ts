@@ -88,8 +88,8 @@ export function addStages(program: Command, run: Run): void {
   stage
     .command("create")
     .argument("<name>", "name of the stage, for example staging")
-    .option("--expires-in <hours>", "remove the stage after so many hours")
-    .description("make an app that is a stage of this one")
+    .option("--expires-in <hours>", "delete the stage after this number of hours")
+    .description("create a new app that is a stage of this app")
     .action((name: string, { expiresIn }: { expiresIn?: string }) =>
       run(async ({ client, output }) => {
         if (expiresIn !== undefined && !/^\d+$/.test(expiresIn))
@@ -118,7 +118,7 @@ export function addStages(program: Command, run: Run): void {
     .command("promote")
     .requiredOption("--from <app>", "ID of the app whose definitions this app gets")
     .option("--plan", "only show what would change")
-    .description("apply another stage's definitions to this app, whole or not at all")
+    .description("apply another stage's definitions to this app, all or none")
     .action(({ from, plan = false }: { from: string; plan?: boolean }) =>
       run(async (session) => {
         const { client, output } = session;

@@ -89,8 +89,8 @@ function tagToPush(
     if (since.every(hasItem(server.manifest, local))) return server.tag;
     throw reportConflict(session, since, "the server has changed since the last pull");
   }
-  // Before a first push there is no earlier state to compare with. Only items that exist in the folder and on the server, and differ, would
-  // be overwritten unnoticed.
+  // Before a first push there is no earlier state to compare with. The push would silently overwrite only items that exist in both places
+  // and differ.
   const overwrittenItems = manifestDifferences(server.manifest, local, false).filter(
     ({ change }) => change === "changed",
   );
@@ -144,7 +144,8 @@ async function stateAfterPush(session: Session, before: BaseState, tag: string):
 
 /**
  * Pushes the project.
- * @param asks false to push without a plan and a question. A plan costs time, because the service builds all actions for it
+ * @param asks true to print the plan and ask the person before the push. This takes longer, because the service builds all actions for the
+ * plan
  */
 export async function pushProject(
   session: Session,
@@ -185,7 +186,7 @@ const IN_ONE_FILE = ["setting", "secret binding", "alert"];
 /** Returns the local changes that writing `writtenManifest` would overwrite, and the local items that it does not contain. */
 function replacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
   const lackingItems = manifestDifferences(local, writtenManifest, false).filter(({ change }) => change === "created");
-  // Compares from the written manifest to the local one, because a local item that omits a field loses nothing.
+  // Compares from the written manifest to the local one, because a local item loses nothing where it omits a field.
   const lostItems = manifestDifferences(writtenManifest, local, false).flatMap((difference): Difference[] => {
     if (difference.change === "changed") return [difference];
     return IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];
@@ -211,7 +212,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
     printDifferences(session, overwrittenItems);
     const names = overwrittenItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
     throw new CliError(
-      `the folder and the server both have changes of ${names}; pass --force to replace the folder's items with the server's`,
+      `both the folder and the server have changed ${names}; pass --force to replace the folder's items with the server's`,
       EXIT_CODES.failed,
       {
         differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
@@ -226,7 +227,8 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
       ? server.manifest.settings
       : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTaken("setting", key));
   const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTaken("alert", name));
-  // Takes all secret bindings from the folder, or all from the server: a mixed list could send a secret to a wrong destination.
+  // Takes all secret bindings from the folder, or all from the server: a list with items of both could send a secret to a wrong
+  // destination.
   const keepsBindings = myChanges.some(({ kind }) => kind === "secret binding") && !force;
   const writtenManifest: Manifest = {
     ...server.manifest,
@@ -294,7 +296,7 @@ export function addSync(program: Command, run: Run): void {
     .action((options: { force?: boolean }) => run((session) => pullProject(session, options)));
   program
     .command("push")
-    .description("save this folder as the server's drafts, whole or not at all; publishes nothing")
+    .description("save all items of this folder as drafts on the server, or none if one is invalid; publishes nothing")
     .option("--prune", "remove drafts that this folder does not have; needs --yes or an answer")
     .addOption(new Option("--force", "replace what was changed on the server since the last pull"))
     .action((options: PushOptions) => run((session) => pushProject(session, options)));
