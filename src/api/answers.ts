@@ -146,7 +146,8 @@ export function createAnswers(
     countHeldBytes: (): number => total,
 
     /**
-     * Counts the bytes of one text that the service sends to several sockets of an app. Returns a function that frees them.
+     * Counts the bytes of one text that the service sends to several sockets of an app. Returns a function that removes these bytes from
+     * the count.
      * @throws REQUEST_INVALID if the text is larger than a written response may be; OVERLOADED if there is no memory for it
      */
     countSharedText(appId: number, bytes: number): () => void {

@@ -21,7 +21,10 @@ function createErrorBody({ status, message, details }: ActionError): ErrorBody {
   return { status, error: message, ...details };
 }
 
-/** Converts an error of Fastify by its code. Other 4xx errors become REQUEST_INVALID. Returns null for server errors. */
+/**
+ * Converts an error of Fastify to an ActionError by the error's code. 4xx errors with any other code become REQUEST_INVALID. Returns null
+ * for server errors.
+ */
 function convertFastifyError(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new ActionError("PAYLOAD_TOO_LARGE");
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {

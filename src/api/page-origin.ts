@@ -77,8 +77,8 @@ export function createPageOrigin(
       }
       const { once } = request.query as { once?: unknown };
       const session = typeof once === "string" ? await sessions.redeem(once, preview) : null;
-      // The code in the URL was used before, for example because the page was reloaded. The service's own origin has the session, so the
-      // browser goes back there.
+      // The one-time code in the URL was used before, for example because the page was reloaded. The service's own origin has the session,
+      // so the browser goes back there.
       if (!session) reply.redirect(baseUrl + path.slice(0, -1));
       return session;
     },

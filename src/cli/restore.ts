@@ -19,7 +19,7 @@ import { readSecret, SECRET_OPTIONS } from "./backup-secret.js";
 import { readArguments, runCommand, withDatabaseUrl } from "./command.js";
 
 const USAGE =
-  "Usage: npm run restore -- FILE, with --passphrase-file FILE or --key-file FILE as it was encrypted; --replace drops what the database holds";
+  "Usage: npm run restore -- FILE, with --passphrase-file FILE or --key-file FILE as it was encrypted; --replace deletes the previous content of the database";
 
 const OPTIONS = { ...SECRET_OPTIONS, replace: { type: "boolean", default: false } } as const;
 

@@ -124,7 +124,10 @@ function comparableUserValue(user: UserData | null, column: string): ScalarValue
   return isScalar(value) ? value : undefined;
 }
 
-/** Replaces placeholders by the user's values; undefined if one is missing. A text of only one placeholder gets the value with its type. */
+/**
+ * Replaces placeholders by the user's values; undefined if one is missing. If the text is just one placeholder, the result is the value
+ * itself, so that a number stays a number.
+ */
 function fillTemplate(value: ScalarValue, user: UserData | null): ScalarValue | undefined {
   if (typeof value !== "string") return value;
   const template = parseTemplateCached(value);

@@ -10,8 +10,9 @@ const PACKAGE_MODES = ["isolate", "network-isolate", "document"] as const;
 export type PackageMode = (typeof PACKAGE_MODES)[number];
 
 /**
- * A package of the catalogue. Code uses it as `Svc.<namespace>`; null if it has no such name. The script of the package is at `path` of
- * this service or at the external `url`. A package with neither is in the specification, but not built yet.
+ * A package of the catalogue. Code uses the package as `Svc.<namespace>`; `namespace` is null for a package that code uses in another way.
+ * The script of the package is at `path` of this service or at the external `url`. A package with neither is in the specification, but not
+ * built yet.
  */
 export interface PackageEntry {
   name: string;

@@ -18,8 +18,8 @@ import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-update
 import { ActionChangeType } from "./version-types.js";
 
 /**
- * Context of the subscription, with the access check and the event source. A decorator cannot access the resolver instance, so it reads
- * them here.
+ * Context of the subscription, with the access check and the event source. The decorator of a subscription cannot access the resolver
+ * instance, so it reads both from this context.
  */
 export interface ActionFeedContext extends RequestContext {
   gate: AccessGate;

@@ -54,8 +54,8 @@ class ReportedRunType {
 }
 
 /**
- * Context of the subscription, with the access check and the event source. A decorator cannot access the resolver instance, so it reads
- * them here.
+ * Context of the subscription, with the access check and the event source. The decorator of a subscription cannot access the resolver
+ * instance, so it reads both from this context.
  */
 export interface ClientFeedContext extends RequestContext {
   gate: AccessGate;

@@ -30,8 +30,8 @@ import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-update
 import { ByReference, Ref } from "./reference-arguments.js";
 
 /**
- * Context of the subscription, with the access check and the entries. A decorator cannot access the resolver instance, so it reads them
- * here.
+ * Context of the subscription, with the access check and the entries. The decorator of a subscription cannot access the resolver instance,
+ * so it reads both from this context.
  */
 export interface EntryFeedContext extends RequestContext {
   gate: AccessGate;

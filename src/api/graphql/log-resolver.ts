@@ -18,8 +18,8 @@ interface TailArguments {
 }
 
 /**
- * Context of the subscription, with the access check and the source of new log entries. A decorator cannot access the resolver instance, so
- * it reads them here.
+ * Context of the subscription, with the access check and the source of new log entries. The decorator of a subscription cannot access the
+ * resolver instance, so it reads both from this context.
  */
 export interface TailContext extends RequestContext {
   gate: AccessGate;

@@ -21,8 +21,8 @@ import {
 } from "./notification-types.js";
 
 /**
- * Context of the subscription, with the access check and the source of notifications. A decorator cannot access the resolver instance, so
- * it reads them here.
+ * Context of the subscription, with the access check and the source of notifications. The decorator of a subscription cannot access the
+ * resolver instance, so it reads both from this context.
  */
 export interface NotificationContext extends RequestContext {
   gate: AccessGate;

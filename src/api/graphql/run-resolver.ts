@@ -43,8 +43,8 @@ const CopyToRun = () =>
   });
 
 /**
- * Context of the subscription, with the access check and the console. A decorator cannot access the resolver instance, so it reads them
- * here.
+ * Context of the subscription, with the access check and the console. The decorator of a subscription cannot access the resolver instance,
+ * so it reads both from this context.
  */
 export interface ConsoleContext extends RequestContext {
   gate: AccessGate;

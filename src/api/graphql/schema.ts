@@ -153,7 +153,8 @@ export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema>
   const schema = await buildSchema({
     resolvers: Object.values(RESOLVER_CLASSES) as unknown as NonEmptyArray<() => void>,
     container: { get: (resolver) => byClass.get(resolver) },
-    // The rules validate inputs: their error statuses are part of the contract, and class-validator's errors would repeat the whole input.
+    // The functions in src/rules validate inputs: their error statuses are part of the contract, and class-validator's errors would repeat
+    // the whole input.
     validate: false,
     // TypeGraphQL's check introspects the whole schema, which takes two thirds of the build time. test/schema.test.ts checks the schema
     // instead.

@@ -144,8 +144,8 @@ function createFailable<T>(
 }
 
 /**
- * Creates the store of written texts, by event and by the subscribers' `shape`. `answers` counts the memory of long texts. A long text is
- * not written if there is no memory for it.
+ * Creates the store of event texts. Subscribers with the same `shape` (ResultReceiver.queryKey) share one text of an event. `answers`
+ * counts the memory of long texts. A long text is not written if there is no memory for it.
  */
 function createTexts(answers: Pick<Answers, "countSharedText">, log: Logger) {
   const texts = new WeakMap<object, Map<string, SharedText>>();

@@ -114,7 +114,7 @@ const writeTools: AppTool[] = [
     input: {
       name: z.string().min(1).max(255),
       fields: z.record(z.string(), z.unknown()).describe(DRAFT_FIELDS),
-      ifUpdatedAt: z.iso.datetime().optional().describe("State that the change starts from"),
+      ifUpdatedAt: z.iso.datetime().optional().describe("updatedAt of the draft that the change is based on"),
     },
     async run({ name, fields: input, ifUpdatedAt }, context) {
       const { call, appId } = context;

@@ -83,7 +83,9 @@ const dataTools: AppTool[] = [
     changesData: false,
     input: {
       dataSource: TOOL_FIELDS.dataSource,
-      trial: z.record(z.string(), z.unknown()).describe("The trial; see the docs page data-sources"),
+      trial: z
+        .record(z.string(), z.unknown())
+        .describe("Operation, caller and query to try; see the docs page data-sources"),
     },
     run: async ({ dataSource, trial }, { call, appId }) => ({
       data: await call("POST", `${DATA_SOURCE_ROUTE}/try`, {

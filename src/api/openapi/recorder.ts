@@ -252,7 +252,7 @@ export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): 
       return { routeNotes, http: filledRecording.context.httpStatus };
     } catch {
       const emptyRecording = new RequestRecording(schemas, fields, false, bodyField, isPlan);
-      // A handler that rejects an empty body has shown its fields before it threw, so the missing response is ignored.
+      // A handler that rejects an empty body has already read the body's fields, so the recorder ignores the missing response.
       const emptyAnswer = await answer(emptyRecording.resolvers(), emptyRecording.request()).catch(
         () => new StandIn({}),
       );

@@ -67,7 +67,7 @@ function filesText({ files }: Source): string {
     .join("\n");
 }
 
-/** Returns the text by which an item is compared: its fields, then its files or its code, line by line. */
+/** Returns the text by which two versions of an item are compared: its fields, then its files or its code, line by line. */
 function textOf(item: Item | undefined): string {
   if (!item) return "";
   const { code, source: _, ...rest } = item;

@@ -13,7 +13,10 @@ function limitNames(names: readonly string[]): string[] {
   return tooFar < 0 ? [...names] : names.slice(0, tooFar);
 }
 
-/** Returns the event's field with the e-mail address of the app user who changed the entry. Other callers have no such field here. */
+/**
+ * Returns the event's field with the e-mail address of the app user who changed the entry. For a change by another caller, the event has no
+ * such field.
+ */
 const userEmailField = (email: string | null) => (email === null ? {} : { _userEmail: email });
 
 /** Builds the log event for one changed entry. `columns` are the written columns; for a removed entry, all its columns. */

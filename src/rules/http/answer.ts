@@ -68,7 +68,9 @@ export function responseFromJson(json: string | Uint8Array | undefined): HttpTri
   return { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: json };
 }
 
-/** Headers of every response of an HTTP trigger. If the response is a page, they deny it the rights of the service's origin. */
+/**
+ * Headers of every response of an HTTP trigger. If the response is a page, these headers deny the page the rights of the service's origin.
+ */
 export const SECURITY_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "sandbox allow-scripts allow-forms",

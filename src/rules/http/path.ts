@@ -37,7 +37,7 @@ export function patternFault(path: unknown): string | null {
   return new Set(names).size === names.length ? null : "must not contain two parameters with the same name";
 }
 
-/** Returns a pattern without the names of its parameters. Two patterns that are then equal match the same paths. */
+/** Returns a pattern without the names of its parameters. Two patterns with the same result match the same paths. */
 export const patternShapeOf = (path: string): string =>
   path
     .split("/")

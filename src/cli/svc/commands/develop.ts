@@ -144,7 +144,7 @@ async function watchAndSave(session: Session, stopSignal: AbortSignal): Promise<
     await pushProject(session, {}, false);
     typeCheck.isDirty = true;
   };
-  // If one of the parts fails, aborts the others.
+  // If one of the three loops below fails, aborts the other two.
   const failureController = new AbortController();
   const endSignal = AbortSignal.any([stopSignal, failureController.signal]);
   try {

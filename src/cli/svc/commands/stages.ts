@@ -53,7 +53,7 @@ function addPromotions(stage: Command, run: Run): void {
     );
   stage
     .command("rollback")
-    .argument("<promotion>", "ID of a promotion; the newest is undone, an earlier one is restored")
+    .argument("<promotion>", "ID of a promotion; the newest promotion is undone, an earlier promotion is restored")
     .description("restore the definitions as they were after a promotion, all or none")
     .action((promotion: string) =>
       run(async (session) => {

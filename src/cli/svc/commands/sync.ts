@@ -297,7 +297,7 @@ export function addSync(program: Command, run: Run): void {
   program
     .command("push")
     .description("save all items of this folder as drafts on the server, or none if one is invalid; publishes nothing")
-    .option("--prune", "remove drafts that this folder does not have; needs --yes or an answer")
+    .option("--prune", "remove drafts that this folder does not have; asks for confirmation unless --yes is set")
     .addOption(new Option("--force", "replace what was changed on the server since the last pull"))
     .action((options: PushOptions) => run((session) => pushProject(session, options)));
   program
