@@ -25,22 +25,22 @@ describe("a long text", () => {
   });
 });
 
-for (const mode of SANDBOX_MODES) {
-  describe(`a long result of a run in mode ${mode}`, () => {
-    const browsers = testBrowsers();
-    before(() => browsers.start());
-    after(() => browsers.stop());
+describe("a long result of a run", () => {
+  const browsers = testBrowsers();
+  before(() => browsers.start());
+  after(() => browsers.stop());
 
+  for (const mode of SANDBOX_MODES) {
     for (const [what, before] of [
       ["", ""],
       [", after the run has replaced what a page works with", CHANGED_GLOBALS],
     ]) {
-      it(`arrives complete, also characters that are split between two parts${what}`, async () => {
+      it(`in mode ${mode} arrives complete, also characters that are split between two parts${what}`, async () => {
         const text = `"a${"😀é".repeat(150_000)}"`;
         const code = `const execute = async () => { const text = ${JSON.stringify(JSON.parse(text).slice(0, 4))}[0] + "😀é".repeat(150_000); ${before} return text }`;
         const result = await resultOf(browsers, code, { mode });
         expect(JSON.stringify(result) === text).to.equal(true);
       });
     }
-  });
-}
+  }
+});
