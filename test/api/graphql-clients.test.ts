@@ -10,6 +10,7 @@ import { expect } from "chai";
 import { createClient } from "graphql-ws";
 import WebSocket from "ws";
 import { startCuttingProxy } from "../harness/cutting-proxy.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -149,7 +150,7 @@ describe("GraphQL clients in their released form", () => {
     });
   });
 
-  it("graphql-ws subscribes again by itself after its connection was cut", async () => {
+  longTest("graphql-ws subscribes again by itself after its connection was cut", async () => {
     const sockets: WebSocket[] = [];
     const client = createClient({
       url: url().replace("http", "ws"),
@@ -175,76 +176,79 @@ describe("GraphQL clients in their released form", () => {
     await client.dispose();
   });
 
-  it("graphql-ws behind a proxy that cuts connections misses no message of a subscription that resumes", async () => {
-    const base = "/v1/apps/1";
-    const { dataSource } = (await service.rest("POST", `${base}/data-sources`, { body: { name: "cut" } })).body;
-    const proxy = await startCuttingProxy(service.url);
-    stopClients.push(() => proxy.stop());
-    const client = createClient({
-      url: new URL("/graphql", proxy.url.replace("http", "ws")).href,
-      webSocketImpl: WebSocket,
-      connectionParams: { authToken: service.tokens.editor },
-      ...{ retryAttempts: Number.POSITIVE_INFINITY, shouldRetry: () => true, retryWait: () => delay(20) },
-    });
-    stopClients.push(async () => client.dispose());
-    const failures: unknown[] = [];
-    /** Variables of the subscription. After a reconnect, the client sends them again, with the position that `take` stored in them. */
-    function follow<Data>(query: string, variables: Record<string, unknown>, take: (one: Data) => void): void {
-      client.subscribe<{ one: Data }>(
-        { query, variables },
-        {
-          next: ({ data }) => data && take(data.one),
-          error: (error) => failures.push(error),
-          complete: () => undefined,
+  longTest(
+    "graphql-ws behind a proxy that cuts connections misses no message of a subscription that resumes",
+    async () => {
+      const base = "/v1/apps/1";
+      const { dataSource } = (await service.rest("POST", `${base}/data-sources`, { body: { name: "cut" } })).body;
+      const proxy = await startCuttingProxy(service.url);
+      stopClients.push(() => proxy.stop());
+      const client = createClient({
+        url: new URL("/graphql", proxy.url.replace("http", "ws")).href,
+        webSocketImpl: WebSocket,
+        connectionParams: { authToken: service.tokens.editor },
+        ...{ retryAttempts: Number.POSITIVE_INFINITY, shouldRetry: () => true, retryWait: () => delay(20) },
+      });
+      stopClients.push(async () => client.dispose());
+      const failures: unknown[] = [];
+      /** Variables of the subscription. After a reconnect, the client sends them again, with the position that `take` stored in them. */
+      function follow<Data>(query: string, variables: Record<string, unknown>, take: (one: Data) => void): void {
+        client.subscribe<{ one: Data }>(
+          { query, variables },
+          {
+            next: ({ data }) => data && take(data.one),
+            error: (error) => failures.push(error),
+            complete: () => undefined,
+          },
+        );
+      }
+      const received = { logs: [] as number[], entries: [] as number[], notifications: [] as number[] };
+      let positions = 0;
+      const [logs, entries, notes] = [{ after: 0 }, { since: null as string | null }, { after: 0 }];
+      follow<{ id: number }>(
+        "subscription ($after: Int) { one: actionLogAdded(appId: 1, after: $after) { id } }",
+        logs,
+        ({ id }) => {
+          logs.after = id;
+          received.logs.push(id);
         },
       );
-    }
-    const received = { logs: [] as number[], entries: [] as number[], notifications: [] as number[] };
-    let positions = 0;
-    const [logs, entries, notes] = [{ after: 0 }, { since: null as string | null }, { after: 0 }];
-    follow<{ id: number }>(
-      "subscription ($after: Int) { one: actionLogAdded(appId: 1, after: $after) { id } }",
-      logs,
-      ({ id }) => {
-        logs.after = id;
-        received.logs.push(id);
-      },
-    );
-    follow<{ position: string; reset: boolean; inserted: { id: number }[] }>(
-      `subscription ($since: String) { one: dataSourceChanged(appId: 1, dataSourceId: "${dataSource.id}", since: $since) {
+      follow<{ position: string; reset: boolean; inserted: { id: number }[] }>(
+        `subscription ($since: String) { one: dataSourceChanged(appId: 1, dataSourceId: "${dataSource.id}", since: $since) {
         position reset inserted { id } } }`,
-      entries,
-      ({ position, inserted }) => {
-        entries.since = position;
-        positions += 1;
-        received.entries.push(...inserted.map(({ id }) => id));
-      },
-    );
-    follow<{ id: number; cursor: number }>(
-      "subscription ($after: Int) { one: notificationAdded(appId: 1, after: $after) { id cursor } }",
-      notes,
-      ({ id, cursor }) => {
-        notes.after = cursor;
-        received.notifications.push(id);
-      },
-    );
-    await until(async () => positions > 0);
-    proxy.cut();
-    const written = { entries: [] as number[], notifications: [] as number[] };
-    for (let turn = 0; turn < 40; turn += 1) {
-      await run();
-      const entry = await service.rest("POST", `${base}/data-sources/${dataSource.id}/entries`, { body: { turn } });
-      written.entries.push(entry.body.id);
-      const body = { status: "published", data: { title: `${turn}` } };
-      written.notifications.push((await service.rest("POST", `${base}/notifications`, { body })).body.id);
-    }
-    expect(proxy.cuts()).to.be.above(0);
-    proxy.heal();
-    const { logs: stored } = (await service.rest("POST", "/v3/apps/1/actions/logs", { body: { limit: 1_000 } })).body;
-    const ids = (stored as { id: number }[]).map(({ id }) => id).reverse();
-    await until(async () => received.logs.at(-1) === ids.at(-1) && received.notifications.length >= 40);
-    await until(async () => received.entries.length >= 40);
-    expect(failures).to.deep.equal([]);
-    expect(received).to.deep.equal({ logs: ids, ...written });
-  });
+        entries,
+        ({ position, inserted }) => {
+          entries.since = position;
+          positions += 1;
+          received.entries.push(...inserted.map(({ id }) => id));
+        },
+      );
+      follow<{ id: number; cursor: number }>(
+        "subscription ($after: Int) { one: notificationAdded(appId: 1, after: $after) { id cursor } }",
+        notes,
+        ({ id, cursor }) => {
+          notes.after = cursor;
+          received.notifications.push(id);
+        },
+      );
+      await until(async () => positions > 0);
+      proxy.cut();
+      const written = { entries: [] as number[], notifications: [] as number[] };
+      for (let turn = 0; turn < 40; turn += 1) {
+        await run();
+        const entry = await service.rest("POST", `${base}/data-sources/${dataSource.id}/entries`, { body: { turn } });
+        written.entries.push(entry.body.id);
+        const body = { status: "published", data: { title: `${turn}` } };
+        written.notifications.push((await service.rest("POST", `${base}/notifications`, { body })).body.id);
+      }
+      expect(proxy.cuts()).to.be.above(0);
+      proxy.heal();
+      const { logs: stored } = (await service.rest("POST", "/v3/apps/1/actions/logs", { body: { limit: 1_000 } })).body;
+      const ids = (stored as { id: number }[]).map(({ id }) => id).reverse();
+      await until(async () => received.logs.at(-1) === ids.at(-1) && received.notifications.length >= 40);
+      await until(async () => received.entries.length >= 40);
+      expect(failures).to.deep.equal([]);
+      expect(received).to.deep.equal({ logs: ids, ...written });
+    },
+  );
 });

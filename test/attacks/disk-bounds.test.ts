@@ -96,7 +96,7 @@ describe("the disk space of an app", () => {
     expect(await count("log_event")).to.be.within(9, 11);
   });
 
-  it("is measured again after an hour, also if the app has written little", async () => {
+  longTest("is measured again after an hour, also if the app has written little", async () => {
     let now = 0;
     const trimming = createTrimming({ db, maxBytes: 100_000, now: () => now });
     await finish(1, 10, 9_000);
@@ -109,7 +109,7 @@ describe("the disk space of an app", () => {
     expect(await count("run")).to.equal(before - 1);
   });
 
-  it("cannot be used up by visitors: their rows are removed first, the app's own stay", async () => {
+  longTest("cannot be used up by visitors: their rows are removed first, the app's own stay", async () => {
     const trimming = createTrimming({ db, maxBytes: 100_000 });
     await trimming.trim();
     await finish(1, 8, 9_000);
@@ -198,7 +198,7 @@ describe("data that an app's authors can store", () => {
     expect(shorter.http).to.equal(200);
   });
 
-  it("is at most 1,000 tokens of the app, without revoked ones", async () => {
+  longTest("is at most 1,000 tokens of the app, without revoked ones", async () => {
     const path = `/v1/apps/${service.appId}/tokens`;
     await service.db.query(
       "INSERT INTO credential (kind, hash, app_id, revoked_at) SELECT 'api', int4send(n), $1, CASE WHEN n > 990 THEN now() END FROM generate_series(1, 1000) n",
@@ -210,7 +210,7 @@ describe("data that an app's authors can store", () => {
     expect(answers).to.deep.equal([...Array(7).fill(201), ...Array(4).fill(400)]);
   });
 
-  it("is at most 100 snapshots of the app; the oldest are removed", async () => {
+  longTest("is at most 100 snapshots of the app; the oldest are removed", async () => {
     const path = `/v1/apps/${service.appId}/versions`;
     await service.db.query("DELETE FROM setting");
     await service.db.query("INSERT INTO app_version (app_id, data) SELECT $1, '{}' FROM generate_series(1, 100)", [

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
+import { longTest } from "../harness/samples.js";
 
 /** Number of runs: more than one thread serves, so that several threads take part. */
 const RUN_COUNT = 60;
@@ -29,12 +30,12 @@ describe("consecutive runs on a thread", function () {
     }
   });
 
-  it("have the full memory of a run, whatever earlier runs kept", async () => {
+  longTest("have the full memory of a run, whatever earlier runs kept", async () => {
     const code = `const execute = async () => { ${LEAVING_CODE} return left.length }`;
     for (let count = 0; count < RUN_COUNT; count += 1) expect(await resultOf(browsers, code, here)).to.equal(8);
   });
 
-  it("are ended with their page if they do not end, and the next run has another page", async () => {
+  longTest("are ended with their page if they do not end, and the next run has another page", async () => {
     const load = `(() => {}).constructor('return import("data:text/javascript,1")')`;
     for (const continuationCode of [
       "(function next() { Promise.resolve().then(next) })()",

@@ -150,7 +150,7 @@ describe("npm run doctor", function () {
     );
   });
 
-  it("reports that another media store has the database's files", async () => {
+  longTest("reports that another media store has the database's files", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();
     try {
@@ -164,7 +164,7 @@ describe("npm run doctor", function () {
     }
   });
 
-  it("reports that EGRESS_ADDRESS is no address of this machine", async () => {
+  longTest("reports that EGRESS_ADDRESS is no address of this machine", async () => {
     expect(await check({ ...environment, EGRESS_ADDRESS: "192.0.2.7" })).to.match(
       /^WRONG {2}egress: EGRESS_ADDRESS 192\.0\.2\.7 is not an address of this machine\n {7}-> set EGRESS_ADDRESS to an address of this machine/m,
     );
@@ -174,7 +174,7 @@ describe("npm run doctor", function () {
       .and.not.contain("WRONG");
   });
 
-  it("reports that a proxy's X-Forwarded-For is ignored", async () => {
+  longTest("reports that a proxy's X-Forwarded-For is ignored", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();
     try {

@@ -1,7 +1,7 @@
 /** Tests subscriptions to a data source over the websocket: their events, their readers, and that a lost connection loses no change. */
 import { expect } from "chai";
 import type { Client } from "graphql-ws";
-import { sampleOf } from "../harness/samples.js";
+import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 interface SubscriptionMessage {
@@ -108,7 +108,7 @@ describe("a subscription to a data source", () => {
     expect([...seen.values()].every((count) => count === 1)).to.equal(true);
   });
 
-  it("starts even if its first attempt fails", async () => {
+  longTest("starts even if its first attempt fails", async () => {
     const path = await make();
     // The first read of the counts fails. A sequence counts the reads, because a rollback does not reset it.
     await service.db.query(`
@@ -138,7 +138,7 @@ describe("a subscription to a data source", () => {
     expect((await next()).inserted.map((one) => one.id)).to.deep.equal([id]);
   });
 
-  it("from an expired position starts with a reset", async () => {
+  longTest("from an expired position starts with a reset", async () => {
     const path = await make();
     const { position } = await follow(path)();
     await insert(path, { n: 1 });
@@ -155,7 +155,7 @@ describe("a subscription to a data source", () => {
     expect((await again()).inserted.map((one) => one.id)).to.deep.equal([entry.id]);
   });
 
-  it("reports a bulk change as a reset if more than a thousand of its entries change", async () => {
+  longTest("reports a bulk change as a reset if more than a thousand of its entries change", async () => {
     const path = await make();
     const next = follow(path);
     await next();
@@ -221,7 +221,7 @@ describe("a subscription to a data source", () => {
     });
   }
 
-  it("resets every subscriber above 10,000 entries", async () => {
+  longTest("resets every subscriber above 10,000 entries", async () => {
     const path = await make();
     const next = follow(path, { where: { n: 1 } });
     await next();

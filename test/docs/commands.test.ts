@@ -143,7 +143,7 @@ describe("commands in the documentation", () => {
   }
 
   const pages = PAGES.filter((one) => ![...ALWAYS_RUN_PAGES, ...LONG_PAGES].includes(one) && steps(one).length > 0);
-  for (const page of [...ALWAYS_RUN_PAGES, ...sampleOf(pages, 1, 8), ...LONG_PAGES]) {
+  for (const page of [...ALWAYS_RUN_PAGES, ...sampleOf(pages, 1, 16), ...LONG_PAGES]) {
     const test = LONG_PAGES.includes(page) ? longTest : it;
     test(`work unchanged in ${page}`, async () => {
       const credentials = await newApp(page);
@@ -197,7 +197,7 @@ describe("commands in the documentation", () => {
   });
 
   const shownResults = NAMESPACES.filter((one) => one.example !== null);
-  for (const { path, package: name, example } of sampleOf(shownResults, 0, 4)) {
+  for (const { path, package: name, example } of sampleOf(shownResults, 0, 8)) {
     it(`give the result that the reference shows for ${path}`, async () => {
       const action = `reference-${path.replaceAll(".", "-")}`;
       const dependencies = name === null ? [] : [name];

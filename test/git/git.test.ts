@@ -220,32 +220,35 @@ describe("git connections", () => {
     ]);
   });
 
-  it("pulls again for a push that arrives during the pull of its branch, and lets at most 20 webhooks wait", async () => {
-    const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
-    const stored = () => rows<{ ref: string }>(service.db, "SELECT ref FROM git_webhook ORDER BY id");
-    server.commit(project(25));
-    const arrived = Promise.withResolvers<void>();
-    const isFree = Promise.withResolvers<void>();
-    server.onRequest = () => {
-      arrived.resolve();
-      return isFree.promise;
-    };
-    await webhook(webhookSecret, pushed("refs/heads/main"));
-    await arrived.promise;
-    const main = await Promise.all([1, 2, 3].map(() => webhook(webhookSecret, pushed("refs/heads/main"))));
-    expect(main.map(({ http }) => http)).to.deep.equal([202, 202, 202]);
-    expect(await stored()).to.deep.equal([{ ref: "refs/heads/main" }, { ref: "refs/heads/main" }]);
-    for (let at = 0; at < 19; at += 1)
-      expect((await webhook(webhookSecret, pushed(`refs/tags/vnone${at}`))).http).to.equal(202);
-    const beyond = await webhook(webhookSecret, pushed("refs/tags/vnone19"));
-    expect([beyond.http, beyond.body.status]).to.deep.equal([429, "RATE_LIMIT_EXCEEDED"]);
-    expect((await webhook(webhookSecret, pushed("refs/heads/main"))).http).to.equal(202);
-    await rows(service.db, "DELETE FROM git_webhook WHERE ref LIKE 'refs/tags/%'");
-    const commit = server.commit(project(26));
-    isFree.resolve();
-    await until(async () => (await stored()).length === 0);
-    expect(await lastPull()).to.deep.include({ ref: "refs/heads/main", commit, error: null });
-  });
+  longTest(
+    "pulls again for a push that arrives during the pull of its branch, and lets at most 20 webhooks wait",
+    async () => {
+      const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
+      const stored = () => rows<{ ref: string }>(service.db, "SELECT ref FROM git_webhook ORDER BY id");
+      server.commit(project(25));
+      const arrived = Promise.withResolvers<void>();
+      const isFree = Promise.withResolvers<void>();
+      server.onRequest = () => {
+        arrived.resolve();
+        return isFree.promise;
+      };
+      await webhook(webhookSecret, pushed("refs/heads/main"));
+      await arrived.promise;
+      const main = await Promise.all([1, 2, 3].map(() => webhook(webhookSecret, pushed("refs/heads/main"))));
+      expect(main.map(({ http }) => http)).to.deep.equal([202, 202, 202]);
+      expect(await stored()).to.deep.equal([{ ref: "refs/heads/main" }, { ref: "refs/heads/main" }]);
+      for (let at = 0; at < 19; at += 1)
+        expect((await webhook(webhookSecret, pushed(`refs/tags/vnone${at}`))).http).to.equal(202);
+      const beyond = await webhook(webhookSecret, pushed("refs/tags/vnone19"));
+      expect([beyond.http, beyond.body.status]).to.deep.equal([429, "RATE_LIMIT_EXCEEDED"]);
+      expect((await webhook(webhookSecret, pushed("refs/heads/main"))).http).to.equal(202);
+      await rows(service.db, "DELETE FROM git_webhook WHERE ref LIKE 'refs/tags/%'");
+      const commit = server.commit(project(26));
+      isFree.resolve();
+      await until(async () => (await stored()).length === 0);
+      expect(await lastPull()).to.deep.include({ ref: "refs/heads/main", commit, error: null });
+    },
+  );
 
   longTest("applies nothing of a tag that cannot be published", async () => {
     await connect();
@@ -294,7 +297,7 @@ describe("git connections", () => {
     );
   });
 
-  it("verifies the webhooks of GitLab and Gitea as those send them", async () => {
+  longTest("verifies the webhooks of GitLab and Gitea as those send them", async () => {
     const event = pushed("refs/heads/other");
     const gitlab = (await connect({ ...fields(), provider: "gitlab", newSecret: true })).body.webhookSecret;
     const token = (value: string) => webhook("x", event, { "x-gitlab-token": value });
@@ -307,7 +310,7 @@ describe("git connections", () => {
     expect([(await signed(gitea)).http, (await signed(gitlab)).http]).to.deep.equal([200, 401]);
   });
 
-  it("gives up a webhook after three interrupted pulls, as the last pull of its connection", async () => {
+  longTest("gives up a webhook after three interrupted pulls, as the last pull of its connection", async () => {
     await connect();
     const held = `INSERT INTO git_webhook (app_id, ref, holder, claimed_at, attempts)
                   VALUES ($1, 'refs/heads/main', gen_random_uuid(), now(), 3) RETURNING id, holder`;
@@ -334,7 +337,7 @@ describe("git connections", () => {
     expect(await rows(service.db, "SELECT FROM git_webhook")).to.have.length(0);
   });
 
-  it("keeps the outcome of a pull that ended after the last attempt of a webhook that is given up", async () => {
+  longTest("keeps the outcome of a pull that ended after the last attempt of a webhook that is given up", async () => {
     await connect();
     const commit = server.commit(project(40));
     const held = `INSERT INTO git_webhook (app_id, ref, holder, claimed_at, attempts)

@@ -12,6 +12,6 @@ export function sampleOf<T>(items: readonly T[], first: number, step: number): T
 }
 
 /** Declares a test that only the long tests run. It shares the set-up of a file whose other tests run in the gate. */
-export function longTest(title: string, body: Mocha.AsyncFunc): void {
+export function longTest(title: string, body: Mocha.AsyncFunc | Mocha.Func): void {
   if (runsAll()) it(title, body);
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { type Service, startService } from "../../src/service.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { mediaOf } from "./support.js";
 
@@ -49,7 +50,7 @@ describe("media: a second process with another store", () => {
     expect(message).to.contain("is not the media store").and.to.contain("a shared volume").and.to.contain("MEDIA_URL");
   });
 
-  it("is rejected after the first one has ended, as long as its files are in the database", async () => {
+  longTest("is rejected after the first one has ended, as long as its files are in the database", async () => {
     await mediaOf(service).upload("a-file", "contents");
     await service.stopService();
     await service.db.query("DELETE FROM instance");
@@ -70,12 +71,12 @@ describe("media: a second process with another store", () => {
     expect([answer.status, await answer.text()]).to.deep.equal([200, "contents"]);
   });
 
-  it("starts if no file is stored and the first one has ended", async () => {
+  longTest("starts if no file is stored and the first one has ended", async () => {
     await service.stopService();
     await startSecond(folder());
   });
 
-  it("starts as a scheduler, which then does not touch files of the other store", async () => {
+  longTest("starts as a scheduler, which then does not touch files of the other store", async () => {
     const file = await mediaOf(service).upload("a-file", "contents");
     await startSecond(folder(), { ROLES: "scheduler" });
     const [row] = await service.db.query("SELECT count(*)::int AS lost FROM media_blob WHERE lost_at IS NOT NULL");

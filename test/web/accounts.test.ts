@@ -297,40 +297,43 @@ describe("accounts in Studio", () => {
     await checkWidths(page, "refused");
   });
 
-  it("an expired session opens a sign-in over the page; nothing is lost, and the request is sent again", async () => {
-    const { user, email, token } = await signedInPerson(service);
-    await context.setCookie({ name: "auth_token", value: token, domain: "localhost", path: "/", httpOnly: true });
-    await page.goto(`${base}/studio#/1/app`);
-    await waitForStudio();
-    const name = 'input[aria-label="Name of the app"]';
-    await studio.replace(name, "Renamed after a break");
-    await accounts.sessions.endAllSessions(user.id);
-    // Another instance ended the session, and the service learns of it by a notification.
-    await until(async () => (await service.rest("GET", "/v1/apps", { as: token })).http === 401);
-    // A script clicks, because a background request may already have opened the dialog, which would receive a click of the mouse.
-    await page.$eval(studio.withText("button[not(@disabled)]", "Rename"), (one) =>
-      (one as unknown as { click(): void }).click(),
-    );
-    await page.waitForSelector("dialog[open] input[name=passphrase]");
-    await checkWidths(page, "expired");
-    // If another person signs in, Studio must neither send the waiting request nor close the dialog.
-    const other = await signedInPerson(service);
-    await studio.replace("dialog input[name=email]", other.email);
-    await fillField("passphrase", PASSPHRASE);
-    await studio.button("Sign in", "//dialog");
-    await page.waitForFunction(
-      `document.querySelector("dialog[open]").textContent.includes(${JSON.stringify(`${other.email} is signed in now`)})`,
-    );
-    expect((await service.rest("GET", "/v1/apps")).body.apps[0].name).to.not.equal("Renamed after a break");
-    await studio.replace("dialog input[name=email]", email);
-    expect(await page.evaluate(`document.querySelector(${JSON.stringify(name)}).value`)).to.equal(
-      "Renamed after a break",
-    );
-    await fillField("passphrase", PASSPHRASE);
-    await studio.button("Sign in", "//dialog");
-    await page.waitForFunction("!document.querySelector('dialog[open]')");
-    await page.waitForFunction('document.querySelector(".app-button b").textContent === "Renamed after a break"');
-    const { body } = await service.rest("GET", "/v1/apps");
-    expect(body.apps[0].name).to.equal("Renamed after a break");
-  });
+  longTest(
+    "an expired session opens a sign-in over the page; nothing is lost, and the request is sent again",
+    async () => {
+      const { user, email, token } = await signedInPerson(service);
+      await context.setCookie({ name: "auth_token", value: token, domain: "localhost", path: "/", httpOnly: true });
+      await page.goto(`${base}/studio#/1/app`);
+      await waitForStudio();
+      const name = 'input[aria-label="Name of the app"]';
+      await studio.replace(name, "Renamed after a break");
+      await accounts.sessions.endAllSessions(user.id);
+      // Another instance ended the session, and the service learns of it by a notification.
+      await until(async () => (await service.rest("GET", "/v1/apps", { as: token })).http === 401);
+      // A script clicks, because a background request may already have opened the dialog, which would receive a click of the mouse.
+      await page.$eval(studio.withText("button[not(@disabled)]", "Rename"), (one) =>
+        (one as unknown as { click(): void }).click(),
+      );
+      await page.waitForSelector("dialog[open] input[name=passphrase]");
+      await checkWidths(page, "expired");
+      // If another person signs in, Studio must neither send the waiting request nor close the dialog.
+      const other = await signedInPerson(service);
+      await studio.replace("dialog input[name=email]", other.email);
+      await fillField("passphrase", PASSPHRASE);
+      await studio.button("Sign in", "//dialog");
+      await page.waitForFunction(
+        `document.querySelector("dialog[open]").textContent.includes(${JSON.stringify(`${other.email} is signed in now`)})`,
+      );
+      expect((await service.rest("GET", "/v1/apps")).body.apps[0].name).to.not.equal("Renamed after a break");
+      await studio.replace("dialog input[name=email]", email);
+      expect(await page.evaluate(`document.querySelector(${JSON.stringify(name)}).value`)).to.equal(
+        "Renamed after a break",
+      );
+      await fillField("passphrase", PASSPHRASE);
+      await studio.button("Sign in", "//dialog");
+      await page.waitForFunction("!document.querySelector('dialog[open]')");
+      await page.waitForFunction('document.querySelector(".app-button b").textContent === "Renamed after a break"');
+      const { body } = await service.rest("GET", "/v1/apps");
+      expect(body.apps[0].name).to.equal("Renamed after a break");
+    },
+  );
 });

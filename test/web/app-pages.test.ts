@@ -125,7 +125,7 @@ describe("the app's own pages", () => {
     }
   });
 
-  it("run what was published without a reload", async () => {
+  longTest("run what was published without a reload", async () => {
     const master = await createAction(greetingCode("old"));
     await publish(master);
     await page.goto(livePageUrl());
@@ -137,7 +137,7 @@ describe("the app's own pages", () => {
     expect(await page.evaluate("globalThis.notReloaded")).to.equal(true);
   });
 
-  it("lose no change during a gap in the connection", async () => {
+  longTest("lose no change during a gap in the connection", async () => {
     const master = await createAction(greetingCode("before"));
     const production = await publish(master);
     await page.goto(livePageUrl());
@@ -157,7 +157,7 @@ describe("the app's own pages", () => {
     expect(completedRun.every((entry: { type: string }) => entry.type === "app.task.completed")).to.equal(true);
   });
 
-  it("stop an action at the limit of the service and log it as timed out", async () => {
+  longTest("stop an action at the limit of the service and log it as timed out", async () => {
     const id = await createAction("async function execute() { await new Promise(() => {}); }");
     await publish(id);
     const production = (await service.db.query("SELECT id FROM action WHERE master_id = $1", [id]))[0].id;
@@ -215,7 +215,7 @@ describe("the app's own pages", () => {
     expect(logs[0].data.result.data).to.deep.equal({ answer: "blocked", cookie: "refused" });
   });
 
-  it("start client actions also on the debug page, and log their runs", async () => {
+  longTest("start client actions also on the debug page, and log their runs", async () => {
     const id = await createAction("async function execute({ payload }) { return [origin, payload.data.plan]; }");
     await page.goto(`${network.url}${actions()}/${id}/compile?html`);
     await signIn(service.tokens.editor);
@@ -247,7 +247,7 @@ describe("the app's own pages", () => {
       expect(await readEnv(token)).to.equal(200);
     });
 
-    it("without a trace by which Studio would regard the browser as the visitor's", async () => {
+    longTest("without a trace by which Studio would regard the browser as the visitor's", async () => {
       await page.goto(livePageUrl());
       expect(await page.browserContext().cookies()).to.deep.equal([]);
       await page.goto(`${network.url}/studio`);

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
+import { longTest } from "../harness/samples.js";
 import { until } from "../harness/until.js";
 import type { TestAction } from "./client-feed.js";
 import { useClientPage } from "./client-page.js";
@@ -64,7 +65,7 @@ describe("a client action", () => {
     expect(client.watch).to.deep.equal({ foreign: [], errors: [] });
   });
 
-  it("runs in a page whose policy asks each script for a nonce", async () => {
+  longTest("runs in a page whose policy asks each script for a nonce", async () => {
     await openWith(returningAction("'with nonce'"));
     await client.page.goto(`${client.service.origin}/page?nonce=abc&policy='nonce-abc'`);
     await view();
@@ -132,7 +133,7 @@ describe("a client action that changes while a page is open", () => {
     expect(client.service.received.filter(({ path }) => path === REPORTS_PATH)).to.have.length.greaterThan(1);
   });
 
-  it("is updated after the connection was cut", async () => {
+  longTest("is updated after the connection was cut", async () => {
     await openWith(returningAction("'before'"));
     await viewUntilResult("before");
     client.service.feed.cut();
@@ -141,7 +142,7 @@ describe("a client action that changes while a page is open", () => {
     expect(client.service.feed.connectionParams).to.have.length.greaterThan(1);
   });
 
-  it("is updated after the connection became silent", async () => {
+  longTest("is updated after the connection became silent", async () => {
     // Makes timers a hundred times faster, because the library's timeout is 20 seconds.
     await client.page.evaluateOnNewDocument(
       `const wait = setTimeout; window.setTimeout = (then, ms) => wait(then, ms / 100);
@@ -214,7 +215,7 @@ describe("a client action that fails", () => {
     expect(announced!.headers["idempotency-key"]).to.match(UUID);
   });
 
-  it("is reported as failed when its page is left, with the key of its announcement", async () => {
+  longTest("is reported as failed when its page is left, with the key of its announcement", async () => {
     await openWith(returningAction("await new Promise(() => {})"));
     await view();
     const [announced] = await client.service.requests(STARTED_PATH);
@@ -234,32 +235,35 @@ describe("a client action that fails", () => {
     );
   });
 
-  it("is reported with no more of its error than the log stores, and fails with a result of more than 6 MB", async () => {
-    await openWith(pageViewAction("async function execute() { throw new Error('m'.repeat(2_000_000)); }"));
-    await view();
-    expect((await report()).error?.message).to.have.length(10_000);
-    client.service.feed.set(returningAction("'x'.repeat(6 * 1024 * 1024)"));
-    await until(async () => {
+  longTest(
+    "is reported with no more of its error than the log stores, and fails with a result of more than 6 MB",
+    async () => {
+      await openWith(pageViewAction("async function execute() { throw new Error('m'.repeat(2_000_000)); }"));
       await view();
-      const sent = client.service.received.filter(({ path }) => path === REPORTS_PATH);
-      return (sent.at(-1)!.body as RunReport).error?.message === "the result is larger than 6 MB";
-    });
-  });
+      expect((await report()).error?.message).to.have.length(10_000);
+      client.service.feed.set(returningAction("'x'.repeat(6 * 1024 * 1024)"));
+      await until(async () => {
+        await view();
+        const sent = client.service.received.filter(({ path }) => path === REPORTS_PATH);
+        return (sent.at(-1)!.body as RunReport).error?.message === "the result is larger than 6 MB";
+      });
+    },
+  );
 
-  it("is reported if its result is no JSON", async () => {
+  longTest("is reported if its result is no JSON", async () => {
     await openWith(returningAction("10n"));
     await view();
     expect((await report()).error?.message).to.contain("BigInt");
   });
 
-  it("is reported if its dependency cannot be loaded, with the address", async () => {
+  longTest("is reported if its dependency cannot be loaded, with the address", async () => {
     const url = `${client.elsewhere.origin}/nothing.js`;
     await openWith({ ...returningAction("1"), assets: [{ name: url, url, path: "/nothing.js" }] });
     await view();
     expect((await report()).error?.message).to.contain(url);
   });
 
-  it("loads the stored version of a dependency, and no other", async () => {
+  longTest("loads the stored version of a dependency, and no other", async () => {
     const kept = createHash("sha256").update("window.dependencyValue = 1;").digest("base64");
     const url = `${client.service.origin}/dependency.js`;
     const assets = [{ name: url, url, path: "/dependency.js", integrity: `sha256-${kept}` }];

@@ -1,6 +1,7 @@
 /** Tests notifications in a page of the app and in Studio. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
@@ -75,7 +76,7 @@ describe("notifications in pages and Studio", function () {
     return `${entries[0].data.title} false`;
   };
 
-  it("Studio writes one, shows it as its readers will see it and who they are, and publishes it", async () => {
+  longTest("Studio writes one, shows it as its readers will see it and who they are, and publishes it", async () => {
     await page.goto(`${service.url}/studio#/${service.appId}/notifications`);
     await studio.signIn(service.tokens.editor);
     await studio.button("New");

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { longTest } from "../harness/samples.js";
 import { rejectionCode, useClientPage } from "./client-page.js";
 
 describe("the packages without a back end", () => {
@@ -21,23 +22,26 @@ describe("the packages without a back end", () => {
     ]);
   });
 
-  it("svc-csv detects delimiters, ignores a byte order mark, skips empty lines and keeps a row of blank cells", async () => {
-    await load("csv");
-    const parse = (text: string) => client.run(`Svc.CSV.parse(${JSON.stringify(text)})`);
-    const rows = [{ name: "Ann", seats: "2" }];
-    for (const delimiter of [",", ";", "\t", "|"]) {
-      const text = `\uFEFFname${delimiter}seats\r\n\r\nAnn${delimiter}2\r\n\r\n`;
-      expect(await parse(text), JSON.stringify(delimiter)).to.deep.equal(rows);
-    }
-    expect(await parse("name,seats\n,\nAnn,2\n")).to.deep.equal([{ name: "", seats: "" }, ...rows]);
-  });
+  longTest(
+    "svc-csv detects delimiters, ignores a byte order mark, skips empty lines and keeps a row of blank cells",
+    async () => {
+      await load("csv");
+      const parse = (text: string) => client.run(`Svc.CSV.parse(${JSON.stringify(text)})`);
+      const rows = [{ name: "Ann", seats: "2" }];
+      for (const delimiter of [",", ";", "\t", "|"]) {
+        const text = `\uFEFFname${delimiter}seats\r\n\r\nAnn${delimiter}2\r\n\r\n`;
+        expect(await parse(text), JSON.stringify(delimiter)).to.deep.equal(rows);
+      }
+      expect(await parse("name,seats\n,\nAnn,2\n")).to.deep.equal([{ name: "", seats: "" }, ...rows]);
+    },
+  );
 
   it("svc-csv prevents a cell from becoming a formula of a spreadsheet", async () => {
     await load("csv");
     expect(await client.run(`Svc.CSV.stringify([{ a: "=1+1" }])`)).to.equal(`a\r\n"'=1+1"`);
   });
 
-  it("svc-csv names the row of a text that is no CSV", async () => {
+  longTest("svc-csv names the row of a text that is no CSV", async () => {
     await load("csv");
     const error = await client.run(rejectionCode(`(async () => Svc.CSV.parse('a,b\\n1,2\\n1,2,3'))()`));
     expect(error)
@@ -99,12 +103,12 @@ describe("the packages without a back end", () => {
     expect(seen).to.deep.equal([session, session.user, false]);
   });
 
-  it("svc-session returns null without a user", async () => {
+  longTest("svc-session returns null without a user", async () => {
     await load("session");
     expect(await client.run(`Promise.all([Svc.Session.get(), Svc.Session.user()])`)).to.deep.equal([null, null]);
   });
 
-  it("svc-session requests the session in a page that has only a token", async () => {
+  longTest("svc-session requests the session in a page that has only a token", async () => {
     const session = { appId: 1, user: { id: 7, firstName: "A", lastName: "B", email: "a@b.c" }, environment: "master" };
     client.service.answers.set("POST /graphql", { body: { data: { runtimeEnv: { session } } } });
     client.service.page.env = {};
@@ -117,7 +121,7 @@ describe("the packages without a back end", () => {
     expect(await client.run("Svc.Session.get()")).to.equal(null);
   });
 
-  it("svc-session returns the session of the page's ENV, until another token is configured", async () => {
+  longTest("svc-session returns the session of the page's ENV, until another token is configured", async () => {
     const session = { appId: 1, user: null, environment: "production" };
     client.service.page.env = { appId: 1, session };
     await load("session");
@@ -126,7 +130,7 @@ describe("the packages without a back end", () => {
     expect(await client.run("Svc.Session.get()")).to.equal(null);
   });
 
-  it("svc-audio fails soon, with an explanation, if the browser blocks sound", async () => {
+  longTest("svc-audio fails soon, with an explanation, if the browser blocks sound", async () => {
     await load("audio");
     // Evaluates by the DevTools protocol, because Puppeteer's `evaluate` counts as a user interaction.
     const session = await client.page.createCDPSession();

@@ -9,6 +9,7 @@ import { type CompilerDiagnostic, getDiagnosticText, isCodeError } from "../../s
 import { COMPILER_OPTIONS, createActionTypes, replaceUnknownByAny } from "../../src/web/studio/actions/code-types.js";
 import { TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { type Compiler, withTypedContext } from "../../src/web/studio/actions/typed-code.js";
+import { longTest } from "../harness/samples.js";
 
 const FILE = "inmemory://model/1";
 const ALL = packages.map(({ name }) => name);
@@ -354,24 +355,29 @@ describe("TypeScript of an action's code", () => {
     expect(await faults(daily)).to.deep.equal([]);
   });
 
-  it("marks nothing in the templates, the example app, and the code of README and the documentation", async () => {
-    const pages = ["README.md", ...globSync("docs/**/*.md")].map((path) => [path, readFileSync(path, "utf8")] as const);
-    const written = pages.flatMap(([path, text]) => [
-      ...[...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, block]) => [path, block!] as const),
-      ...[...text.matchAll(/"code": ("(?:[^"\\]|\\.)*")/g)].map(([, json]) => [path, JSON.parse(json!)] as const),
-    ]);
-    // Files of a project import modules, and test/docs/commands.test.ts builds them. Code of a page contains `execute` only in a string.
-    const isAction = (text: string) => /^(?:async )?function execute\b/m.test(text) && !/^import /m.test(text);
-    const documents = written.filter(([, text]) => isAction(text));
-    // The editor checks the code that the service receives, which lacks `config`.
-    const examples = globSync("examples/*/actions/*/action.js").map(
-      (path) => [path, codeWithoutConfig(readFileSync(path, "utf8"))] as const,
-    );
-    const templates = Object.entries(TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
-    expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
-    for (const [where, text] of [...documents, ...examples, ...templates]) {
-      // Types of npm packages are only known when the action has been saved.
-      expect(await faults(text, { dependencies: [...ALL, "npm"] }), `${where}\n${text}`).to.deep.equal([]);
-    }
-  });
+  longTest(
+    "marks nothing in the templates, the example app, and the code of README and the documentation",
+    async () => {
+      const pages = ["README.md", ...globSync("docs/**/*.md")].map(
+        (path) => [path, readFileSync(path, "utf8")] as const,
+      );
+      const written = pages.flatMap(([path, text]) => [
+        ...[...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, block]) => [path, block!] as const),
+        ...[...text.matchAll(/"code": ("(?:[^"\\]|\\.)*")/g)].map(([, json]) => [path, JSON.parse(json!)] as const),
+      ]);
+      // Files of a project import modules, and test/docs/commands.test.ts builds them. Code of a page contains `execute` only in a string.
+      const isAction = (text: string) => /^(?:async )?function execute\b/m.test(text) && !/^import /m.test(text);
+      const documents = written.filter(([, text]) => isAction(text));
+      // The editor checks the code that the service receives, which lacks `config`.
+      const examples = globSync("examples/*/actions/*/action.js").map(
+        (path) => [path, codeWithoutConfig(readFileSync(path, "utf8"))] as const,
+      );
+      const templates = Object.entries(TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
+      expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
+      for (const [where, text] of [...documents, ...examples, ...templates]) {
+        // Types of npm packages are only known when the action has been saved.
+        expect(await faults(text, { dependencies: [...ALL, "npm"] }), `${where}\n${text}`).to.deep.equal([]);
+      }
+    },
+  );
 });

@@ -59,7 +59,7 @@ describe("the frame of Studio", () => {
     expect(icon).to.match(/^data:image\/svg/);
   });
 
-  it("loads the library of menus when a menu is first opened, and opens it", async () => {
+  longTest("loads the library of menus when a menu is first opened, and opens it", async () => {
     const loaded = () =>
       page.evaluate('performance.getEntriesByType("resource").some(({ name }) => /\\/menus-\\w+\\.js$/.test(name))');
     expect(await loaded()).to.equal(false);
@@ -92,7 +92,7 @@ describe("the frame of Studio", () => {
     await page.waitForSelector(".palette", { hidden: true });
   });
 
-  it("keeps the browser's history if Back was rejected for unsaved work", async () => {
+  longTest("keeps the browser's history if Back was rejected for unsaved work", async () => {
     await page.waitForSelector(".code-editor .view-line");
     await studio.write("async function execute() { return 2 }");
     await page.evaluate("history.back()");
@@ -108,7 +108,7 @@ describe("the frame of Studio", () => {
     await title("quick · First app · Studio");
   });
 
-  it("lets the keyboard skip to the content, and leave the editor", async () => {
+  longTest("lets the keyboard skip to the content, and leave the editor", async () => {
     // After a navigation, the focus starts at the beginning of the page.
     await page.reload();
     await page.waitForSelector(".code-editor .view-line");
@@ -223,7 +223,7 @@ describe("the frame of Studio", () => {
     await focused('[aria-label="Docs of this page"]');
   });
 
-  it("shows “Cancelled” for a cancelled run, and does not count it as a failure", async () => {
+  longTest("shows “Cancelled” for a cancelled run, and does not count it as a failure", async () => {
     await studio.button("Cancel the run");
     await page.waitForSelector('.outcome[data-state="cancelled"]');
     await studio.button("Log", '//*[@role="tablist"]');
@@ -232,7 +232,7 @@ describe("the frame of Studio", () => {
     expect(await studio.textOf(".log-panel .empty")).to.equal("No execution has failed.");
   });
 
-  it("marks a result as one of other code after the code has changed", async () => {
+  longTest("marks a result as one of other code after the code has changed", async () => {
     await studio.open(`${service.appId}/actions/${ids[0]}`);
     await title("quick · First app · Studio");
     await page.waitForSelector(".code-editor .view-line");
@@ -268,7 +268,7 @@ describe("the frame of Studio", () => {
     await focused('[data-field="name"] input');
   });
 
-  it("formats the code, and explains if it cannot", async () => {
+  longTest("formats the code, and explains if it cannot", async () => {
     await page.waitForSelector(".code-editor .view-line");
     await studio.write("async function execute(){return   {a:0}}");
     // The formatter is loaded at the first use. Code that is typed meanwhile stays.

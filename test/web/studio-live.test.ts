@@ -113,26 +113,29 @@ describe("Studio's pages while other people change the app", () => {
     await shows("Basel");
   });
 
-  it("Data reports that someone else deleted the entry whose cell is edited, and shows the text that it could not save", async () => {
-    const { dataSource } = await write("POST", "data-sources", { name: "tickets" });
-    const entries = `data-sources/${dataSource.id}/entries`;
-    const entry = await write("POST", entries, { seat: "A1" });
-    await write("POST", entries, { seat: "B1" });
-    await studio.open(`${service.appId}/data/${dataSource.id}`);
-    await (await page.waitForSelector(cell("A1")))!.click();
-    await studio.replace("input.cell", "typed text");
-    await write("DELETE", `${entries}/${entry.id}`);
-    await shows(`Someone else deleted entry ${entry.id} while you edited it.`);
-    expect(await textIn("input.cell")).to.equal("typed text");
-    await page.keyboard.press("Enter");
-    await shows(`seat of entry ${entry.id}: Not saved: someone else deleted this entry.`);
-    await page.waitForSelector("::-p-xpath(//p[contains(., 'Your text:')]/code[.='typed text'])");
-    expect(await page.$(cell("A1"))).to.equal(null);
-    const found = await write("POST", `data-sources/${dataSource.id}/query`, {});
-    expect(found.entries.map(({ data }: { data: object }) => data)).to.deep.equal([{ seat: "B1" }]);
-  });
+  longTest(
+    "Data reports that someone else deleted the entry whose cell is edited, and shows the text that it could not save",
+    async () => {
+      const { dataSource } = await write("POST", "data-sources", { name: "tickets" });
+      const entries = `data-sources/${dataSource.id}/entries`;
+      const entry = await write("POST", entries, { seat: "A1" });
+      await write("POST", entries, { seat: "B1" });
+      await studio.open(`${service.appId}/data/${dataSource.id}`);
+      await (await page.waitForSelector(cell("A1")))!.click();
+      await studio.replace("input.cell", "typed text");
+      await write("DELETE", `${entries}/${entry.id}`);
+      await shows(`Someone else deleted entry ${entry.id} while you edited it.`);
+      expect(await textIn("input.cell")).to.equal("typed text");
+      await page.keyboard.press("Enter");
+      await shows(`seat of entry ${entry.id}: Not saved: someone else deleted this entry.`);
+      await page.waitForSelector("::-p-xpath(//p[contains(., 'Your text:')]/code[.='typed text'])");
+      expect(await page.$(cell("A1"))).to.equal(null);
+      const found = await write("POST", `data-sources/${dataSource.id}/query`, {});
+      expect(found.entries.map(({ data }: { data: object }) => data)).to.deep.equal([{ seat: "B1" }]);
+    },
+  );
 
-  it("Data keeps the invalid rows of a rule that someone else deletes, and overwrites nothing", async () => {
+  longTest("Data keeps the invalid rows of a rule that someone else deletes, and overwrites nothing", async () => {
     const require = [{ city: { equals: "Bern" } }];
     const accessRules = [
       { type: ["select"], allow: { user: { City: { equals: "Bern" }, Role: { equals: "guest" } } }, require },
@@ -155,88 +158,99 @@ describe("Studio's pages while other people change the app", () => {
     await shows("No rules: pages can neither read nor write.");
   });
 
-  it("Media keeps the dialog whose file a late search does not list, and reports that someone else deleted the file", async () => {
-    const file = new FormData();
-    file.append("file", new Blob(["text"], { type: "text/plain" }), "plan.txt");
-    const headers = { "auth-token": service.tokens.editor };
-    const sent = await fetch(`${service.url}/v1/apps/${service.appId}/media/files`, {
-      method: "POST",
-      headers,
-      body: file,
-    });
-    const { files } = (await sent.json()) as { files: { id: number }[] };
-    const { id } = files[0]!;
-    await studio.open(`${service.appId}/media`);
-    await page.waitForSelector(`::-p-text(plan.txt)`);
-    const reads = await holdReads(page, "ListMedia");
-    await page.type('input[aria-label="Search by name"]', "z");
-    await reads.waitForCount(1);
-    await studio.open(`${service.appId}/media?search=z&file=${id}`);
-    await studio.replace("dialog.media-details input[aria-label=Name]", "typed name");
-    await reads.endAll();
-    await shows("Nothing has that name");
-    expect(await textIn("dialog.media-details input[aria-label=Name]")).to.equal("typed name");
-    await write("DELETE", `media/files/${id}`);
-    await studio.button("Rename", "//dialog");
-    await shows("Someone else deleted this file.");
-    expect(await textIn("dialog.media-details input[aria-label=Name]")).to.equal("typed name");
-    await page.keyboard.press("Escape");
-  });
+  longTest(
+    "Media keeps the dialog whose file a late search does not list, and reports that someone else deleted the file",
+    async () => {
+      const file = new FormData();
+      file.append("file", new Blob(["text"], { type: "text/plain" }), "plan.txt");
+      const headers = { "auth-token": service.tokens.editor };
+      const sent = await fetch(`${service.url}/v1/apps/${service.appId}/media/files`, {
+        method: "POST",
+        headers,
+        body: file,
+      });
+      const { files } = (await sent.json()) as { files: { id: number }[] };
+      const { id } = files[0]!;
+      await studio.open(`${service.appId}/media`);
+      await page.waitForSelector(`::-p-text(plan.txt)`);
+      const reads = await holdReads(page, "ListMedia");
+      await page.type('input[aria-label="Search by name"]', "z");
+      await reads.waitForCount(1);
+      await studio.open(`${service.appId}/media?search=z&file=${id}`);
+      await studio.replace("dialog.media-details input[aria-label=Name]", "typed name");
+      await reads.endAll();
+      await shows("Nothing has that name");
+      expect(await textIn("dialog.media-details input[aria-label=Name]")).to.equal("typed name");
+      await write("DELETE", `media/files/${id}`);
+      await studio.button("Rename", "//dialog");
+      await shows("Someone else deleted this file.");
+      expect(await textIn("dialog.media-details input[aria-label=Name]")).to.equal("typed name");
+      await page.keyboard.press("Escape");
+    },
+  );
 
-  it("Data does not show the earlier value of a saved cell while earlier reads occupy all connections", async () => {
-    const { dataSource } = await write("POST", "data-sources", { name: "guests" });
-    const entries = `data-sources/${dataSource.id}/entries`;
-    await write("POST", entries, { name: "Ada" });
-    await studio.open(`${service.appId}/data/${dataSource.id}`);
-    const ada = await page.waitForSelector(cell("Ada"));
-    const reads = await holdReads(page, "FindEntries");
-    for (const count of [1, 2]) {
-      await write("POST", entries, { name: `Guest ${count}` });
-      await reads.waitForCount(count);
-    }
-    await ada!.click();
-    await studio.replace("input.cell", "Eve");
-    const saved = page.waitForResponse((response) => !!response.request().postData()?.includes("mutation UpdateEntry"));
-    await page.keyboard.press("Enter");
-    await saved;
-    await drawn();
-    expect(await page.$(cell("Eve"))).not.to.equal(null);
-    await reads.endAll();
-    await page.waitForSelector(cell("Guest 2"));
-    await page.waitForSelector(cell("Eve"));
-  });
+  longTest(
+    "Data does not show the earlier value of a saved cell while earlier reads occupy all connections",
+    async () => {
+      const { dataSource } = await write("POST", "data-sources", { name: "guests" });
+      const entries = `data-sources/${dataSource.id}/entries`;
+      await write("POST", entries, { name: "Ada" });
+      await studio.open(`${service.appId}/data/${dataSource.id}`);
+      const ada = await page.waitForSelector(cell("Ada"));
+      const reads = await holdReads(page, "FindEntries");
+      for (const count of [1, 2]) {
+        await write("POST", entries, { name: `Guest ${count}` });
+        await reads.waitForCount(count);
+      }
+      await ada!.click();
+      await studio.replace("input.cell", "Eve");
+      const saved = page.waitForResponse(
+        (response) => !!response.request().postData()?.includes("mutation UpdateEntry"),
+      );
+      await page.keyboard.press("Enter");
+      await saved;
+      await drawn();
+      expect(await page.$(cell("Eve"))).not.to.equal(null);
+      await reads.endAll();
+      await page.waitForSelector(cell("Guest 2"));
+      await page.waitForSelector(cell("Eve"));
+    },
+  );
 
-  it("Data shows the list on a phone if the open data source does not exist, and errors of the list", async () => {
-    await page.setViewport({ width: 390, height: 800 });
-    await studio.open(`${service.appId}/data/999999`);
-    await shows("There is no such data source.");
-    await page.waitForSelector(".data-list h2", { visible: true });
-    await studio.button("orders", '//*[@class="data-list"]');
-    await page.waitForFunction(
-      "/^H2 orders$/.test(`${document.activeElement.tagName} ${document.activeElement.textContent}`)",
-    );
-    await page.waitForSelector(".data-list", { hidden: true });
-    const failReads = `{
+  longTest(
+    "Data shows the list on a phone if the open data source does not exist, and errors of the list",
+    async () => {
+      await page.setViewport({ width: 390, height: 800 });
+      await studio.open(`${service.appId}/data/999999`);
+      await shows("There is no such data source.");
+      await page.waitForSelector(".data-list h2", { visible: true });
+      await studio.button("orders", '//*[@class="data-list"]');
+      await page.waitForFunction(
+        "/^H2 orders$/.test(`${document.activeElement.tagName} ${document.activeElement.textContent}`)",
+      );
+      await page.waitForSelector(".data-list", { hidden: true });
+      const failReads = `{
       const send = window.fetch;
       window.fetch = async (address, init) => {
         if (/query ListDataSources/.test(init?.body ?? "")) throw new TypeError("no connection");
         return send(address, init);
       };
     }`;
-    const { identifier } = await page.evaluateOnNewDocument(failReads);
-    await page.evaluate(failReads);
-    await page.evaluate('window.dispatchEvent(new Event("focus"))');
-    const error = ".data-list > [role=alert]:not(:empty)";
-    await page.waitForSelector(error, { visible: true });
-    await page.waitForSelector(".data-source h2", { visible: true });
-    await page.reload();
-    await page.waitForSelector(error, { visible: true });
-    expect(await page.$("::-p-text(Loading…)")).to.equal(null);
-    await page.removeScriptToEvaluateOnNewDocument(identifier);
-    await page.setViewport({ width: 1280, height: 800 });
-    await page.reload();
-    await shows("Basel");
-  });
+      const { identifier } = await page.evaluateOnNewDocument(failReads);
+      await page.evaluate(failReads);
+      await page.evaluate('window.dispatchEvent(new Event("focus"))');
+      const error = ".data-list > [role=alert]:not(:empty)";
+      await page.waitForSelector(error, { visible: true });
+      await page.waitForSelector(".data-source h2", { visible: true });
+      await page.reload();
+      await page.waitForSelector(error, { visible: true });
+      expect(await page.$("::-p-text(Loading…)")).to.equal(null);
+      await page.removeScriptToEvaluateOnNewDocument(identifier);
+      await page.setViewport({ width: 1280, height: 800 });
+      await page.reload();
+      await shows("Basel");
+    },
+  );
 
   longTest("Data shows data sources and rules of others, and does not replace rules that are edited", async () => {
     const { dataSource } = await write("POST", "data-sources", { name: "invoices" });
@@ -317,7 +331,7 @@ describe("Studio's pages while other people change the app", () => {
     await shows("This notification was deleted elsewhere");
   });
 
-  it("only the first page of the audit log is read again, which shows the newest change", async () => {
+  longTest("only the first page of the audit log is read again, which shows the newest change", async () => {
     await service.db.query(
       `INSERT INTO audit_entry (app_id, type, data)
        SELECT $1, 'app.settings.update', '{"keys":["old"]}' FROM generate_series(1, 150)`,

@@ -162,7 +162,7 @@ describe("a run in Studio", () => {
       return [...limited];
     }
 
-    it("reads nothing at the focus of the window that counts towards the rate limit of saves", async () => {
+    longTest("reads nothing at the focus of the window that counts towards the rate limit of saves", async () => {
       const { appId } = service;
       const places = [...VIEW_NAMES, ...Object.keys(APP_PARTS).map((part) => `app/${part}`)];
       for (const place of sampleOf(places, 0, 6)) {

@@ -66,7 +66,7 @@ describe("runs in Studio", () => {
     expect(await page.$eval(".runs-chart", (chart) => chart.getAttribute("aria-label"))).to.contain("2 runs, 1 failed");
   });
 
-  it("have a head for each column, and a chart only if it counts the listed runs", async () => {
+  longTest("have a head for each column, and a chart only if it counts the listed runs", async () => {
     const columnHeads = await page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
     expect(columnHeads).to.deep.equal([
       ...["Run", "State", "Started", "Action", "Version", "Trigger", "Duration", "Result or error"],
@@ -97,7 +97,7 @@ describe("runs in Studio", () => {
     chooseColumnsInMediumWindow(page, studio),
   );
 
-  it("are cancelled, those in the list that have not ended, after a question", async () => {
+  longTest("are cancelled, those in the list that have not ended, after a question", async () => {
     const runId = await startRun("busy");
     await open("runs?state=running");
     await waitForRuns(runId);
@@ -183,7 +183,7 @@ describe("runs in Studio", () => {
     await page.waitForFunction('document.querySelector(".line-numbers.active-line-number")?.textContent === "4"');
   });
 
-  it("are repeated, those in the list that failed, after a question", async () => {
+  longTest("are repeated, those in the list that failed, after a question", async () => {
     await open("runs?state=failed");
     await waitForRuns(runIds["bad"]!);
     await studio.button("Replay this run");
@@ -347,7 +347,7 @@ describe("runs in Studio", () => {
     await page.waitForSelector("::-p-text(No run 999999)");
   });
 
-  it("mark an action while the last run of its live version failed", async () => {
+  longTest("mark an action while the last run of its live version failed", async () => {
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     const body = { name: "fragile", active: true, triggers: [{ trigger: "manual" }], code: BOOKING_CODE };
     const { id } = (await service.rest("POST", `${path()}/actions`, { body })).body.action;

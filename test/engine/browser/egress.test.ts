@@ -217,7 +217,7 @@ describe("network access of a run", () => {
   for (const [index, mode] of SANDBOX_MODES.filter(hasNetwork).entries()) {
     describe(`in mode ${mode}`, () => {
       const always = EGRESS_APIS.filter(([title]) => ALWAYS_TESTED[mode]!.includes(title));
-      const sample = sampleOf(EGRESS_APIS, index, mode === "document" ? 4 : 12);
+      const sample = sampleOf(EGRESS_APIS, index, mode === "document" ? 8 : 12);
       for (const [title, way] of new Set([...always, ...sample])) {
         it(`reaches no private address by ${title}`, async () => {
           await browsers.run(runOf(codeFor("127.0.0.1", way), { mode }));
@@ -225,7 +225,7 @@ describe("network access of a run", () => {
         });
       }
 
-      for (const host of sampleOf(HOSTS, index, 2)) {
+      for (const host of sampleOf(HOSTS, index, 4)) {
         it(`reaches no private address as ${host}`, async () => {
           const ways =
             "await Promise.allSettled([fetch(URL_, { mode: 'no-cors' }), late()]); new WebSocket(WS); await late()";
@@ -260,7 +260,7 @@ describe("network access of a run", () => {
   }
 
   const reachingApis = EGRESS_APIS.filter(([name]) => reaching.split("|").includes(name));
-  for (const [title, way] of sampleOf(reachingApis, 0, 3)) {
+  for (const [title, way] of sampleOf(reachingApis, 0, 6)) {
     it(`is counted by ${title} if private addresses are allowed`, async () => {
       // The end of a run may interrupt a request that its code does not await. So the test repeats the run until one arrives.
       while (!arrived.includes("tcp")) await open.run(runOf(codeFor("127.0.0.1", way)));

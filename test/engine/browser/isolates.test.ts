@@ -11,7 +11,7 @@ import { needsOfNames } from "../../../src/engine/browser/mode.js";
 import { ISOLATE_READY_TIMEOUT_MS } from "../../../src/engine/browser/pages/harness.js";
 import { type ConsoleLine, hasNetwork, type Mode, type PageScript } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
-import { sampleOf } from "../../harness/samples.js";
+import { longTest, sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 const GLOBALS = { isolate: ISOLATE_GLOBALS, "network-isolate": NETWORK_ISOLATE_GLOBALS } as const;
@@ -127,7 +127,7 @@ describe("a run without a document", function () {
     server.close();
   });
 
-  it("is chosen for code that names and loads nothing else; all other code gets a document", async () => {
+  longTest("is chosen for code that names and loads nothing else; all other code gets a document", async () => {
     const modeOf = async (source: string, packages: PageScript[] = []) => {
       let received = "";
       const onMode = (mode: Mode) => {
@@ -281,7 +281,7 @@ describe("a run without a document", function () {
       }
 
       const leftovers = LEFTOVER_SAMPLES.filter(([, , needs]) => !needs || GLOBALS[mode].includes(needs));
-      for (const [title, code] of sampleOf(leftovers, index, 2)) {
+      for (const [title, code] of sampleOf(leftovers, index, 4)) {
         it(`leaves nothing for the next run of ${title}`, async () => {
           const outcome = await browsers.run(runOf(`${DYNAMIC} const execute = async () => { ${code} }`, here));
           expect(outcome).to.deep.equal({ ok: true, data: undefined });
@@ -340,7 +340,7 @@ describe("a run without a document", function () {
       });
 
       const ways = WAYS.filter(([, way]) => !hasNetwork(mode) || !/fetch/.test(way));
-      for (const [title, code] of sampleOf(ways, index, 2)) {
+      for (const [title, code] of sampleOf(ways, index, 4)) {
         it(`reaches nothing by ${title}, although its app may reach the listener`, async () => {
           arrived = [];
           const source = `const execute = async () => {

@@ -155,7 +155,7 @@ describe("isolation", () => {
     expect(await resultOf(browsers, code)).to.deep.equal([[], [], []]);
   });
 
-  for (const [title, code] of sampleOf(LEFTOVERS, 0, 3)) {
+  for (const [title, code] of sampleOf(LEFTOVERS, 0, 6)) {
     it(`leaves nothing for the next run of ${title}`, async () => {
       const outcome = await browsers.run(runOf(`const execute = async () => { ${code} }`));
       // Only a run that leaves its page may fail. All others must have left their data, otherwise the test would prove nothing.

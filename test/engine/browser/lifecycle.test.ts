@@ -81,7 +81,7 @@ describe("the life of the browser", () => {
     expect(browsers.isReady()).to.equal(false);
   });
 
-  it("ends the browser that a killed service left behind, and removes its folder", async () => {
+  longTest("ends the browser that a killed service left behind, and removes its folder", async () => {
     const next = testBrowsers();
     await useTemporaryFolder(async (place) => {
       const folder = mkdtempSync(join(place, `svc-chromium-${spawnSync("true").pid}-`));
@@ -132,7 +132,7 @@ describe("the life of the browser", () => {
     expect(browsers.isReady()).to.equal(true);
   });
 
-  it("loses only the run whose renderer is killed", async () => {
+  longTest("loses only the run whose renderer is killed", async () => {
     const fill = "globalThis.kept = new Uint8Array(2e8).fill(1);";
     const victim = startHangingRun(browsers, {}, fill);
     await victim.started;
@@ -153,7 +153,7 @@ describe("the life of the browser", () => {
     expect(await resultOf(browsers, "const execute = async () => 1")).to.equal(1);
   });
 
-  it("is replaced after its number of runs, and no run fails", async () => {
+  longTest("is replaced after its number of runs, and no run fails", async () => {
     const young = testBrowsers({ runsPerBrowser: 10, log: pino({ level: "silent" }) });
     await young.start();
     try {

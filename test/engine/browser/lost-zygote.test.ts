@@ -97,14 +97,14 @@ describe("a browser whose zygote process is killed", () => {
     expect([losses.includes("browser"), browsers.pid() !== killed]).to.deep.equal([true, true]);
   });
 
-  it("is replaced while it is idle, so that no run gets a page whose renderer is gone", async () => {
+  longTest("is replaced while it is idle, so that no run gets a page whose renderer is gone", async () => {
     expect(await resultOf(browsers, "const execute = async () => 2")).to.equal(2);
     const killed = killZygotes();
     await until(() => browsers.isReady() && browsers.pid() !== killed);
     expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);
   });
 
-  it("fails the run in progress at once, not at the run's time limit", async () => {
+  longTest("fails the run in progress at once, not at the run's time limit", async () => {
     const { run, started } = startHangingRun(browsers);
     await started;
     killZygotes();
@@ -121,7 +121,7 @@ describe("a browser that is lost", () => {
   });
   afterEach(() => browsers.stop());
 
-  it("is replaced after its main process was killed below the process that was started", async () => {
+  longTest("is replaced after its main process was killed below the process that was started", async () => {
     const started = browsers.pid()!;
     const isMain = (pid: number) => !procFile(pid, "cmdline").includes("--type=");
     // Takes the last main process: without a wrapper around the browser, it is the started process itself.

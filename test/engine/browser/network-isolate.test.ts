@@ -15,7 +15,7 @@ const partOf = <T>(samples: readonly T[]): T[] => samples.filter((_, at) => at %
 describe("code in a network isolate", () => {
   const { expectAlike, hostUrl } = networkIsolateComparison();
 
-  it("sees the same classes and functions, also with wrong use", () => expectAlike(SHAPES, SHAPES_BEFORE));
+  longTest("sees the same classes and functions, also with wrong use", () => expectAlike(SHAPES, SHAPES_BEFORE));
   it("converts every tenth sample of the values in the same way", () => expectAlike(partOf(VALUE_SAMPLES)));
   it("has WebCrypto with the same operations and results", () =>
     expectAlike(sampleOf(CRYPTO_SAMPLES, 0, 10), SHAPES_BEFORE + CRYPTO_BEFORE));
@@ -23,7 +23,7 @@ describe("code in a network isolate", () => {
     expectAlike(partOf(matrixOf(CRYPTO_CALLS_OF_VALUE)), CRYPTO_BEFORE),
   );
   it("reads every tenth sample of the bodies in the same way", () => expectAlike(partOf(BODY_STATES)));
-  it("handles streams, headers, forms and files in the same way", () => expectAlike(STREAM_SAMPLES));
+  longTest("handles streams, headers, forms and files in the same way", () => expectAlike(STREAM_SAMPLES));
   it("sends the same requests to hosts, and gets the same responses", () =>
     expectAlike(REQUEST_SAMPLES, `const HOST = ${JSON.stringify(hostUrl())};`));
   it("has the same order of timers, and is not affected by errors in other code", () => expectAlike(TIMES));

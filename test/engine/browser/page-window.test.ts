@@ -5,6 +5,7 @@ import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Page } from "../../../src/engine/browser/pages/page.js";
 import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
 import { chromePath } from "../../harness/remote-chromium.js";
+import { longTest } from "../../harness/samples.js";
 import { runOf } from "./support.js";
 
 const { origin: ORIGIN } = runOf("");
@@ -114,7 +115,7 @@ describe("the window of a document", () => {
     }
   });
 
-  it("gives an element its focus, and the event, before it is shown", async () => {
+  longTest("gives an element its focus, and the event, before it is shown", async () => {
     await open();
     for (let run = 0; run < 2; run += 1) {
       const body = `const input = document.body.appendChild(document.createElement("input")); let heard = 0;
@@ -124,9 +125,11 @@ describe("the window of a document", () => {
     }
   });
 
-  it("sends no event when it is shown, to the document and its frames; the code's own events arrive", async () => {
-    await open();
-    const received = await result(`
+  longTest(
+    "sends no event when it is shown, to the document and its frames; the code's own events arrive",
+    async () => {
+      await open();
+      const received = await result(`
       const heard = [];
       const hear = (window) => {
         for (const type of ["visibilitychange", "webkitvisibilitychange", "focus", "blur"]) {
@@ -144,17 +147,18 @@ describe("the window of a document", () => {
       document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
       return [${IS_HIDDEN_CODE}, frame.document.visibilityState, before, heard];
     `);
-    expect(received).to.deep.equal([false, "visible", 0, Array(3).fill("visibilitychange")]);
-  });
+      expect(received).to.deep.equal([false, "visible", 0, Array(3).fill("visibilitychange")]);
+    },
+  );
 
   for (const [title, code] of Object.entries(AWAIT_FRAMES)) {
-    it(`has the animation frame for which ${title} waits`, async () => {
+    longTest(`has the animation frame for which ${title} waits`, async () => {
       await open();
       await result(`await ${code}`);
     });
   }
 
-  it("has animation frames at the normal rate, however long it was hidden", async () => {
+  longTest("has animation frames at the normal rate, however long it was hidden", async () => {
     await open();
     const body =
       "const begun = performance.now(); for (let n = 0; n < 70; n += 1) await new Promise(requestAnimationFrame); return performance.now() - begun";
@@ -162,7 +166,7 @@ describe("the window of a document", () => {
     expect(await result(body)).to.be.at.least(1_000);
   });
 
-  it("is always visible in a browser that hides none", async () => {
+  longTest("is always visible in a browser that hides none", async () => {
     const { connection } = chromium;
     const refusing = new Proxy(connection, {
       get(target, name) {

@@ -197,19 +197,22 @@ describe("browsers that were started elsewhere", () => {
     expect(message).to.include("127.0.0.1:10 (BROWSER_WS_ENDPOINTS) cannot be used: connect ECONNREFUSED");
   });
 
-  it("are reported only by host and port, and serve if the browser does not report how it was started", async () => {
-    const one = await named("one");
-    const broker = await startBroker(one.socketUrl);
-    const browsers = browsersOf([broker.endpoint, `ws://user:${SECRET}@127.0.0.1:9/${SECRET}?a=${SECRET}`]);
-    await browsers.start();
-    expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("one");
-    broker.stop();
-    await until(() => !browsers.isReady());
-    const refused = await startFault([broker.endpoint.replace(SECRET, `not${SECRET}`)]);
-    const received = lines.join();
-    expect(received).to.include("does not report its command line").and.to.include("the browser is gone");
-    expect(received + refused).to.not.include(SECRET);
-  });
+  longTest(
+    "are reported only by host and port, and serve if the browser does not report how it was started",
+    async () => {
+      const one = await named("one");
+      const broker = await startBroker(one.socketUrl);
+      const browsers = browsersOf([broker.endpoint, `ws://user:${SECRET}@127.0.0.1:9/${SECRET}?a=${SECRET}`]);
+      await browsers.start();
+      expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("one");
+      broker.stop();
+      await until(() => !browsers.isReady());
+      const refused = await startFault([broker.endpoint.replace(SECRET, `not${SECRET}`)]);
+      const received = lines.join();
+      expect(received).to.include("does not report its command line").and.to.include("the browser is gone");
+      expect(received + refused).to.not.include(SECRET);
+    },
+  );
 
   longTest(
     "are rejected if their command line would not contain actions, and the error names what is missing",

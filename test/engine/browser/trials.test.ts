@@ -14,7 +14,7 @@ import { createLocalBrowserSource } from "../../../src/engine/browser/processes/
 import { type FailureCause, failedPageOutcome, type Mode, type PageRun } from "../../../src/engine/browser/run.js";
 import { RememberedCode, Trials } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
-import { sampleOf } from "../../harness/samples.js";
+import { longTest, sampleOf } from "../../harness/samples.js";
 import { reachableHost } from "./host.js";
 import { resultOf, runBody, runOf, testBrowsers } from "./support.js";
 
@@ -198,7 +198,7 @@ describe("a trial", function () {
     }
   });
 
-  it("gets a thread that earlier trials have not filled, even if their memory cannot be freed", async () => {
+  longTest("gets a thread that earlier trials have not filled, even if their memory cannot be freed", async () => {
     const code = "Map.prototype.left = new Array(131_072).fill(0.5); return Map.prototype.left.length";
     for (let count = 0; count < 80; count += 1) {
       expect(await ran("", code, { packages: [], isolationKey: "left" })).to.deep.equal({
@@ -232,7 +232,7 @@ describe("a trial", function () {
     }
   });
 
-  it("is repeated with the full time limit if it takes longer than a trial may", async () => {
+  longTest("is repeated with the full time limit if it takes longer than a trial may", async () => {
     const code = "const end = Date.now() + library; while (Date.now() < end); return 1";
     const { result, seen } = await ran("globalThis.library = 1_800", code, { isolationKey: "long" });
     expect([result, seen]).to.deep.equal([1, ["network-isolate"]]);
@@ -264,7 +264,7 @@ function browserAfterScript(source: string) {
 describe("a browser without isolates", function () {
   this.timeout(180_000);
 
-  it("runs code of the language, and code that would be tried, in documents", async () => {
+  longTest("runs code of the language, and code that would be tried, in documents", async () => {
     const without = browserAfterScript("delete self.ShadowRealm");
     const browsers = new Browsers({ sources: [without], openProxyPort: null, log });
     await browsers.start();
@@ -289,7 +289,7 @@ describe("a browser without isolates", function () {
     ["no base64 of bytes", "delete Uint8Array.fromBase64"],
   ] as const;
   for (const [what, source] of sampleOf(missing, 1, 2))
-    it(`runs code with fetch in documents: ${what}`, async () => {
+    longTest(`runs code with fetch in documents: ${what}`, async () => {
       const without = browserAfterScript(source);
       const answer: RequestListener = (_request, response) => {
         response.writeHead(200, { "Access-Control-Allow-Origin": "*" }).end("answered");

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
 import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
+import { longTest } from "../../harness/samples.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
 /** Returns a body of `execute` that starts a worker with this code and waits for its first message. */
@@ -75,7 +76,7 @@ describe("the console of a run's workers", () => {
     }
   });
 
-  it("is also stored if requests are checked", async () => {
+  longTest("is also stored if requests are checked", async () => {
     const lines = await linesOf(workerBody("console.log('guarded'); postMessage(1)"), { mayRequest: () => true });
     expect(shown(lines)).to.deep.equal(["log: guarded"]);
   });
@@ -90,7 +91,7 @@ describe("the console of a run's workers", () => {
     expect(process.memoryUsage().rss - before).to.be.lessThan(100 * 1024 * 1024);
   });
 
-  it("is limited over all workers of a run together", async () => {
+  longTest("is limited over all workers of a run together", async () => {
     const lines = await linesOf(`for (let i = 0; i < 8; i += 1) {
       ${workerBody("for (let i = 0; i < 4e3; i += 1) console.log(i); postMessage(1)")
         .replace("const worker", "var worker")
@@ -119,7 +120,7 @@ describe("the console of a run's workers", () => {
     expect(shown(lines)).to.deep.equal(["log: true"]);
   });
 
-  it("is not given to the next run if it arrives late", async () => {
+  longTest("is not given to the next run if it arrives late", async () => {
     const late = `setInterval(() => console.log("late"), 1); postMessage(1)`;
     for (let i = 0; i < 5; i += 1) {
       await linesOf(workerBody(late));
@@ -128,7 +129,7 @@ describe("the console of a run's workers", () => {
     }
   });
 
-  it("does not delay a run whose worker is busy", async () => {
+  longTest("does not delay a run whose worker is busy", async () => {
     const lines: ConsoleLine[] = [];
     const code = `const execute = async () => { ${workerBody("console.log('busy'); postMessage(1); for (;;);")} return answer }`;
     expect(await resultOf(browsers, code, { onConsole: (line) => lines.push(line) })).to.equal(1);

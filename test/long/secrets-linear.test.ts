@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
-import { KB, numbered, SECRETS, textsOf } from "./scan-worst-cases.js";
+import { KB, numbered, SECRETS, textsOf } from "../attacks/scan-worst-cases.js";
 
 /** Maximum steps of the scan for each byte of text: two in each layer, and escapes can make nine layers. */
 const STEPS_PER_BYTE = 24;
