@@ -19,6 +19,7 @@ const IDLE_IN_TRANSACTION_LIMIT_MS = 30_000;
  * statement.
  */
 const SILENCE_LIMIT_MS = STATEMENT_LIMIT_MS + 10_000;
+const SILENCE_MESSAGE = `the database stopped responding while a statement was running (limit: ${SILENCE_LIMIT_MS / 1_000} s)`;
 /** Time without traffic after which the operating system checks a connection with TCP keep-alive. */
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
@@ -67,7 +68,8 @@ class ClientWithErrorListener extends pg.Client {
 }
 
 /**
- * Client that also fails if a running statement receives no byte for SILENCE_LIMIT_MS. An idle connection may receive nothing for longer.
+ * Client that also fails if a statement is running and no byte is received or sent for SILENCE_LIMIT_MS. An idle
+ * connection may receive nothing for longer.
  */
 class BoundedClient extends ClientWithErrorListener {
   private isAsked = false;
@@ -81,7 +83,7 @@ class BoundedClient extends ClientWithErrorListener {
       const socket = this.connection.stream as Socket;
       // The timeout starts again with every byte that is received or sent.
       socket.setTimeout(SILENCE_LIMIT_MS, () => {
-        if (this.isAsked) socket.destroy(new Error("the database does not respond to a running statement"));
+        if (this.isAsked) socket.destroy(new Error(SILENCE_MESSAGE));
       });
     });
   }
@@ -212,7 +214,7 @@ const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
 const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 /** Matches messages of errors that pg itself creates, because these errors have no code. */
 const AWAY_MESSAGES =
-  /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after|the database does not respond)/;
+  /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after|the database stopped responding)/;
 
 /** True if an error means that the database was unavailable, false if the statement was at fault. */
 export function isConnectionFault(error: unknown): boolean {

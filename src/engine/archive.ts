@@ -36,7 +36,8 @@ export async function writeArchive(path: string, parts: AsyncIterable<TapePart>,
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   const encrypt = (source: AsyncIterable<Buffer>) => (secret ? sealStream(source, secret) : source);
   try {
-    // Opens the file here, because a stream would open it later: after an early error, it could create the file again.
+    // Opens the file before any part is read. A stream would open the file later, and after an early error could create
+    // it again.
     const file = await open(draft, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
     await pipeline(Readable.from(writeTape(parts)), createGzip({ level: COMPRESSION_LEVEL }), encrypt, out);
@@ -84,7 +85,8 @@ async function* unpackBytes(bytes: Transform): AsyncGenerator<Buffer> {
   try {
     yield* bytes;
   } catch (error) {
-    if (/^Z_/.test((error as NodeJS.ErrnoException).code ?? "")) throw damagedArchive("it cannot be unpacked");
+    if (/^Z_/.test((error as NodeJS.ErrnoException).code ?? ""))
+      throw damagedArchive("the compressed data cannot be unpacked");
     throw error;
   }
 }

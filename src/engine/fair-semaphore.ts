@@ -3,8 +3,8 @@
 export type SemaphoreKey = number | string;
 
 /**
- * True if a key that holds `keyCount` units may get `requested` more: at most half of the units that other keys leave
- * free, so that the next key still gets some.
+ * True if a key that holds `keyCount` units may get `requested` more. A key may hold at most half of the units that the
+ * other keys do not hold, so that units remain for the next key.
  */
 export function leavesHalfFree(total: number, taken: number, keyCount: number, requested: number): boolean {
   return keyCount + requested <= Math.ceil((total - (taken - keyCount)) / 2);

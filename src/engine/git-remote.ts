@@ -8,7 +8,7 @@ const PROTOCOL_HEADERS = { "git-protocol": "version=2" };
 const FLUSH_PACKET = "0000";
 const DELIMITER_PACKET = "0001";
 const LENGTH_DIGITS = 4;
-/** Filter with which servers leave out files above this size, if they support filters. */
+/** Filter of a fetch request: servers that support filters then leave out files above 1 MB. */
 const BLOB_FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
 /** Maximum bytes of a response that lists capabilities or refs. */

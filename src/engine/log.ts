@@ -6,9 +6,12 @@ const LOGGED_FIELDS = ["code", "constraint", "table", "column", "routine", "sysc
 
 /** Replaces the message of a JSON.parse error, because the message quotes the parsed text. */
 const withoutParsedText = (error: Error): string =>
-  error instanceof SyntaxError ? "a text did not parse" : error.message;
+  error instanceof SyntaxError ? "a text could not be parsed" : error.message;
 
-/** Returns the type, message and stack of an error, and the fields in LOGGED_FIELDS. Its other properties may contain values. */
+/**
+ * Returns the type, message and stack of an error, and the fields in LOGGED_FIELDS. Other properties of the error may
+ * contain values of rows or parameters, and are left out.
+ */
 function loggableFields(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
   const source = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;

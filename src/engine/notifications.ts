@@ -149,7 +149,7 @@ export function createNotifications(options: {
     const requested = client;
     if (!requested) return;
     const silence = setTimeout(
-      () => handleLostConnection(requested, new Error("no answer in time")),
+      () => handleLostConnection(requested, new Error("the database did not answer a query in time")),
       CONNECTION_CHECK_MS,
     );
     try {

@@ -121,13 +121,14 @@ function toOutgoingError(error: unknown, origin: string): OutgoingError {
   if (error instanceof OutgoingError) return error;
   const { forbidden, cause } = error as { forbidden?: boolean; cause?: { forbidden?: boolean } };
   if (forbidden === true || cause?.forbidden === true) {
-    const reason = "its host has no public address, or its port is not allowed";
+    const reason = "the host has no public address, or the port is not allowed";
     return policyError(`the request to ${origin} was not sent: ${reason}`, origin);
   }
   const reason = transportReason(error);
-  if (reason === "UND_ERR_INVALID_ARG") return policyError(`the request to ${origin} has an invalid part`, origin);
+  if (reason === "UND_ERR_INVALID_ARG")
+    return policyError(`the request to ${origin} has an invalid method, header or body`, origin);
   if (reason === "UND_ERR_HEADERS_OVERFLOW") {
-    return new OutgoingError("LIMIT", `the response of ${origin} has too large headers`, origin);
+    return new OutgoingError("LIMIT", `the headers of the response of ${origin} are too large`, origin);
   }
   return new OutgoingError("TRANSPORT", `the request to ${origin} failed (${reason})`, origin);
 }
@@ -244,14 +245,17 @@ export class OutgoingSender {
     scope: OutgoingScope,
   ): Promise<URL> {
     const refuse = (reason: string) => policyError(`a redirect of ${first} was not followed: ${reason}`, first);
-    if (!REDIRECTED_METHODS.includes(method)) throw refuse("only GET and HEAD follow redirects");
-    if (redirects >= REQUEST_REDIRECTS_MAX) throw refuse(`a request follows at most ${REQUEST_REDIRECTS_MAX}`);
+    if (!REDIRECTED_METHODS.includes(method)) throw refuse("only GET and HEAD requests follow redirects");
+    if (redirects >= REQUEST_REDIRECTS_MAX)
+      throw refuse(`a request follows at most ${REQUEST_REDIRECTS_MAX} redirects`);
     const next = URL.parse(location, from.href);
     const origin = next && scope.originOf(next);
-    if (!next || !origin || next.username !== "" || next.password !== "") throw refuse("its target is not a valid URL");
-    if (origin !== first && scope.hasCredential) throw refuse("a request with a credential stays on its origin");
+    if (!next || !origin || next.username !== "" || next.password !== "")
+      throw refuse("the target of the redirect is not a valid URL");
+    if (origin !== first && scope.hasCredential)
+      throw refuse("a request with a credential cannot be redirected to another origin");
     // The message does not name the target of the redirect, because the server chose it: it may contain a secret.
-    if (!scope.mayUse(origin)) throw refuse("the origin of its target is not in the action's integrationOrigins");
+    if (!scope.mayUse(origin)) throw refuse("the target's origin is not in the action's integrationOrigins");
     next.hash = "";
     await scope.checkRedirect?.(next);
     return next;

@@ -18,7 +18,7 @@ const TIME_LIMIT_MS = 60_000;
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
-const LIMIT_REASON = "the picture needs more time, memory or pixels than are allowed";
+const LIMIT_REASON = "decoding the picture takes more time, memory or pixels than allowed";
 /** Niceness of the process, so that runs of actions have priority. */
 const CHILD_NICENESS = 10;
 /** Unprivileged user ID of a picture process if the service is root. Browsers have other user IDs. */
@@ -168,7 +168,9 @@ export function createPictures({ log }: { log: Logger }) {
     );
     if (answers !== null) return;
     account = null;
-    log.warn("pictures are decoded under the service's own account: another may not read this installation's folder");
+    log.warn(
+      "pictures are decoded under the service's own account: another account is not allowed to read this installation's folder",
+    );
   }
 
   async function prepareSandbox(): Promise<void> {

@@ -44,7 +44,7 @@ export function createTicker(options: {
       lastDone = performance.now();
       return due === null ? sleepMaxMs : Math.min(sleepMaxMs, Math.max(0, msUntil(due)));
     } catch (error) {
-      log.warn({ err: error }, "the ticker's work failed, it is tried again");
+      log.warn({ err: error }, "periodic work failed; the ticker runs it again soon");
       return RETRY_MS;
     }
   }

@@ -39,7 +39,8 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
    */
   function bucketOf(key: string, now: number): string | typeof SHARED_KEY {
     if (buckets.has(key) || buckets.size < keysMax) return key;
-    // The time that this takes grows with the number of keys, so once in a hundredth of the window is enough.
+    // The removal of full buckets takes time in proportion to the number of keys, so it runs only once in a hundredth
+    // of the window.
     if (now - sweptAt > windowMs / 100) removeFullBuckets(now);
     return buckets.size < keysMax ? key : SHARED_KEY;
   }

@@ -67,7 +67,8 @@ async function settleRuns(
   if (lostCount > 0) log.warn({ lost: lostCount }, "ended the runs of processes that died");
   measures.runsLost(lostCount);
   const { queuedAgain } = settled;
-  if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again because their runner lost its claim");
+  if (queuedAgain > 0)
+    log.warn({ queuedAgain }, "queued runs again, because this process did not receive the response to its claim");
   measures.ticks("late", await repository.skipLate());
   await dispatcher.findAwaitedRuns();
 }

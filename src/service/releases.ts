@@ -13,7 +13,7 @@ export class ReleaseStack {
       try {
         await release();
       } catch (error) {
-        this.log.error({ err: error, part: name }, "a part did not stop");
+        this.log.error({ err: error, part: name }, "a part of the service could not be stopped");
       }
     });
   }

@@ -138,7 +138,9 @@ describe("an archive", () => {
       expect(await refusal(put(Buffer.concat(pieces)), KEY)).to.match(/^ArchiveError: the file is damaged/);
     }
     const again = gzipSync(buildTar([{ fields: { path: "tables/run/00000003" } }]));
-    expect(await refusal(put(Buffer.concat([plain, again])), null)).to.contain("there are bytes after its end");
+    expect(await refusal(put(Buffer.concat([plain, again])), null)).to.contain(
+      "there are bytes after the end of the archive",
+    );
   });
 
   it("is rejected if it is another file", async () => {
@@ -181,7 +183,7 @@ describe("an archive", () => {
     for (const entry of hostile) {
       const received = await refusal(put(gzipSync(buildTar([entry]))), null);
       expect(received, JSON.stringify(entry.fields)).to.match(
-        /^ArchiveError: the file is damaged: (it contains a part|the size of its part)/,
+        /^ArchiveError: the file is damaged: (the archive contains a part|the size of the part)/,
       );
     }
   });

@@ -28,9 +28,9 @@ describe("the keys of log lines", () => {
   });
 
   it("are found by the check if they are reserved, also in shorthand", () => {
-    expect(reservedIn('this.options.log.error({ browser: name, pid, runs: 1 }, "the browser is gone");')).to.deep.equal(
-      ["pid"],
-    );
+    expect(
+      reservedIn('this.options.log.error({ browser: name, pid, runs: 1 }, "the browser ended unexpectedly");'),
+    ).to.deep.equal(["pid"]);
     expect(reservedIn('log.warn({\n  level: now,\n  freeMb: 1 }, "x")')).to.deep.equal(["level"]);
   });
 });

@@ -34,7 +34,7 @@ describe("the log", () => {
   it("does not quote a text that could not be parsed, also not of a cause", async () => {
     const parse = () => JSON.parse("CANARY");
     expect(await lineOf(parse))
-      .to.include("a text did not parse")
+      .to.include("a text could not be parsed")
       .and.not.to.include("CANARY");
     const wrapped = await lineOf(() => {
       try {

@@ -118,9 +118,9 @@ describe("git repositories", () => {
     const delta = (...bytes: number[]): Item => ({ type: "difference", base: hash(base), content: Buffer.from(bytes) });
     const huge = Buffer.concat([number(4), number(2 ** 26), Buffer.from([0x90, 1])]);
     const cases: [pack: Buffer, fault: RegExp][] = [
-      [Buffer.from("no pack"), /it is not a pack/],
-      [changed, /its checksum is wrong/],
-      [packOf(items, 4), /it ends too early/],
+      [Buffer.from("no pack"), /the received bytes are not a pack/],
+      [changed, /the checksum of the pack is wrong/],
+      [packOf(items, 4), /the pack ends too early/],
       [packOf([], 2_000_000_000), /more than 100000 files/],
       [packOf([{ ...file, size: 1 }, commit, root]), /an object cannot be unpacked/],
       [packOf([{ ...file, size: 2 ** 30 }, commit, root]), /an object is too large/],
@@ -136,8 +136,8 @@ describe("git repositories", () => {
       [packOf([base, delta(4, 1, 2, 65, 65)]), /more bytes than its header states/],
       [packOf([base, delta(4, 9, 0x90, 9)]), /after the end of its base object/],
       [packOf([base, { type: "difference", base: hash(base), content: huge }]), /unpacks to more than 64 MB/],
-      [packOf([root, file]), /its commit [0-9a-f]{40} is missing/],
-      [packOf([commit, file]), /its tree [0-9a-f]{40} is missing/],
+      [packOf([root, file]), /the commit [0-9a-f]{40} is missing/],
+      [packOf([commit, file]), /the tree [0-9a-f]{40} is missing/],
     ];
     for (const [pack, fault] of cases) expect(await faultOf(read(id, pack))).to.match(fault);
   });

@@ -32,7 +32,7 @@ const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
 
 /**
  * Parameters of scrypt, with which each guess of a passphrase takes 128 MB and a third of a second. They are not read
- * from the file, because a malicious file could ask for far more.
+ * from the file, because a malicious file could contain parameters that need far more memory and time.
  */
 const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 
@@ -98,7 +98,7 @@ export async function* sealStream(plain: AsyncIterable<Buffer>, secret: Secret):
 async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys: DerivedKeys; head: Buffer }> {
   const head = header.subarray(0, HEADER_BYTES - HEADER_CHECKSUM_BYTES);
   const kind = (["passphrase", "key"] as const).find((kindName) => KIND_CODES[kindName] === head[SEAL_MAGIC.length]);
-  if (header.length < HEADER_BYTES || !kind) throw damagedArchive("its header is incomplete");
+  if (header.length < HEADER_BYTES || !kind) throw damagedArchive("the header is incomplete");
   if (secret?.kind !== kind)
     throw new ArchiveError(
       `the file is encrypted with ${SECRET_DESCRIPTIONS[kind]}; pass ${SECRET_DESCRIPTIONS[kind]}`,
@@ -124,7 +124,7 @@ export async function* unsealStream(
   const { keys, head } = await openHeader(header, secret);
   let number = 0;
   for await (const { piece, last } of splitIntoPieces(sealedChunks, SEALED_CHUNK_BYTES)) {
-    if (piece.length < TAG_BYTES) throw damagedArchive("it is incomplete");
+    if (piece.length < TAG_BYTES) throw damagedArchive("the last bytes are missing");
     const body = piece.subarray(0, -TAG_BYTES);
     const decipher = createDecipheriv("aes-256-gcm", keys.chunkKey, chunkNonce(number, last)).setAAD(head);
     decipher.setAuthTag(piece.subarray(-TAG_BYTES));
@@ -133,7 +133,9 @@ export async function* unsealStream(
       plain = Buffer.concat([decipher.update(body), decipher.final()]);
     } catch {
       throw damagedArchive(
-        last ? "its end is missing or was changed" : `it was changed near byte ${number * SEALED_CHUNK_BYTES}`,
+        last
+          ? "the end of the file is missing or was changed"
+          : `the content was changed near byte ${number * SEALED_CHUNK_BYTES}`,
       );
     }
     yield plain;

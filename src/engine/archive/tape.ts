@@ -91,25 +91,25 @@ class ByteReader {
 /** Returns the next part; null at an empty block, which marks the end of a tar file. */
 async function readNextPart(bytes: ByteReader): Promise<TapePart | null> {
   const block = await bytes.readBytes(BLOCK_BYTES);
-  if (block.length < BLOCK_BYTES) throw damagedArchive("it is incomplete");
+  if (block.length < BLOCK_BYTES) throw damagedArchive("the last bytes are missing");
   const header = new Header(block, 0);
   if (header.nullBlock) return null;
   const { path = "", size = -1, type, cksumValid, linkpath } = header;
   if (!cksumValid) throw damagedArchive("the header of a part cannot be read");
   if (type !== "File" || linkpath || !isValidName(path))
-    throw damagedArchive("it contains a part that no backup contains");
+    throw damagedArchive("the archive contains a part that no backup contains");
   if (!Number.isSafeInteger(size) || size < 0 || size > PART_MAX_BYTES)
-    throw damagedArchive(`the size of its part ${path} is not valid`);
+    throw damagedArchive(`the size of the part ${path} is not valid`);
   const padded = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
   const content = await bytes.readBytes(padded);
-  if (content.length < padded) throw damagedArchive("it is incomplete");
+  if (content.length < padded) throw damagedArchive("the last bytes are missing");
   return { name: path, content: content.subarray(0, size) };
 }
 
 function isEndOfTape({ name, content }: TapePart, count: number, sha256: string): boolean {
   if (name !== END_PART_NAME) return false;
   const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
-  if (content.toString() !== expected) throw damagedArchive("its parts differ from those that were written");
+  if (content.toString() !== expected) throw damagedArchive("the parts differ from those that were written");
   return true;
 }
 
@@ -124,13 +124,13 @@ export async function* readTape(stream: AsyncIterable<Buffer>): AsyncGenerator<T
   try {
     for (let count = 0; ; count += 1) {
       const part = await readNextPart(bytes);
-      if (part === null) throw damagedArchive("it is incomplete");
+      if (part === null) throw damagedArchive("the last bytes are missing");
       if (isEndOfTape(part, count, hash.copy().digest("hex"))) break;
       addToDigest(hash, part);
       yield part;
     }
     if ((await readNextPart(bytes)) !== null || (await bytes.readBytes(2 * BLOCK_BYTES)).length !== BLOCK_BYTES) {
-      throw damagedArchive("there are bytes after its end");
+      throw damagedArchive("there are bytes after the end of the archive");
     }
   } finally {
     await bytes.close();

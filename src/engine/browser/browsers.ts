@@ -202,7 +202,8 @@ export class Browsers {
     if (!DOCUMENT_NEXT_AFTER.includes(outcome.cause) && !hasOverflowed(outcome)) return outcome;
     codeThatNeedsDocument.add(placed);
     if (outcome.cause !== "retry") return outcome;
-    // The isolate ended before the run had made a request or printed a line, so the run can be repeated.
+    // The isolate ended before the run had made a request or printed a line. So the run can be repeated in a document,
+    // with the rest of its time limit.
     const timeoutMs = Math.max(1, placed.timeoutMs - (performance.now() - startedAt));
     return this.runInDocument({ ...placed, timeoutMs });
   };

@@ -46,9 +46,10 @@ const DISABLED_BLINK_FEATURES = ["StorageBuckets", "WebGPU"];
 /** Flag that enables ShadowRealm, which gives each run new globals at a fifth of the cost of all other ways. */
 const REALM_FLAG = "--harmony-shadow-realm";
 /**
- * Flags that make ShadowRealm safe. Chromium aborts if an incremental garbage collection ends while a realm's code runs,
- * so V8 must collect in one step. Chromium's own objects are still swept in steps, which end when the next collection
- * starts. A large initial heap makes it rare that two collections happen while a run's code does not wait.
+ * Flags that make ShadowRealm safe. Chromium aborts if an incremental garbage collection ends while a realm's code
+ * runs, so V8 must collect in one step. Chromium's own objects are still swept in steps, which end when the next
+ * collection starts. A large initial heap makes it rare that two collections happen in one uninterrupted stretch of a
+ * run's code.
  */
 const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 
@@ -153,8 +154,8 @@ const splitValues = (value: string | undefined) => (value ?? "").replace(/^[^=]*
 function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
   const rules = splitValues(value).map((rule) => rule.trim());
   const otherRules = rules.filter((rule) => rule !== BLOCK_ALL_HOSTS_RULE);
-  // Other runners may have their proxy ports at other addresses, so further addresses are allowed. Host names are not
-  // allowed.
+  // The command line may exclude further IP addresses, because other processes of the service may have their proxy
+  // ports there. It must not exclude host names.
   const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
   return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }

@@ -46,9 +46,9 @@ export const REQUESTING_GLOBAL = "fetch";
 const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * Stand-in that replaces a global in a trial (in-page/stand-ins.ts). Its kind decides which uses are allowed, for
- * example a clock or the global object (`scope`). Any other use ends the trial. `refused`: reading the global ends the
- * trial.
+ * Stand-in for a global of a trial (in-page/stand-ins.ts): the name of the global, and the kind of the stand-in. Each
+ * kind allows some uses of the global: `clock` allows reading the time, `scope` is the global object. Any other use
+ * ends the trial. With the kind `refused`, even reading the global ends the trial.
  */
 export type StandIn = readonly [
   name: string,

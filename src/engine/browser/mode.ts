@@ -104,8 +104,8 @@ export function createNeedsOfCode(cacheCharacters = CACHE_CHARACTERS): NeedsOfCo
   });
 
   return (code, defined = []) => {
-    // The key with `defined` is a JSON array of strings. Code with an `execute` function never is one, so the two kinds
-    // of keys differ.
+    // The key with `defined` is the text of a JSON array of strings. Code with an `execute` function is never such a
+    // text, so the keys with and without `defined` cannot be equal.
     const key = defined.length === 0 ? code : JSON.stringify([...defined, code]);
     const cachedNeeds = cache.get(key);
     if (cachedNeeds !== undefined) return cachedNeeds;

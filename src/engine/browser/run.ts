@@ -98,8 +98,9 @@ export interface PageRun {
   /** Mode of the run; by default the cheapest mode that has all globals which the source and the packages use. */
   mode?: Mode;
   /**
-   * Set if this is a trial in `isolate`: the mode whose additional globals are replaced by stand-ins. If the code uses
-   * a stand-in in a way that it does not support, the trial ends with the cause `retry`.
+   * Set if this run is a trial, that is a first attempt in `isolate`: the mode whose additional globals are replaced by
+   * stand-ins. If the code uses a stand-in in a way that the stand-in does not support, the trial ends with the cause
+   * `retry`.
    */
   trialOf?: Mode;
   /** False if the run sends no requests. Default true. The mode `isolate` never has a network. */

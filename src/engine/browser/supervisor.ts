@@ -155,7 +155,7 @@ export class Supervisor {
     const { pid } = generation.chromium;
     this.options.log.error(
       { browser: this.source.name, browserPid: pid, runs: generation.activeRuns },
-      "the browser is gone",
+      "the browser ended unexpectedly",
     );
     runInBackground(this.restart());
   }

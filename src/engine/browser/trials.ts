@@ -1,16 +1,16 @@
 /**
- * Trials make runs with libraries faster, because libraries contain names of many globals that most runs never use. If
- * a run's own code needs only the language, the run is first tried in an isolate. Stand-ins replace other globals, and
- * detect if code uses them (in-page/stand-ins.ts). A trial has no effect outside of the isolate, so the run can be
- * repeated in another mode.
+ * A trial is a first attempt of a run in an isolate, the fastest sandbox mode. It is made if the run's own code needs
+ * only the language, because libraries contain names of many globals that most runs never use. Stand-ins replace other
+ * globals, and detect if code uses them (in-page/stand-ins.ts). A trial has no effect outside of the isolate, so the
+ * run can be repeated in another mode.
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { type ConsoleLine, hasOverflowed, type Mode, type PageOutcome, type PageRun, type PageScript } from "./run.js";
 
 /**
- * Maximum number of apps whose failed trials are stored. Entries expire after REMEMBERED_MS, because a trial may also
- * fail if the machine is busy.
+ * Maximum number of apps whose failed trials (first attempts of runs in an isolate) are stored. Entries expire after
+ * REMEMBERED_MS, because a trial may also fail if the machine is busy.
  */
 const REMEMBERED_APPS = 1_000;
 const REMEMBERED_PER_APP = 100;
@@ -56,7 +56,7 @@ function areSearchable(packages: readonly PageScript[]): boolean {
 const isDocumentTrialFailure = (ended: PageOutcome, trialOf: TrialOf): boolean =>
   trialOf === "document" && !ended.ok && ended.cause === "script";
 
-/** Set of code that failed in a trial, by app. Entries expire. */
+/** Set of code, by app, that failed in a trial (a first attempt in an isolate). Entries expire. */
 export class RememberedCode {
   private readonly byApp = new LRUCache<string, LRUCache<string, true>>({ max: REMEMBERED_APPS });
 

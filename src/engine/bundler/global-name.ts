@@ -43,7 +43,10 @@ function propertyName(node: AnyNode): string | null {
 const isModuleReference = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
-/** True for an empty object. Such a build assigns it to the global, and its factory then adds all exports to it. */
+/**
+ * True for an empty object. A UMD build may assign an empty object to its global; the factory of the build then adds
+ * all exports to this object.
+ */
 const isFilledValue = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 

@@ -159,8 +159,8 @@ function buildSource(job: SourceJob, exporting: ReadonlySet<string>): Promise<Bu
 const errorsOf = (error: unknown): Message[] => (error as { errors?: Message[] }).errors ?? [];
 
 /**
- * Builds the script. The entry file of any action may declare `execute` without exporting it, even if it is imported by
- * a test. In that case, the export is appended.
+ * Builds the script. The entry file of an action need not export `execute`: if it only declares the function, this
+ * function appends the export. The same applies to the entry file of another action that a test imports.
  */
 async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: false }>> {
   const exporting = new Set([job.entry]);

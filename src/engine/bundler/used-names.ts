@@ -8,7 +8,10 @@ import globals from "globals";
 const IMPORT_CALL_NAME = "import()";
 const EVAL_CALL_NAME = "eval()";
 const CODE_CREATING_GLOBALS = ["eval", "Function"];
-/** For this global, each used member is recorded, because most scripts only use it to recognize the browser. */
+/**
+ * For `navigator`, the result contains each member that the script uses. Most scripts only use members that identify
+ * the browser.
+ */
 const NAVIGATOR = "navigator";
 
 /**

@@ -66,8 +66,8 @@ function encodeRequest(number: number, family: number, ends: Buffer): Buffer {
 }
 
 /**
- * Opens a netlink socket, and returns the function that asks it. Returns null if this is not Linux, or if the socket or
- * the C library is not available.
+ * Opens a netlink socket, and returns the function that asks the kernel through this socket. Returns null if this is
+ * not Linux, or if the socket or the C library is not available.
  */
 export async function openKernelSockets(): Promise<AskKernel | null> {
   if (process.platform !== "linux" || endianness() !== "LE") return null;

@@ -21,9 +21,9 @@ export interface ClusterContext {
 }
 
 /**
- * Returns the argument of a program for the data folder. The account may not be allowed to open the parent folders,
- * such as a checkout under /root. But the program starts inside the data folder, and the returned link of the kernel
- * leads there directly.
+ * Returns the path of the data folder to pass to a PostgreSQL program. On Linux, this is the kernel's link to the
+ * working directory of the program, which starts inside the data folder. The path itself may be unusable: the account
+ * may not be allowed to open parent folders, such as /root.
  */
 export function dataFolderArgument(folder: string): string {
   return process.platform === "linux" ? "/proc/self/cwd" : folder;

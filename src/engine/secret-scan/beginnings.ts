@@ -9,7 +9,7 @@ const WORD_BYTES = 4;
 
 const WORD_HASH_FACTOR = 0x9e3779b1;
 const SECOND_HASH_FACTOR = 0x85ebca6b;
-/** Number of slots in the hash table for each entry. It is high, so that there are few false places. */
+/** Number of slots in the hash table for each entry. It is high, so that few words match the table by chance. */
 const SLOTS_PER_WORD = 16;
 const WORD_BITS_MIN = 14;
 const WORD_BITS_MAX = 20;

@@ -65,8 +65,8 @@ function endBeforeSecrets(undecidedStart: number, intervals: readonly Interval[]
 }
 
 /**
- * Returns the index from which the text must be kept after everything before `to` was passed on. At least one character
- * is kept, so that the rest of the text does not count as its beginning.
+ * Returns the index from which the text must be kept after everything before `to` was passed on. Keeps at least one
+ * character before `to`, so that the next scan does not treat the rest as the beginning of the text.
  */
 const neededStart = (text: string, to: number): number =>
   Math.max(0, Math.min(incompleteEscapeStart(text, to), to - 1));

@@ -93,7 +93,8 @@ function removeAmbiguousEnds(text: string): string {
 
 /** Returns the patterns of a value. @param value at least PATTERN_MIN_BYTES bytes without line breaks */
 export function patternsOf(value: string): Uint8Array[] {
-  // Such a value is a key or an ID. It gets few patterns, because there may be thousands of such values.
+  // A value without characters that URLs or JSON escape is usually a key or an ID. It gets few patterns, because an app
+  // may have thousands of keys and IDs.
   if (NEVER_ESCAPED.test(value)) {
     return uniquePatterns([
       ...[value, reverseText(value)].map((text) => Buffer.from(text, "latin1")),

@@ -55,8 +55,8 @@ function* layersOf(text: string, mapped: boolean, longest: number): Generator<Te
     yield { layer, isDecoded: false };
   }
   for (const layer of decodedLayers(plain, WHOLE_TEXT_SPANS, longest)) yield { layer, isDecoded: true };
-  // Also decodes digits that are not in `newSpans`: characters before an encoded value may form an escape with its first
-  // digits.
+  // Also decodes digits outside of `newSpans`: the characters before an encoded value may have formed an escape
+  // together with the first digits of the value.
   for (const layer of decodedLayers(bare, bare.changedSpans, longest)) yield { layer, isDecoded: true };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Counts in the database how many requests and tokens an app has used for language models on the current day. The app's
- * daily limits so apply to all processes together.
+ * Counts in the database how many requests and tokens an app has used for language models on the current day. So the
+ * app's daily limits apply to all processes together.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";

@@ -78,8 +78,8 @@ export function createCommunicate(options: {
     reports: createDeliveryReports({ db, destinations, logEvents }),
     sender,
     /**
-     * Releases messages that this process has claimed without learning so, because the database's response was lost. If
-     * `mayDeclareDead` is true, also releases the messages of processes that have stopped.
+     * Releases messages that this process has claimed but did not receive, because the database's response to the claim
+     * was lost. If `mayDeclareDead` is true, also releases the messages of processes that have stopped.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const count = await outbox.releaseMessages(holder, sender.idsInProgress(), mayDeclareDead);

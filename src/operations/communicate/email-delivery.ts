@@ -115,7 +115,8 @@ export function createEmailDelivery(options: {
       if (!(error instanceof DestinationFault)) throw error;
       return createFailedOutcome(message, error.message);
     }
-    if (!destination) return createFailedOutcome(message, "the app no longer has a mail server; set __smtp");
+    if (!destination)
+      return createFailedOutcome(message, "the app no longer has a mail server; write the setting __smtp");
     const email = message.content as Omit<Email, "to">;
     const content = await composeMail(message, email, destination, domain);
     const { connect } = destination.isOperatorServer ? connections.unchecked : connections.checked;

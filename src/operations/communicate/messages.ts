@@ -94,7 +94,7 @@ export function createMessages(options: {
           const message = await findMessage(manager, appId, id);
           throw new ActionError(
             "MESSAGE_DECIDED",
-            `the message has the status "${message.status}"; only a message with the status "unknown" can be decided`,
+            `the message has the status "${message.status}"; you can decide only about a message with the status "unknown"`,
           );
         }
         await recordChange(manager, caller, { appId, type: "app.message.decide", data: { messageId: id, decision } });

@@ -146,8 +146,8 @@ const RELEASE_LOST_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
 /**
- * Releases messages that the process $1 has claimed without learning so, because the database's response was lost. $2
- * are the messages that the process is sending.
+ * Releases messages that the process $1 has claimed but did not receive, because the database's response to the claim
+ * was lost. $2 are the messages that the process is sending.
  */
 const RELEASE_ORPHAN_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
@@ -215,9 +215,9 @@ export function createOutbox(db: DataSource) {
     },
 
     /**
-     * Releases messages that the process `holder` has claimed without learning so, because the database's response was
-     * lost. If `mayDeclareDead` is true, also releases the messages of processes that have stopped. Returns the number
-     * of released messages.
+     * Releases messages that the process `holder` has claimed but did not receive, because the database's response to
+     * the claim was lost. If `mayDeclareDead` is true, also releases the messages of processes that have stopped.
+     * Returns the number of released messages.
      */
     async releaseMessages(holder: string, knownIds: readonly number[], mayDeclareDead: boolean): Promise<number> {
       const lostMessages = mayDeclareDead ? await rows(db, RELEASE_LOST_MESSAGES) : [];

@@ -14,7 +14,10 @@ import type { AttemptOutcome } from "./try-outcome.js";
 
 /** Maximum number of messages that this process sends at the same time. */
 const SENDER_SLOTS = 100;
-/** Share of the free slots that one app can use, so that slow servers of one app do not occupy all slots. */
+/**
+ * Share of the currently free send slots that one app can take, so that an app with slow mail servers cannot occupy all
+ * slots.
+ */
 const APP_SHARE_OF_SLOTS = 1 / 10;
 const FIRST_RETRY_DELAY_MS = 30_000;
 const MAX_RETRY_DELAY_MS = 3_600_000;

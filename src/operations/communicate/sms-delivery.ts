@@ -123,7 +123,7 @@ export function createSmsDelivery(options: {
     }
     const { provider } = content as Omit<Sms, "to">;
     if (!destination)
-      return createFailedOutcome(message, "the app no longer has a provider of text messages; set __sms");
+      return createFailedOutcome(message, "the app no longer has a provider of text messages; write the setting __sms");
     if (provider !== null && provider !== destination.provider)
       return createFailedOutcome(
         message,

@@ -156,7 +156,7 @@ export function createEntryJoins(read: ReadRows) {
     );
     if (rows.length > 0 && rows[0]!.found > rows.length)
       throwLimitError(
-        `the entries of join.${join.name} exceed 8 MB for this page; ` +
+        `the joined entries of join.${join.name} exceed 8 MB on this page; ` +
           "request fewer entries, or set a smaller limit of the join",
       );
     const joined: unknown[][] = keys.map(() => []);

@@ -116,7 +116,7 @@ export function createVerification(options: {
     if (column === null)
       throw new ActionError(
         "REQUEST_INVALID",
-        `this app cannot verify by "${by}": its setting ${VERIFY_SETTING} names no column for it`,
+        `this app cannot verify users by "${by}": the setting ${VERIFY_SETTING} names no column for "${by}"`,
       );
     if (address !== null && by === "sms" && rules.secondFactor) {
       throw new ActionError(
@@ -150,8 +150,8 @@ export function createVerification(options: {
 
   async function sendSubjectCode(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeSentAnswer> {
     const { appId } = subject.source;
-    // Builds a message only to validate the address. An invalid address is so rejected before the request is counted,
-    // in the same way for all users.
+    // Builds a message only to validate the address. So an invalid address is rejected before the request is counted,
+    // whether or not a user has this address.
     buildCodeMessage(rules, subject.by, subject.address, "000000");
     const requester = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
     await codes.countRequest({ appId, sender: requester, to: [subject.by, subject.address] });

@@ -203,7 +203,7 @@ export class OAuthServer {
     if (!isRight || !(await this.grants.markSecretUsed(code)))
       throw new OauthFailure(
         "invalid_grant",
-        "the code is expired, used or of another request (client_id, redirect_uri and code_verifier must match)",
+        "the code has expired, was used or belongs to another request (client_id, redirect_uri and code_verifier must match)",
       );
     return this.#issue(client, storedCode.grant);
   }

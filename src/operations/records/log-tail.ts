@@ -75,7 +75,10 @@ export function createLogTail(options: {
 }): LogTail {
   const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
   const followers = new Map<number, Set<TailSubscriber>>();
-  /** The highest ID up to which all entries were sent or will never be written; null while there are no subscribers. */
+  /**
+   * Entries with an ID up to this one were sent to the subscribers. If an ID up to this one has no entry, its
+   * transaction was rolled back and no entry will follow. Null while there are no subscribers.
+   */
   let deliveredUpTo: number | null = null;
   /**
    * IDs above `deliveredUpTo` of entries that were written before the first subscriber was added. They are not sent.

@@ -209,7 +209,7 @@ describe("browsers that were started elsewhere", () => {
       await until(() => !browsers.isReady());
       const refused = await startFault([broker.endpoint.replace(SECRET, `not${SECRET}`)]);
       const received = lines.join();
-      expect(received).to.include("does not report its command line").and.to.include("the browser is gone");
+      expect(received).to.include("does not report its command line").and.to.include("the browser ended unexpectedly");
       expect(received + refused).to.not.include(SECRET);
     },
   );

@@ -104,7 +104,7 @@ describe("connections for reads", () => {
     expect(
       (await refusal(fixture.reads.find(key, { join, attributes: [], limit: 2 }, fixture.reader()))).message,
     ).to.equal(
-      "the entries of join.All exceed 8 MB for this page; request fewer entries, or set a smaller limit of the join",
+      "the joined entries of join.All exceed 8 MB on this page; request fewer entries, or set a smaller limit of the join",
     );
   });
 

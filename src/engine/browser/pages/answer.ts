@@ -14,7 +14,10 @@ export const NEEDS_MORE = "needs-more";
 const ERROR_PREFIX = "error ";
 const DATA_PREFIX = "data ";
 
-/** Source name of the harness script, by which its frames are found and removed from stack traces. */
+/**
+ * Source name of the service's script in a page (harness). By this name, its frames are found and removed from stack
+ * traces.
+ */
 export const HARNESS_NAME = "svc-harness.js";
 
 /** Matches line and column of a frame, with the closing bracket. */
@@ -36,7 +39,10 @@ function stringOr(value: unknown, fallback: string): string {
 export const wasTruncated = (value: unknown): boolean =>
   typeof value === "string" && value.length >= TEXT_MAX_CHARACTERS;
 
-/** Returns the text after a frame of the harness in a line; null if the line is not a frame of the harness. */
+/**
+ * If a line of a stack trace is a frame of the harness (the service's script in the page), returns the text after this
+ * frame; otherwise null.
+ */
 function textAfterHarnessFrame(line: string): string | null {
   const at = line.lastIndexOf(`${HARNESS_NAME}:`);
   if (at === -1 || !STACK_FRAME.test(line)) return null;
@@ -60,7 +66,10 @@ function removeFrames(text: string, afterFrame: (line: string) => string | null)
   return [first, ...keptLines].join("");
 }
 
-/** Removes the frames of the harness from a stack trace, or from a text that contains stack traces. */
+/**
+ * Removes the frames of the service's own script (harness) from a stack trace, or from a text that contains stack
+ * traces.
+ */
 export function removeHarnessFrames(stack: string): string {
   return stack.includes(HARNESS_NAME) ? removeFrames(stack, textAfterHarnessFrame) : stack;
 }
@@ -81,7 +90,7 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   const name = stringOr(failure.name, "Error");
   const message = stringOr(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
   const wasAnyCut = [failure.name, failure.message, failure.stack].some(wasTruncated);
-  // Adds no position if the text was truncated.
+  // If the text was truncated, does not add the position of the error.
   const stack = correctFirstLineColumns(
     cleanStack(stringOr(failure.stack, name), wasAnyCut ? "" : stringOr(failure.at, "")),
     sourceName,
@@ -91,16 +100,18 @@ function readFailure(json: string, sourceName: string): PageOutcome {
 }
 
 /**
- * Converts the answer of the harness to the outcome of the run.
+ * Converts the answer of the service's script in the page (harness) to the outcome of the run.
  * @param name source name of the action's code
  */
 export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
   const isLong = Buffer.isBuffer(answer);
-  if (!isLong && typeof answer !== "string") return failedPageOutcome("browser", "Error", "The page gave no answer");
+  if (!isLong && typeof answer !== "string")
+    return failedPageOutcome("browser", "Error", "The page returned no result of the run");
   const start = isLong ? answer.toString("latin1", 0, ERROR_PREFIX.length) : answer;
   try {
     if (answer === "undefined") return { ok: true, data: undefined };
-    if (answer === NEEDS_MORE) return failedPageOutcome("retry", "Error", "The run needs more than its isolate has");
+    if (answer === NEEDS_MORE)
+      return failedPageOutcome("retry", "Error", "The run needs a global or function that its isolate does not have");
     if (start.startsWith(ERROR_PREFIX)) return readFailure(String(answer).slice(ERROR_PREFIX.length), name);
   } catch {
     return failedPageOutcome("browser", "Error", "The result of the page could not be read");

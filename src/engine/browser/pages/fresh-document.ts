@@ -1,6 +1,7 @@
 /**
- * Opens new documents and installs the harness in them. The service answers the request for the document through the
- * DevTools protocol, so that no server is needed at the document's origin.
+ * Opens new documents and installs the harness in them, which is the service's script that executes a run. The service
+ * answers the request for the document through the DevTools protocol, so that no server is needed at the document's
+ * origin.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -8,7 +9,10 @@ import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { POLICY_HEADER } from "./document-policy.js";
 import { LongText } from "./long-text.js";
 
-/** Binding for console lines. The harness removes it from the global scope before any line of the action runs. */
+/**
+ * Binding for console lines. The service's script in the page (harness) removes this binding from the global scope
+ * before any line of the action runs.
+ */
 export const CONSOLE_BINDING = "__svc_console";
 /**
  * Prefix of a service call, which a document sends through the binding of console lines (in-page/messages.ts). A console
@@ -56,7 +60,7 @@ export function navigatePage(session: CDPSession, url: string): Promise<{ loaded
 }
 
 /**
- * Installs the harness in a fresh document. Only this document gets the binding for console lines.
+ * Installs the service's script (harness) in a fresh document. Only this document gets the binding for console lines.
  * @returns the ID of the harness object
  * @throws Error if the harness finds data of an earlier document
  */
@@ -71,12 +75,18 @@ export async function installHarness(session: CDPSession, expression: string): P
     session.send("Runtime.disable"),
   ]);
   const { objectId } = harness.result;
-  if (objectId === undefined) throw new Error(`the harness failed: ${harness.exceptionDetails?.text}`);
+  if (objectId === undefined)
+    throw new Error(
+      `the script that prepares the page for a run failed: ${harness.exceptionDetails?.text ?? "unknown reason"}`,
+    );
   await session.send("Runtime.addBinding", { name: CONSOLE_BINDING, executionContextId: await created });
   return objectId;
 }
 
-/** Calls a method of the harness object and returns its result, without a time limit. @throws Error if the method fails */
+/**
+ * Calls a method of the object that the service's script in the page (harness) has created, and returns the result,
+ * without a time limit. @throws Error if the method fails
+ */
 export async function callHarness(
   session: CDPSession,
   objectId: string,
@@ -94,7 +104,8 @@ export async function callHarness(
     },
     { timeout: 0 },
   );
-  if (exceptionDetails) throw new Error(`the harness failed: ${exceptionDetails.text}`);
+  if (exceptionDetails)
+    throw new Error(`the script that executes the run in the page failed: ${exceptionDetails.text}`);
   return result.value;
 }
 
@@ -120,8 +131,9 @@ export async function readTextInParts(
 }
 
 /**
- * Function that calls a method of the harness. If the result is too long for one message, it stores the result and returns
- * its length. It is evaluated before any line of the action, because the action may replace all globals.
+ * Function that calls a method of the service's script in the page (harness). If the result is too long for one
+ * message, this function stores the result in the page and returns its length. It is evaluated before any line of the
+ * action, because the action may replace all globals.
  */
 const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
   const { apply, defineProperty } = Reflect;
@@ -144,7 +156,10 @@ const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
   return answer;
 }`;
 
-/** Calls a method of the harness whose result may be a long text, which is then read in parts. */
+/**
+ * Calls a method of the service's script in the page (harness) whose result may be a long text, which is then read in
+ * parts.
+ */
 export async function callForText(
   session: CDPSession,
   objectId: string,

@@ -98,8 +98,8 @@ const RUN_CALLS_CODE = createCallCode(createRunCalls, String(BODY_MAX_CHARACTERS
 const NAVIGATOR_JSON = JSON.stringify(NAVIGATOR_MEMBERS);
 
 /**
- * Script of the harness in a document. It returns the object whose methods the service calls, and to which no other code
- * in the page has access.
+ * Script that executes a run in a document (harness). It returns an object whose methods the service calls. No other
+ * code in the page has access to this object.
  */
 export const DOCUMENT_HARNESS = createStrictScript(
   createCallCode(

@@ -123,7 +123,7 @@ export class Isolate implements Sandbox {
   /** Called with each request of a run to the service. */
   protected onCall(_payload: string): void {}
 
-  /** Navigates the page to its document, and installs the harness. */
+  /** Navigates the page to its document, and installs the service's script (harness) there. */
   protected async openPage(): Promise<void> {
     const { session, origin } = this.options;
     const value = `default-src 'none'; script-src 'unsafe-eval'; ${this.kind.policy}`;
@@ -150,13 +150,16 @@ export class Isolate implements Sandbox {
     await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_TIMEOUT_MS });
   }
 
-  /** Calls a method of the worker's harness. */
+  /** Calls a method of the service's script in the worker (harness). */
   protected async callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {
     if (this.worker === null) throw new Error("the worker of the page did not start, or has ended");
     return callHarness(this.worker.session, this.worker.harnessId, method, values);
   }
 
-  /** Executes a run in the realm that was created in advance. @param base URL of the service @returns the answer of the harness */
+  /**
+   * Executes a run in the realm that was created in advance. @param base URL of the service @returns the answer of the
+   * service's script in the worker (harness)
+   */
   protected async evaluate(request: PageRun, base: string): Promise<string | Buffer | undefined> {
     const worker = this.worker!;
     const answer = await new Promise<string | number>((resolve) => {

@@ -13,7 +13,10 @@ export interface Sandbox {
   prepare(): Promise<void>;
   /** Removes everything that the last run has left. @returns false if the page must be discarded instead */
   reset(): Promise<boolean>;
-  /** Executes the code of a run. @returns the answer of the harness (answer.ts). Rejects if the document or renderer is gone */
+  /**
+   * Executes the code of a run. @returns the answer of the service's script in the page (see answer.ts). Rejects if the
+   * document or renderer is gone
+   */
   execute(request: PageRun): Promise<unknown>;
   /**
    * Returns the maximum time in milliseconds until the sandbox is ready. This time does not count for the time limit of

@@ -18,8 +18,8 @@ const withSourceUrl = ({ name, source }: { name: string; source: string }): stri
 const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS);
 
 /**
- * Returns the replaced globals of a trial as JSON; null if the run is not a trial. If the trial replaces a document, these
- * include all globals that the scripts use.
+ * For a trial (a first attempt of a run in an isolate), returns the globals that stand-ins replace, as JSON; otherwise
+ * null. If the run's mode would be `document`, these include all globals that the scripts use.
  */
 function standInsOf({ packages, source, trialOf }: PageRun): string | null {
   if (trialOf === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;

@@ -16,8 +16,8 @@ const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
 /** Memory of the browser's own processes at which the whole browser is ended. */
 const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
 /**
- * Growth of the memory after a search before the next search starts, because the memory that a search freed is returned
- * only later.
+ * Minimum growth of the memory between two searches for the renderer that fills it. The memory that a search has freed
+ * is returned only later, so a search without new growth would find nothing.
  */
 const SHARED_STEP_BYTES = 128 * 1024 * 1024;
 /**

@@ -47,13 +47,13 @@ class ByteReader {
 
   readByte(): number {
     const value = this.bytes[this.at];
-    if (value === undefined) throw brokenPackFault("it ends too early");
+    if (value === undefined) throw brokenPackFault("the pack ends too early");
     this.at += 1;
     return value;
   }
 
   readBytes(count: number): Buffer {
-    if (this.at + count > this.bytes.length) throw brokenPackFault("it ends too early");
+    if (this.at + count > this.bytes.length) throw brokenPackFault("the pack ends too early");
     this.at += count;
     return this.bytes.subarray(this.at - count, this.at);
   }
@@ -130,12 +130,12 @@ function applyDelta(base: Buffer, content: Buffer, budget: (bytes: number) => vo
 /** Checks the header and the checksum of a pack, and returns its number of objects. */
 function objectCountOf(pack: Buffer): number {
   if (pack.length < HEADER_BYTES + HASH_BYTES || pack.toString("latin1", 0, 4) !== "PACK")
-    throw brokenPackFault("it is not a pack");
+    throw brokenPackFault("the received bytes are not a pack");
   const contentEnd = pack.length - HASH_BYTES;
   const digest = createHash("sha1").update(pack.subarray(0, contentEnd)).digest();
-  if (!digest.equals(pack.subarray(contentEnd))) throw brokenPackFault("its checksum is wrong");
+  if (!digest.equals(pack.subarray(contentEnd))) throw brokenPackFault("the checksum of the pack is wrong");
   const version = pack.readUInt32BE(4);
-  if (version !== 2) throw brokenPackFault(`its version is ${version} instead of 2`);
+  if (version !== 2) throw brokenPackFault(`the version of the pack format is ${version} instead of 2`);
   const count = pack.readUInt32BE(8);
   if (count > OBJECTS_MAX) throw new PackageFault(`the repository has more than ${OBJECTS_MAX} files and folders`);
   return count;
@@ -168,7 +168,7 @@ export function readPack(pack: Buffer): GitObjects {
       continue;
     }
     const type = TYPE_BY_CODE[kind];
-    if (type === undefined) throw brokenPackFault(`it has an object of the unknown type ${kind}`);
+    if (type === undefined) throw brokenPackFault(`the pack has an object of the unknown type ${kind}`);
     objects.set(hashOf({ type, content }), { type, content });
   }
   resolveDeltas(objects, waiting, budget);

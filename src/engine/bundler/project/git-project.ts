@@ -44,7 +44,7 @@ const brokenRepositoryFault = (reason: string) => new PackageFault(`the reposito
 
 function contentOf(objects: GitObjects, hash: string, type: ObjectType): Buffer {
   const object = objects.get(hash);
-  if (object?.type !== type) throw brokenRepositoryFault(`its ${type} ${hash} is missing`);
+  if (object?.type !== type) throw brokenRepositoryFault(`the ${type} ${hash} is missing`);
   return object.content;
 }
 

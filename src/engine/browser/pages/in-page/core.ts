@@ -1,10 +1,13 @@
-/** Part of the harness in every mode: calls `execute` and encodes its outcome as one text. Runs in the browser. */
+/**
+ * Part of the harness (the service's script that executes a run) for all sandbox modes: calls `execute` and encodes the
+ * outcome as one text. Runs in the browser.
+ */
 
 import type { HarnessLimits, InstallConsole } from "./harness-console.js";
 import type { AnswerText } from "./messages.js";
 import type { ValueFormatter } from "./value-formatter.js";
 
-/** Content of the harness's answer if a run has failed. */
+/** Answer of the service's script in the page (harness) if a run has failed. */
 export interface HarnessFailure {
   cause: "script" | "result";
   name: string;
@@ -80,7 +83,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
    * @param endIndex index in `scripts` at which to stop
    */
   async function load(scripts: readonly string[], endIndex: number): Promise<string | null> {
-    // After an await, stack traces contain no frames of the service, only those of the action.
+    // After an await, stack traces contain only frames of the action, and none of the service.
     await undefined;
     for (let i = 0; i < endIndex; i += 2) {
       try {

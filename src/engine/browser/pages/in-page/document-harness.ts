@@ -32,7 +32,8 @@ export function createDocumentHarness(
   const { addEventListener, removeEventListener } = window;
   let head: Any = null;
 
-  // `name` and both storages keep their values after a navigation. traces.ts checks all other kinds of storage.
+  // `window.name`, localStorage and sessionStorage keep their values after a navigation. traces.ts checks all other
+  // kinds of storage.
   if (window.name !== "") window.name = "";
   if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
@@ -95,7 +96,7 @@ export function createDocumentHarness(
   async function loadAll(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // After an await, stack traces contain no frames of the service, only those of the action.
     await undefined;
-    // Reads `head` only now, because the harness may be installed before the document has a head.
+    // Reads `head` only now, because this script may run before the document has a head.
     head = document.head;
     for (let i = 0; i < endIndex; i += 2) {
       const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);

@@ -241,7 +241,10 @@ export function createHostPlatform(
       return ["k", members.length, ...members.flatMap(([key, item]) => [key, ...rowOf(item)])];
     }
 
-    /** Returns a stream of the worker that reads a stream of the realm. The platform rejects invalid parts. */
+    /**
+     * Returns a stream of the worker whose chunks come from the stream of the realm that `read` reads. The browser
+     * itself rejects chunks of a wrong type when it consumes the returned stream.
+     */
     function streamOfRealm(read: RealmObject, isLocked: boolean) {
       const callRealm = (verb: string, onPart: (value: Any) => void, reason?: unknown) =>
         new Promise<void>((resolve, reject) => {

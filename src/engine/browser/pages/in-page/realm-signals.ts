@@ -29,7 +29,7 @@ export function createRealmSignals() {
   const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
-  /** Functions that are registered as listeners instead of the action's listeners, by the action's listener. */
+  /** By listener of the action: the function that is registered in place of this listener. */
   const wrappers = new WeakMap<object, object>();
   /** Functions that the action has set as `onabort`, by AbortSignal. */
   const handlers = new WeakMap<object, unknown>();

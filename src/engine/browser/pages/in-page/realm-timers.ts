@@ -44,7 +44,7 @@ export function createRealmTimers() {
         }
       };
       const converted: unknown[] = [];
-      // The conversion to text may throw, as it does in a worker.
+      // A timer without a function converts its first argument to text, as a worker does. The conversion may throw.
       if (values.length > 0) rows.append(converted, isFunction ? undefined : `${work}`);
       if (values.length > 1) rows.append(converted, values[1]);
       return callHost(hostScope, "timer", kind, rows.rowOf(converted, [onTime]));

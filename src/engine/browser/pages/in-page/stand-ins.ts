@@ -37,7 +37,10 @@ export function createStandIns() {
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
     const ofInert = { __proto__: null, ...ofFunctions, construct };
 
-    /** Returns an object of which code can read only the members of `known`. Any other access ends the trial. */
+    /**
+     * Returns an object of which code can read only the members of `known`. Any other access ends the first attempt of
+     * the run (trial).
+     */
     function partOf(known: Any): object {
       const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
       return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });
