@@ -24,8 +24,8 @@ const SILENCE_MESSAGE = `the database stopped responding while a statement was r
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
 /**
- * Pool options that keep idle connections open. Opening a connection takes 20 ms of processor time, and it would be needed when the load is
- * high.
+ * Pool options that keep idle connections open. Opening a connection costs 20 ms of processor time, and a pool would
+ * have to open closed connections again just when the load is high.
  */
 const KEEP_OPEN = { keepAlive: true, keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS, idleTimeoutMillis: 0 };
 

@@ -27,7 +27,10 @@ function textOf(head: Buffer): string | null {
 interface Preamble {
   open: string;
   close: string;
-  /** Offset from `open` at which the search for the end starts. It is inside `open`, because `<!-->` is a complete comment. */
+  /**
+   * The search for `close` starts at this offset from the start of `open`. The offset may be inside `open`, because
+   * `<!-->` is a complete comment.
+   */
   closesFrom: number;
 }
 

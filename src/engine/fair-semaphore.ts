@@ -11,7 +11,7 @@ export function leavesHalfFree(total: number, taken: number, keyCount: number, r
 }
 
 export class FairSemaphore {
-  /** Waiting callers by key, in the order of turns. A key that gets a slot moves to the end. */
+  /** Waiting callers by key. Keys get slots in the order of this map; a key that gets a slot moves to the end. */
   private readonly waiting = new Map<SemaphoreKey, Set<() => void>>();
   private readonly perKey = new Map<SemaphoreKey, number>();
   private taken = 0;

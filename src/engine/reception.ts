@@ -18,9 +18,9 @@ const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
 
 /**
- * Bytes that are read of one source before the next source gets its turn, and the time (TURN_WAIT_MS) for which a
- * source may pause during its turn. If many sources were read a little at a time, their buffers would become old, and
- * only a full garbage collection frees old buffers.
+ * Number of bytes that are read from one source before the next source gets its turn. TURN_WAIT_MS: time for which a
+ * source may pause during its turn. With shorter turns, the buffers of many sources would become old, and only a full
+ * garbage collection frees old buffers.
  */
 const TURN_BYTES = 4 * 1024 * 1024;
 const TURN_WAIT_MS = 100;

@@ -47,7 +47,7 @@ export interface DatabaseConnections {
 /** State of a runner process. */
 export interface RunnerState {
   places: () => { total: number; free: number; waiting: number };
-  /** False if runs wait too long although this process has free slots, which means that the process is faulty. */
+  /** False if queued runs have waited too long although this process has free slots. The process is then faulty. */
   taking: () => boolean;
 }
 

@@ -120,7 +120,10 @@ describe("a file that claims to be a backup", function () {
         (all) => all.map((one) => (one === row ? { ...row, content: Buffer.from("x\ty\n") } : one)),
         /invalid input syntax/,
       ],
-      [manifest((all) => table(all, "app").columns.pop()), /the table app has other columns than in its release/],
+      [
+        manifest((all) => table(all, "app").columns.pop()),
+        /the columns of the table app differ from those of the release that made the backup/,
+      ],
     ];
     for (const [change, words] of changes) {
       expect(await refusal(change)).to.match(words);
@@ -143,7 +146,7 @@ describe("a file that claims to be a backup", function () {
       await query(other.url, "DELETE FROM instance");
       const failing = summary((all) => (all.rows.app = 7));
       expect(await refusal(failing, true, other.url)).to.contain(
-        "the table app has another number of rows than the summary states",
+        "the number of rows of the table app differs from the summary",
       );
       expect((await databaseObjects(other.url)).sort()).to.deep.equal(before);
       expect(await query(other.url, "SELECT name FROM organization")).to.deep.equal([{ name: "mine" }]);

@@ -91,8 +91,8 @@ export function findNameInBuild(source: string, packageName: string): GlobalName
     );
     const camel = toCamelCaseName(packageName);
     const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camel));
-    // A build can include other packages with their own globals. With several names, none is certain to be the
-    // package's.
+    // A build can include other packages with their own globals. If it sets several globals, none of them is certain to
+    // be that of this package.
     const alone = assigned.length > 0 ? assigned : variables;
     return named ?? (alone.length === 1 ? alone[0]! : null);
   } catch {

@@ -5,8 +5,8 @@ import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 
 /**
- * Result of the resolution of an import: a file of the tree; an empty module, by the package's `browser` field; a
- * module of Node; or a missing module.
+ * Result of resolving an import: a file of the tree, or one of three words. "empty": the package's `browser` field
+ * replaces the module by an empty one. "node": a module of Node. "missing": there is no such module.
  */
 export type ResolvedModule = { file: string } | "empty" | "node" | "missing";
 

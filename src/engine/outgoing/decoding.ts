@@ -58,8 +58,8 @@ function decodersOf(encoding: string, firstByte: number, origin: string): Transf
     const message = `the response of ${origin} has a Content-Encoding other than ${ACCEPT_ENCODING}`;
     throw new OutgoingError("UNSUPPORTED", message, origin);
   }
-  // `firstByte` belongs to the outer encoding only. An inner `deflate` must be a zlib stream, as the specification
-  // requires.
+  // `firstByte` is the first byte of the body, so it shows the form of the outer encoding only. An inner `deflate` must
+  // be a zlib stream, as the specification requires.
   return names
     .reverse()
     .map((name, index) => DECODER_BY_ENCODING[name]!(index === 0 ? firstByte : ZLIB_METHOD_DEFLATE));

@@ -18,8 +18,8 @@ export interface PatternHit {
  */
 const SHORT_MATCH_BYTES = 3;
 /**
- * Number of bytes before the end of a truncated text in which a pattern may end: a cut within an escape leaves up to
- * five bytes of the escape.
+ * In a truncated text, the beginning of a pattern may end up to this number of bytes before the cut. A cut within an
+ * escape leaves up to five bytes of the escape there.
  */
 const CUT_SLACK = 6;
 

@@ -155,7 +155,8 @@ class DigitRuns {
       if (places !== null) this.recordPositions(from, to, places.subarray(started, next));
       started = next;
     }
-    // Only one separator at the end belongs to the bytes, so that a truncated text ends near the end.
+    // The returned bytes include only one separator at the end, so that the end of a truncated text stays close to the
+    // end of the bytes.
     return { bytes: bytes.subarray(0, end + 1), at: places?.subarray(0, end + 1) ?? null };
   }
 
@@ -241,7 +242,8 @@ function* decodedRuns(
     if (inner !== null) yield inner;
     const leftOut = bytes.length - (inner ?? layer).bytes.length;
     if (leftOut > room && !isSpread) {
-      // Removed bytes may have spread an occurrence over more digits, so that it needs a longer reach.
+      // The removed line breaks and escapes may have made an encoded secret longer in the text. So more digits around
+      // the spans are decoded.
       isSpread = true;
       runs = new DigitRuns(digits, selectRunsNear(all, spans, digits.layer.bytes.length), numerals);
     } else shift += 1;

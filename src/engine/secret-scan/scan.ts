@@ -73,7 +73,9 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
   return {
     automaton,
     name: (hit: PatternHit): string => names[hit.pattern]!,
-    /** Calls `onHit` for occurrences that no earlier layer contains, until it returns true. */
+    /**
+     * Searches one layer. Calls `onHit` for each occurrence that no earlier layer contains, until `onHit` returns true.
+     */
     scan: ({ bytes, newSpans }: Layer, onHit: (hit: PatternHit) => boolean): boolean =>
       automaton.scan(bytes, viewAsWords(bytes), onHit, newSpans),
   };

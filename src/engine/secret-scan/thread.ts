@@ -6,8 +6,8 @@ import type { Secret } from "./scan.js";
 import { performScanTask, type Task } from "./task.js";
 
 /**
- * Request to the thread. `secrets` is absent if the thread may have the scan in its cache. If it does not, it responds
- * with `missing`.
+ * Request to the thread. `secrets` is absent if the thread probably has the prepared scan in its cache. If the thread
+ * does not have the scan, it responds with `missing`.
  */
 export interface Request {
   key: string;

@@ -85,7 +85,10 @@ export class ArchiveLoader {
       const hasSameColumns =
         archivedTable.columns.length === columns.length &&
         columns.every((column) => archivedTable.columns.includes(column));
-      if (!hasSameColumns) throw inconsistentBackup(`the table ${name} has other columns than in its release`);
+      if (!hasSameColumns)
+        throw inconsistentBackup(
+          `the columns of the table ${name} differ from those of the release that made the backup`,
+        );
     }
     const names = new Set(targetTables.map(({ name }) => name));
     const unknownTables = manifest.tables.filter(({ name }) => !names.has(name)).map(({ name }) => name);
@@ -206,7 +209,7 @@ export class ArchiveLoader {
     const { client } = this.options;
     for (const { name } of this.tables) {
       if (this.copied.get(`tables/${name}`) !== expectedRows[name])
-        throw inconsistentBackup(`the table ${name} has another number of rows than the summary states`);
+        throw inconsistentBackup(`the number of rows of the table ${name} differs from the summary`);
     }
     if (blobs !== this.writtenBlobKeys.length)
       throw inconsistentBackup("the number of media files differs from the summary");

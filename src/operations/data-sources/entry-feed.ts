@@ -183,8 +183,8 @@ export function createEntryFeed(options: {
   }
 
   /**
-   * Starts a subscription at the position `since` if possible, otherwise at the newest change. In the latter case,
-   * sends the subscriber a message with this position.
+   * Starts a subscription at the position `since` if possible. Otherwise starts it at the newest change, and sends the
+   * subscriber a message with the position of this change.
    */
   async function startSubscriber(feed: SourceFeed, follower: FeedSubscriber): Promise<void> {
     const source = await sourceOf(feed);

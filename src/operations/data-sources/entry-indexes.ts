@@ -246,9 +246,9 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       withIndexLock(async (client) => dropAll(client, (await existingIndexes(client, key)).keys())),
 
     /**
-     * Creates missing indexes and drops indexes that no definition requests, for all data sources. Both remain if a
-     * process ended during an index change; the latter also remain if an app was removed. A remaining unique index
-     * would reject new entries.
+     * For all data sources, creates the indexes that are defined but missing, and drops indexes that no definition
+     * requests. Such differences remain if a process ended during an index change. Unrequested indexes also remain if
+     * an app was removed; a remaining unique index would reject new entries.
      */
     reconcile: (): Promise<void> =>
       withIndexLock(async (client) => {

@@ -110,8 +110,8 @@ export function createEntrySearches(options: {
   }
 
   /**
-   * Splits a `where` into conditions for the database and conditions on hashed columns. Returns the former, and the IDs
-   * of the entries that match the latter.
+   * Splits a `where` into conditions that the database evaluates and conditions on hashed columns. Returns the
+   * conditions for the database, and the IDs of the entries that match the conditions on hashed columns.
    */
   async function narrowWhere(rights: Rights, source: StoredDataSource, scope: EntryScope, where: unknown) {
     const splitWhere = splitHashedWhere(where, source.hashedColumns);

@@ -83,8 +83,8 @@ export function createGitWebhooks(options: {
     },
 
     /**
-     * Sets the function to call when a webhook was accepted or a pull has ended. The function must cause a call of
-     * `deliverDue`, which starts the next pulls.
+     * Sets the function to call when a webhook was accepted or a pull has ended. The function must make the periodic
+     * work call `deliverDue` soon, which starts the next pulls.
      */
     onPullsWaiting(listener: () => void): void {
       onAccepted = listener;
@@ -92,8 +92,8 @@ export function createGitWebhooks(options: {
     },
 
     /**
-     * Starts the pulls of accepted webhooks while this process has free slots for pulls. Returns null (no time for the
-     * next call), because the next webhook or the end of a pull causes the next call.
+     * Starts the pulls of accepted webhooks while this process has free slots for pulls. Always returns null, so that
+     * the caller schedules no next call: the next webhook or the end of a pull causes it.
      */
     async deliverDue(): Promise<null> {
       for (let free = runningPulls.free(); free > 0; free = runningPulls.free()) {

@@ -20,7 +20,8 @@ export interface MediaAccess {
   /**
    * Checks that the access rules grant the caller a right.
    * @throws ActionError UNAUTHORIZED or FORBIDDEN if not; this error does not reveal whether the file or folder exists.
-   *   If the caller has the right, throws the deferred error of the request, if there is one
+   *   If the caller has the right, throws the error that an earlier check of the request has found and held back, if
+   *   there is one
    */
   requireRight(rules: MediaRules, right: MediaRight): void;
   /**

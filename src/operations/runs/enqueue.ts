@@ -62,7 +62,7 @@ interface EnqueuerOptions {
   holder: string;
 }
 
-/** Checks for a call that names its action by ID or name. */
+/** Check of the action that a call names by ID or name. */
 interface CallCheck {
   /** Throws if the action cannot run, so that such a call uses no space in the queue. */
   check(): Promise<void>;

@@ -312,10 +312,7 @@ export class RunExecutor {
     try {
       await step();
     } catch (error) {
-      this.options.log.warn(
-        { err: error, runId, failed: description },
-        "a step after the execution of a run's code failed; the outcome of the run stays the same",
-      );
+      this.options.log.warn({ err: error, runId, failed: description }, "a step after the code of a run failed");
     }
   }
 

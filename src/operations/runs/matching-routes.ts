@@ -3,7 +3,7 @@
  * not changed. The statement that inserts a run checks this condition, so that a request can use cached routes.
  */
 
-/** The path patterns of a request and the routes that matched them. */
+/** The path patterns that match a request, and the routes with one of these patterns. */
 export interface RouteMatch {
   /** Patterns (shapes) of the whole path. */
   shapes: readonly string[];

@@ -74,7 +74,7 @@ export class Replay {
     if (replayed.actionId === null)
       throw new ActionError(
         "ACTION_NOT_FOUND",
-        "the action of this run has no live version; replay the run with its draft",
+        "the action of this run has no live version; replay the run with the draft of the action",
       );
     if (versionId !== null && replayed.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
     const { environment } = replayed.version ?? replayed;

@@ -129,7 +129,7 @@ export function createSecretValues(options: {
 
     /**
      * Checks the number and size of the app's secrets after the settings `keys` were written.
-     * @throws SETTINGS_INVALID if they are more than responses and logs can be masked for
+     * @throws SETTINGS_INVALID if the secrets exceed the limits up to which responses and logs can be masked
      */
     async refuseTooMany(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
       if (keys.every((key) => tierOf(key) === "public")) return;

@@ -33,7 +33,7 @@ export class RequestGuard {
   private acceptedHosts = new Set<string>();
   private refused = new Set<string>();
   private readonly followed = new FollowedRequests();
-  /** Resolves when all pending checks of WebSockets have ended. */
+  /** Resolves when the URL checks of all WebSockets so far have ended. */
   private pendingWebSocketChecks: Promise<unknown> = Promise.resolve();
 
   /** @param catchUp waits until all events that the page and its children have sent so far have arrived; rejects at the timeout */

@@ -152,7 +152,10 @@ export class FloodWatch {
     signalProcess(pid, "SIGSTOP");
   }
 
-  /** Compares processor times while the request `late` has no response. */
+  /**
+   * Measures processor times while the request `late` has no response, and compares them with the previous measurement.
+   * Stops a browser that hangs, and pauses or kills a renderer that floods the browser.
+   */
   private async checkLate(late: UnansweredRequest): Promise<void> {
     const now = Date.now();
     const lateMs = now - late.at;

@@ -191,7 +191,10 @@ export function createRealmPlatform(
     return value;
   }
 
-  /** True for plain objects and arrays, such as the algorithm of a key, of which the platform returns a new one at each read. */
+  /**
+   * True for plain objects and arrays, such as the algorithm of a key. The platform returns a new object at each read
+   * of such an attribute.
+   */
   const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
   /** Defines the getter of an attribute of a platform class. */
@@ -301,7 +304,8 @@ export function createRealmPlatform(
         const call = { __proto__: null, caller: method } as Call;
         if (key !== "json" || values.length === 0)
           return callHost(hostScope, "static", name, rows.rowOf(values, ["v", key]), call);
-        // The worker parses the JSON text. If the value has none (undefined), the platform rejects the call.
+        // The worker parses the JSON text. A value without JSON text (undefined) is passed as it is, and the platform
+        // rejects it.
         values[0] = stringify(values[0]);
         const hasText = values[0] !== undefined;
         return callHost(
