@@ -150,7 +150,7 @@ describe("TypeScript of an action's code", () => {
     expect(members).to.include.members(["connect", "connectByName", "get", "getById"]);
     const about = await hoverText("async function execute(context) { return Svc.CSV.stringify|([]); }", known);
     expect(about).to.match(
-      /^stringify = \(method\).*rows: any\[\].* \/\/ Returns CSV without a line break.* Puts an apostrophe before cells/s,
+      /^stringify = \(method\).*rows: any\[\].* \/\/ Returns rows as CSV text without a line break.* Puts an\s+apostrophe before cells/s,
     );
   });
 

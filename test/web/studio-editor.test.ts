@@ -122,7 +122,7 @@ describe("Studio's editor", () => {
     const word = await page.waitForSelector("::-p-xpath(//*[@class='view-line']//span[contains(text(), 'parse')])");
     await word!.hover();
     await page.waitForFunction(
-      `/parse\\(text: string.*Returns a row as an object with the names of the first line/s.test(document.querySelector(".monaco-hover:not(.hidden)")?.textContent)`,
+      `/parse\\(text: string.*Returns the rows of a CSV text: objects with the names of the first line/s.test(document.querySelector(".monaco-hover:not(.hidden)")?.textContent)`,
     );
     await page.mouse.move(0, 0);
   });

@@ -6,11 +6,11 @@ import { expect } from "chai";
 import { buildSchema } from "graphql";
 import { Client } from "pg";
 import { rows } from "../../src/data/database.js";
-import { type CallByNumber, callsByNumber } from "../attacks/calls-by-number.js";
-import { addNumberedApp } from "../attacks/numbered-app.js";
 import { addLogEntry } from "../harness/log-entries.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
+import { type CallByNumber, callsByNumber } from "./calls-by-number.js";
+import { addNumberedApp } from "./numbered-app.js";
 
 /** IDs that the calls use. All resources of an app have the same ID, so that one call covers every kind. No resource has UNUSED. */
 const OWN_ID = 4001;
