@@ -6,7 +6,6 @@ import type { PeopleAccounts } from "../../src/operations/accounts/people-accoun
 import { oauthCalls } from "../api/oauth-support.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { createAccounts, PASSPHRASE } from "../harness/people.js";
-import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -81,7 +80,7 @@ describe("accounts of people", () => {
     }
   });
 
-  longTest("a set-up that fails leaves the link valid", async () => {
+  it("a set-up that fails leaves the link valid", async () => {
     const { token } = await made.accounts.createSetupLink();
     expect((await setup({ token, passphrase: "short" })).body.status).to.equal("PASSPHRASE_TOO_WEAK");
     expect((await setup({ token, email: "first@EXAMPLE.com" })).body.status).to.equal("EMAIL_IN_USE");
@@ -169,7 +168,7 @@ describe("accounts of people", () => {
     expect((await post("sign-in", { email, passphrase: PASSPHRASE }, here)).http).to.equal(429);
   });
 
-  longTest("compares at most ten of twenty concurrent attempts", async () => {
+  it("compares at most ten of twenty concurrent attempts", async () => {
     const { email } = await setup();
     const here = from("192.0.2.77");
     const answers = await Promise.all(
@@ -265,20 +264,17 @@ describe("accounts of people", () => {
     expect((await post("sign-in", { email: person.email, passphrase: PASSPHRASE })).http).to.equal(200);
   });
 
-  longTest(
-    "ends at a reset the access of programs that the person's sessions allowed, and of no other program",
-    async () => {
-      const { signedIn, may, refresh } = oauthCalls(() => service);
-      const [account, other] = [await setup(), await setup()];
-      const [ended, kept] = [await signedIn(["read"], cookieOf(account)), await signedIn(["read"], cookieOf(other))];
-      expect([await may(ended.tokens.access_token), await may(kept.tokens.access_token)]).to.deep.equal([200, 200]);
-      const { token } = await made.accounts.createResetLink(account.body.user.id, null, async () => undefined);
-      expect((await post("reset/confirm", { token, passphrase: "a different long passphrase" })).http).to.equal(200);
-      await until(async () => (await may(ended.tokens.access_token)) === 401);
-      expect((await refresh(ended.clientId, ended.tokens.refresh_token)).body.error).to.equal("invalid_grant");
-      expect((await refresh(kept.clientId, kept.tokens.refresh_token)).http).to.equal(200);
-    },
-  );
+  it("ends at a reset the access of programs that the person's sessions allowed, and of no other program", async () => {
+    const { signedIn, may, refresh } = oauthCalls(() => service);
+    const [account, other] = [await setup(), await setup()];
+    const [ended, kept] = [await signedIn(["read"], cookieOf(account)), await signedIn(["read"], cookieOf(other))];
+    expect([await may(ended.tokens.access_token), await may(kept.tokens.access_token)]).to.deep.equal([200, 200]);
+    const { token } = await made.accounts.createResetLink(account.body.user.id, null, async () => undefined);
+    expect((await post("reset/confirm", { token, passphrase: "a different long passphrase" })).http).to.equal(200);
+    await until(async () => (await may(ended.tokens.access_token)) === 401);
+    expect((await refresh(ended.clientId, ended.tokens.refresh_token)).body.error).to.equal("invalid_grant");
+    expect((await refresh(kept.clientId, kept.tokens.refresh_token)).http).to.equal(200);
+  });
 
   it("mails a link with the service's own address, whatever Host and Origin are, and only to the account's address", async () => {
     const { email } = await setup();

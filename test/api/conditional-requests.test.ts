@@ -137,7 +137,7 @@ describe("conditional requests", () => {
   for (const [name, { make, call, selection = "", owner = "appId: 1, " }] of sampleOf(
     Object.entries(GRAPHQL_CHANGES),
     0,
-    5,
+    3,
   )) {
     it(`${name} supports ifUpdatedAt: stale, invalid, current and absent`, async () => {
       for (const state of ["stale", "current", "absent"]) {

@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 
 describe("the environment of a run's code", () => {
@@ -101,7 +100,7 @@ describe("the environment of a run's code", () => {
     expect((await run(bytes)).body.result).to.deep.equal(["objectfunctionfunction", "function"]);
   });
 
-  longTest("draws the same bar codes in an isolate, in a network isolate and in a document", async () => {
+  it("draws the same bar codes in an isolate, in a network isolate and in a document", async () => {
     const draw = `Svc.Barcode.svg({ bcid: "ean13", text: "4006381333931", includetext: true })`;
     const drawnBarcode = async (code: string) => (await run(await create(code, ["svc-barcode"]))).body.result;
     const drawn: string[] = [];

@@ -1,7 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 
 const SECRET = "canary/of a private+setting";
@@ -140,7 +139,7 @@ describe("settings in a run, and what leaves it", () => {
     }
   });
 
-  longTest("reports at most a hundred blocked requests of a run", async () => {
+  it("reports at most a hundred blocked requests of a run", async () => {
     const { body } = await run(`
       let blocked = 0;
       const ask = () => fetch("${url}/x?k=" + context.settings._secret).catch(() => { blocked += 1 });
@@ -165,7 +164,7 @@ describe("settings in a run, and what leaves it", () => {
     await client.dispose();
   });
 
-  longTest("shows all lines of a run, also more than a socket may buffer, beside other subscriptions", async () => {
+  it("shows all lines of a run, also more than a socket may buffer, beside other subscriptions", async () => {
     const { body } = await run("return 1");
     const texts = Array.from({ length: 5_000 }, (_, at) => `line ${at}`);
     await service.db.query(

@@ -183,7 +183,7 @@ function testAttackedPages(runtimeHost: string | null): void {
   }
 
   // All pages of Studio are one program, and so are those of OAuth.
-  for (const address of sampleOf(PAGES_WITHOUT_AUTHORS_CODE, 1, 12)) {
+  for (const address of sampleOf(PAGES_WITHOUT_AUTHORS_CODE, 1, 6)) {
     test(`runs no author's code in ${address}`, async () => {
       await page.goto(`${network.url}${address}#/${service.appId}/actions/${actionId}`, { waitUntil: "networkidle0" });
       expect([loads, reports.length]).to.deep.equal([0, 0]);

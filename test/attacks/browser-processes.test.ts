@@ -6,7 +6,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
-import { longTest, sampleOf } from "../harness/samples.js";
+import { sampleOf } from "../harness/samples.js";
 
 const GRAPHICS_CODE = `
   const kinds = ["webgl", "webgl2", "experimental-webgl"];
@@ -60,7 +60,7 @@ describe("the processes of a browser", () => {
     expect([await resultOf(browsers, page), await resultOf(browsers, offscreen)]).to.deep.equal([[], []]);
   });
 
-  longTest("render no 3D for a worker of a run", async () => {
+  it("render no 3D for a worker of a run", async () => {
     const source = `${GRAPHICS_CODE} graphics(() => new OffscreenCanvas(1, 1)).then((found) => postMessage(found))`;
     const code = `const execute = () => new Promise((resolve) => {
       new Worker(URL.createObjectURL(new Blob([${JSON.stringify(source)}]))).onmessage = ({ data }) => resolve(data);
@@ -68,7 +68,7 @@ describe("the processes of a browser", () => {
     expect(await resultOf(browsers, code)).to.deep.equal([]);
   });
 
-  longTest("still give a run a 2D canvas", async () => {
+  it("still give a run a 2D canvas", async () => {
     const code = `const execute = async () => {
       const context = document.createElement("canvas").getContext("2d");
       context.fillStyle = "#102030"; context.fillRect(0, 0, 1, 1);

@@ -114,7 +114,7 @@ describe("runs that wait for runs", () => {
     expect((await Promise.all(asked)).map(({ body }) => body.result)).to.deep.equal([8, 8, 8]);
   });
 
-  longTest("are all executed, one after another, if one run waits for dozens of them", async () => {
+  it("are all executed, one after another, if one run waits for dozens of them", async () => {
     const { body } = await ask(service, 1, "crowd/runWithResult", { name: "quick", count: 30 });
     expect(body.result).to.deep.equal(Array(30).fill("done"));
   });

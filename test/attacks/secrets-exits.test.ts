@@ -87,7 +87,7 @@ describe("secrets in the output of a run", () => {
     });
   }
 
-  longTest("searches texts before they are shortened: errors and lines that end within a secret", async () => {
+  it("searches texts before they are shortened: errors and lines that end within a secret", async () => {
     await set({ _key: "a-secret-of-forty-characters-0123456789!" });
     const cutCode = "'x'.repeat(16384 - 20) + context.settings._key";
     for (const field of ["name", "message", "stack"]) {
@@ -137,19 +137,15 @@ describe("secrets in the output of a run", () => {
       expect(asked).to.deep.equal([]);
     });
 
-    longTest(
-      "does not leave either if it was set and removed again in the meantime, nor does the first value",
-      async () => {
-        await set({ _key: "the value at the start" });
-        const passing =
-          "await write('a passing value'); const v = await read(); await write('the last value'); return v";
-        expectLeak(await run(code(passing)), "a passing value");
-        await set({ _key: "the value at the start" });
-        expectLeak(await run(code("const v = await read(); await write('a passing value'); return v")), "the first");
-      },
-    );
+    it("does not leave either if it was set and removed again in the meantime, nor does the first value", async () => {
+      await set({ _key: "the value at the start" });
+      const passing = "await write('a passing value'); const v = await read(); await write('the last value'); return v";
+      expectLeak(await run(code(passing)), "a passing value");
+      await set({ _key: "the value at the start" });
+      expectLeak(await run(code("const v = await read(); await write('a passing value'); return v")), "the first");
+    });
 
-    longTest("counts also in an app that had no secret when the run started", async () => {
+    it("counts also in an app that had no secret when the run started", async () => {
       expectLeak(await run(code("await write('set meanwhile'); return await read()")), "a result");
     });
 
@@ -173,7 +169,7 @@ describe("secrets in the output of a run", () => {
   });
 
   describe("legitimate results", () => {
-    longTest("may contain short private settings, which count nowhere", async () => {
+    it("may contain short private settings, which count nowhere", async () => {
       await set({ _env: "live", _region: "eu", _port: 443, __deep: { mode: "test" } });
       const honest = { eu: 1, region: "eu", mode: "live", list: ["test", 443] };
       const { body } = await run("return context.payload", { payload: honest });
@@ -190,21 +186,18 @@ describe("secrets in the output of a run", () => {
       expectLeak(await run("return ['eu']"), "a whole string");
     });
 
-    longTest(
-      "may contain a private word in names of keys and in texts; a protected word and other values are found",
-      async () => {
-        await set({ _env: "production", __key: "maintenance" });
-        const honest = { production: 1, text: "in production", maintenance: { mode: "off" } };
-        expect(
-          (await run("return { production: 1, text: 'in production', maintenance: { mode: 'off' } }")).body.result,
-        ).to.deep.equal(honest);
-        expectLeak(await run("return { text: 'in maintenance' }"), "a protected word in a text");
-        expectLeak(await run("return { under_maintenance_since: 1 }"), "a protected word in a long key");
-        await set({ _key: "production2" });
-        expectLeak(await run("return 'production2'"), "a private value that is no word");
-        expect((await run("return { production2: 1 }")).body.result).to.deep.equal({ production2: 1 });
-      },
-    );
+    it("may contain a private word in names of keys and in texts; a protected word and other values are found", async () => {
+      await set({ _env: "production", __key: "maintenance" });
+      const honest = { production: 1, text: "in production", maintenance: { mode: "off" } };
+      expect(
+        (await run("return { production: 1, text: 'in production', maintenance: { mode: 'off' } }")).body.result,
+      ).to.deep.equal(honest);
+      expectLeak(await run("return { text: 'in maintenance' }"), "a protected word in a text");
+      expectLeak(await run("return { under_maintenance_since: 1 }"), "a protected word in a long key");
+      await set({ _key: "production2" });
+      expectLeak(await run("return 'production2'"), "a private value that is no word");
+      expect((await run("return { production2: 1 }")).body.result).to.deep.equal({ production2: 1 });
+    });
 
     it("may contain a private value that its author marked as not secret, also after changes", async () => {
       await set({ _env: "production-eu", _key: "a secret of the app" });
@@ -221,7 +214,7 @@ describe("secrets in the output of a run", () => {
       expect((await run("return 'production-eu'")).body.error).to.include("_env");
     });
 
-    longTest("keep the mark of the app's version after a restore", async () => {
+    it("keep the mark of the app's version after a restore", async () => {
       await set({ _env: "production-eu" });
       await service.rest("PUT", `${SETTINGS}/secrecy`, { body: { keys: ["_env"], secret: false } });
       const { version } = (await service.rest("POST", "/v1/apps/1/versions")).body;

@@ -15,7 +15,6 @@ import { createBlobs } from "../../src/operations/media/blobs.js";
 import { BACKUP_LOCK_KEY, createMediaSweep } from "../../src/operations/media/sweep.js";
 import { type Service, startService } from "../../src/service.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
-import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { filesUnder, mediaOf } from "../media/support.js";
@@ -117,7 +116,7 @@ describe("a backup that is restored elsewhere", function () {
     expect((await source.db.query("SELECT state FROM run WHERE app_id = 2"))[0].state).to.equal("running");
   });
 
-  longTest("contains files that are removed during the backup; the cleanup removes them later", async () => {
+  it("contains files that are removed during the backup; the cleanup removes them later", async () => {
     const log = pino({ level: "silent" });
     const media = mediaOf(source);
     const file = await media.upload("gone.txt", "gone");
@@ -148,7 +147,7 @@ describe("a backup that is restored elsewhere", function () {
     blobs.stop();
   });
 
-  longTest("uses its own part of the store, so that neither service cleans up files of the other", async () => {
+  it("uses its own part of the store, so that neither service cleans up files of the other", async () => {
     const [there] = await db.query("SELECT space FROM media_store");
     const [here] = await source.db.query("SELECT space FROM media_store");
     expect(there.space)

@@ -105,7 +105,7 @@ if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(ho
     await dev.end();
   });
 
-  longTest("dev rejects --throw-away for a service that it did not start", async () => {
+  it("dev rejects --throw-away for a service that it did not start", async () => {
     const { folder } = await newProject();
     const { code, err } = await svc(folder, ["dev", "--throw-away"]);
     expect([code, err]).to.match(/^2,error --throw-away needs a service that svc dev starts \(got http/);
@@ -174,19 +174,16 @@ test("greets", async () => equal(await execute({ payload: { name: "Ann" } }), "H
     expect((await svc(folder, ["diff", "--exit-code"])).code).to.equal(0);
   });
 
-  longTest(
-    "test --watch rejects a token that cannot create a throw-away app, and leaves the app as it is",
-    async () => {
-      const { folder, app } = await newProject();
-      const body = { kind: "api", name: "ci", scopes: ["read", "manage"] };
-      const { token } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body })).body;
-      const { code, err } = await svc(folder, ["test", "--watch"], { env: { SVC_TOKEN: token } });
-      expect([code, err]).to.match(
-        /^1,error this token may not create a throw-away app for the tests; run svc test without/,
-      );
-      expect((await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions).to.deep.equal([]);
-    },
-  );
+  it("test --watch rejects a token that cannot create a throw-away app, and leaves the app as it is", async () => {
+    const { folder, app } = await newProject();
+    const body = { kind: "api", name: "ci", scopes: ["read", "manage"] };
+    const { token } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body })).body;
+    const { code, err } = await svc(folder, ["test", "--watch"], { env: { SVC_TOKEN: token } });
+    expect([code, err]).to.match(
+      /^1,error this token may not create a throw-away app for the tests; run svc test without/,
+    );
+    expect((await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions).to.deep.equal([]);
+  });
 
   longTest("test --watch runs tests again after each change", async () => {
     const { folder } = await newProject();

@@ -150,11 +150,9 @@ export async function execute() {
     }
   });
 
-  longTest(
-    "prints stacks of plain JavaScript with lines of the author's file, although the service does not have its config",
-    async () => {
-      const { folder } = await newProject();
-      const text = `import { defineAction } from "svc";
+  it("prints stacks of plain JavaScript with lines of the author's file, although the service does not have its config", async () => {
+    const { folder } = await newProject();
+    const text = `import { defineAction } from "svc";
 const limit = () => { throw new RangeError("too many"); };
 
 export const config = defineAction({
@@ -166,24 +164,19 @@ async function execute() {
   limit();
 }
 `;
-      write(folder, "actions/plain/action.js", text);
-      await json(folder, ["push"]);
-      const failed = await svc(folder, ["run", "plain"]);
-      const places = [/limit.* \(actions\/plain\/action\.js:2:/, /execute.* \(actions\/plain\/action\.js:10:3\)/];
-      expect(failed.err).to.match(places[0]!).and.to.match(places[1]!);
-      // This file name ends with the name of an action's file: only a file with exactly that name belongs to the action.
-      const [line, other] = ["    at f (plain.js:1:1)", "    at g (data-plain.js:1:1)"];
-      const placed = await new Project(folder).stackInFile(
-        "plain",
-        codeWithoutConfig(text),
-        `Error\n${line}\n${other}`,
-      );
-      expect(placed).to.equal(`Error\n    at f (actions/plain/action.js:2:1)\n${other}`);
-      // Stack lines keep the positions of the code that ran, even if the code has changed since.
-      write(folder, "actions/plain/action.js", text.replace("limit();", "return limit();"));
-      expect((await svc(folder, ["run", "plain"])).err).to.match(/execute.* \(plain\.js:\d+:3\)/);
-    },
-  );
+    write(folder, "actions/plain/action.js", text);
+    await json(folder, ["push"]);
+    const failed = await svc(folder, ["run", "plain"]);
+    const places = [/limit.* \(actions\/plain\/action\.js:2:/, /execute.* \(actions\/plain\/action\.js:10:3\)/];
+    expect(failed.err).to.match(places[0]!).and.to.match(places[1]!);
+    // This file name ends with the name of an action's file: only a file with exactly that name belongs to the action.
+    const [line, other] = ["    at f (plain.js:1:1)", "    at g (data-plain.js:1:1)"];
+    const placed = await new Project(folder).stackInFile("plain", codeWithoutConfig(text), `Error\n${line}\n${other}`);
+    expect(placed).to.equal(`Error\n    at f (actions/plain/action.js:2:1)\n${other}`);
+    // Stack lines keep the positions of the code that ran, even if the code has changed since.
+    write(folder, "actions/plain/action.js", text.replace("limit();", "return limit();"));
+    expect((await svc(folder, ["run", "plain"])).err).to.match(/execute.* \(plain\.js:\d+:3\)/);
+  });
 
   it("evaluates constants of a config, and runs no code of the file", async () => {
     const { folder, app } = await newProject();
@@ -205,7 +198,7 @@ export async function execute() { return 1; }
     });
   });
 
-  longTest("keeps the author's file when fields change elsewhere, except its config", async () => {
+  it("keeps the author's file when fields change elsewhere, except its config", async () => {
     const { folder, app } = await newProject();
     await json(folder, ["push"]);
     const file = join(folder, "actions/hello/action.ts");

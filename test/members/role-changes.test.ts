@@ -3,7 +3,6 @@ import { expect } from "chai";
 import type { GraphQLFormattedError } from "graphql";
 import { rows } from "../../src/data/database.js";
 import { signedInPerson } from "../harness/people.js";
-import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { cookieOf, createMemberCalls, type Person, stated, tokenIn } from "./support.js";
 
@@ -84,7 +83,7 @@ describe("members whose roles change", () => {
     expect(stated(await accept(pending.body.link))).to.deep.equal([410, "LINK_EXPIRED"]);
   });
 
-  longTest("removal from one organization keeps the roles of another", async () => {
+  it("removal from one organization keeps the roles of another", async () => {
     const one = await organization("One");
     const two = await organization("Two");
     const person = await join(one.id, "editor");
@@ -161,7 +160,7 @@ describe("members whose roles change", () => {
     expect(stated(other)).to.deep.equal([403, "FORBIDDEN"]);
   });
 
-  longTest("a reset link is made with the rights in the database, not those of some seconds ago", async () => {
+  it("a reset link is made with the rights in the database, not those of some seconds ago", async () => {
     const { id } = await organization();
     const owner = await join(id, "owner");
     const reader = await join(id, "reader");
@@ -179,7 +178,7 @@ describe("members whose roles change", () => {
     expect(stated(await link(administers.token))).to.deep.equal([403, "FORBIDDEN"]);
   });
 
-  longTest("a reset link that is made while its person gets a higher role is rejected or ends", async () => {
+  it("a reset link that is made while its person gets a higher role is rejected or ends", async () => {
     const { id } = await organization();
     const admin = await join(id, "admin");
     const raised = await Promise.all(Array.from({ length: 6 }, () => join(id, "reader")));

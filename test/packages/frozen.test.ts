@@ -11,7 +11,6 @@ import { createStoredScripts } from "../../src/operations/packages/kept-scripts.
 import { type Service, startService } from "../../src/service.js";
 import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
-import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const SETTINGS_KEY = Buffer.alloc(32, 3).toString("base64");
@@ -102,7 +101,7 @@ describe("a package that an action has", () => {
   /** Returns the script with its URL at the second process. */
   const moved = (asset: { path: string }) => ({ ...asset, url: later.url + asset.path });
 
-  longTest("has an entry in the audit log whenever it changes: by a save, a restore or an import", async () => {
+  it("has an entry in the audit log whenever it changes: by a save, a restore or an import", async () => {
     release("is-told", "1.0.0", "old");
     const { id, name } = await create(["is-told@1.0.0"]);
     release("is-told", "1.1.0", "new");

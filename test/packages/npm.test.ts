@@ -10,7 +10,6 @@ import { createStoredScripts } from "../../src/operations/packages/kept-scripts.
 import { toBundlingError } from "../../src/operations/packages/packages.js";
 import { createRegistry } from "../../src/operations/packages/registry.js";
 import { type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
-import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const ADD: PublishedPackage = {
@@ -100,7 +99,7 @@ describe("packages from npm", () => {
     expect((await run(action.id)).result).to.deep.equal([3, "hello you"]);
   });
 
-  longTest("keep their TypeScript declarations, for the editors of apps that use them", async () => {
+  it("keep their TypeScript declarations, for the editors of apps that use them", async () => {
     const index = 'import { B } from "./b.js"; export declare function made(): B;';
     const files = {
       "index.js": "exports.made = () => ({})",
@@ -195,7 +194,7 @@ describe("packages from npm", () => {
     expect(registry.asked).to.deep.equal([]);
   });
 
-  longTest("stay the same until the dependency changes, and a restore uses the same script", async () => {
+  it("stay the same until the dependency changes, and a restore uses the same script", async () => {
     registry.publish({ name: "moves-on", version: "1.0.0", files: { "index.js": "module.exports = 'old'" } });
     const { action } = (await create(["moves-on@1.0.0"], "return movesOn")).body;
     registry.publish({ name: "moves-on", version: "1.1.0", files: { "index.js": "module.exports = 'new'" } });
@@ -238,7 +237,7 @@ describe("packages from npm", () => {
     expect(back.assets).to.deep.equal(action.assets);
   });
 
-  longTest("are imported in the version that the document names, if the service does not have the script", async () => {
+  it("are imported in the version that the document names, if the service does not have the script", async () => {
     for (const version of ["1.0.0", "1.1.0"])
       registry.publish({ name: "pinned", version, files: { "index.js": `module.exports = "${version}"` } });
     const assets = [{ name: "pinned", version: "1.0.0", integrity: `sha256-${"A".repeat(43)}=` }];

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { expect } from "chai";
 import WebSocket from "ws";
 import { type Network, startNetwork } from "../harness/network.js";
-import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -74,7 +73,7 @@ describe("a service whose database is not available", () => {
     expect(await metric("svc_database_up")).to.equal("1");
   });
 
-  longTest("is not ready while PostgreSQL's disk is full, reports it, and recovers", async () => {
+  it("is not ready while PostgreSQL's disk is full, reports it, and recovers", async () => {
     await until(async () => (await ready()).http === 200);
     await service.db.query(`
       CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -106,7 +105,7 @@ describe("a service whose database is not available", () => {
     expect({ code, reason: String(reason) }).to.deep.equal({ code: 1013, reason: "The database is away" });
   });
 
-  longTest("is not ready while a run waits longer than ten seconds for a free slot, and recovers", async () => {
+  it("is not ready while a run waits longer than ten seconds for a free slot, and recovers", async () => {
     await until(async () => (await ready()).http === 200);
     // Claims skip this run, because another transaction locks it. It has already waited for longer than the limit.
     const [{ id }] = await service.db.query(
@@ -133,7 +132,7 @@ describe("a service whose database is not available", () => {
     expect(await metric("svc_runner_taking")).to.equal("1");
   });
 
-  longTest("stops a run that another process ended, after it has renewed its lease too late", async () => {
+  it("stops a run that another process ended, after it has renewed its lease too late", async () => {
     await until(async () => (await ready()).http === 200);
     const actions = `/v3/apps/${service.appId}/actions`;
     const code = "async function execute() { await new Promise(() => {}); }";

@@ -27,7 +27,7 @@ describe("the source of actions", () => {
   const run = async (id: number, payload: object = { n: 3 }) =>
     (await service.rest("POST", `${actions}/${id}/runWithResult`, { body: payload })).body;
 
-  for (const { title, files, dependencies = [], result } of sampleOf(REAL_ACTIONS, 0, 20)) {
+  for (const { title, files, dependencies = [], result } of sampleOf(REAL_ACTIONS, 0, 10)) {
     it(`runs: ${title}`, async () => {
       const { http, body } = await save(files, { dependencies });
       expect(http, body.error).to.equal(201);
@@ -39,7 +39,7 @@ describe("the source of actions", () => {
 
   it("is tested with 30 real-world actions and more", () => expect(REAL_ACTIONS.length).to.be.at.least(30));
 
-  for (const action of sampleOf(REAL_ACTIONS, 1, 20)) {
+  for (const action of sampleOf(REAL_ACTIONS, 1, 10)) {
     it(`names the author's file, line and column of an error in: ${action.title}`, async () => {
       const { files, place } = addFault(action);
       const { http, body } = await save(files, { dependencies: action.dependencies ?? [] });
@@ -102,7 +102,7 @@ describe("the source of actions", () => {
       [{ "action.ts": `import "./none";\n${entry}` }, 'there is no file "none"'],
       [{ "action.ts": `import "./constructor";\n${entry}` }, 'there is no file "constructor"'],
     ];
-    for (const [files, expected] of sampleOf(faults, 0, 6)) {
+    for (const [files, expected] of sampleOf(faults, 0, 3)) {
       expect(await refused(files))
         .to.include("CODE_VALIDATION_FAILED source: ")
         .and.to.include(expected);

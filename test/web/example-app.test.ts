@@ -166,7 +166,7 @@ describe("the example app", () => {
       expect(await messages()).to.have.length(1);
     });
 
-    longTest("reminds each guest once, at the time of the schedule, and frees the seats at night", async () => {
+    it("reminds each guest once, at the time of the schedule, and frees the seats at night", async () => {
       const actionId = async (name: string) =>
         (await get("/v3/apps/:id/actions")).actions.find((one: { name: string }) => one.name === name).id;
       async function runSchedule(name: string) {

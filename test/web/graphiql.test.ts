@@ -105,12 +105,12 @@ describe("GraphiQL at GET /graphql", () => {
     expect(answer).to.contain(': "by-socket"');
   });
 
-  longTest("sends a Bearer token of the Headers editor on the websocket", async () => {
+  it("sends a Bearer token of the Headers editor on the websocket", async () => {
     const answer = await runOperation(page, "subscription", { authorization: "Bearer by-bearer" });
     expect(answer).to.contain(': "by-bearer"');
   });
 
-  longTest("sends no credential if the Headers editor has an empty one", async () => {
+  it("sends no credential if the Headers editor has an empty one", async () => {
     expect(await runOperation(page, "query", { "Auth-token": "" })).to.contain(": null");
   });
 

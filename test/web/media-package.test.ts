@@ -2,7 +2,6 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { rows } from "../../src/data/database.js";
-import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { mediaOf } from "../media/support.js";
 import { launchChromium } from "./chromium.js";
@@ -91,7 +90,7 @@ describe("Svc.Media", function () {
     expect(events!.count).to.equal(4);
   });
 
-  longTest("needs no worker for calls without bytes", async () => {
+  it("needs no worker for calls without bytes", async () => {
     const code = `async function execute() {
       const { Folders, Files } = Svc.Media;
       const folder = await Folders.create({ name: "plain" });

@@ -89,7 +89,7 @@ describe("messages in actions, pages and Studio", function () {
     expect(message.status).to.equal("sent");
   });
 
-  longTest("Studio's outbox has an address for each status, which an open message keeps", async () => {
+  it("Studio's outbox has an address for each status, which an open message keeps", async () => {
     await page.select(".mailbox-list select", "sent");
     await page.waitForFunction('location.hash.endsWith("?status=sent")');
     await (await page.waitForSelector(".message-line"))!.click();
@@ -126,7 +126,7 @@ describe("messages in actions, pages and Studio", function () {
     await page.waitForSelector(".reader .chip.kept");
   });
 
-  longTest("Studio's outbox fits a narrow screen: the list, or the open message", async () => {
+  it("Studio's outbox fits a narrow screen: the list, or the open message", async () => {
     await page.setViewport({ width: 390, height: 800 });
     const READ_WIDTHS = "[document.documentElement.scrollWidth, innerWidth]";
     const [wide, seen] = (await page.evaluate(READ_WIDTHS)) as number[];

@@ -1,7 +1,6 @@
 /** Tests Studio's page of alerts, and that it asks before unsaved changes of alerts, notifications and settings are left. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
@@ -77,7 +76,7 @@ describe("alerts in Studio", function () {
     ["notification", "notifications/new", field("Title")],
     ["setting", "settings", 'input[aria-label="Key of the new setting"]'],
   ] as const) {
-    longTest(`stays on an unsaved ${what} until the person discards it`, async () => {
+    it(`stays on an unsaved ${what} until the person discards it`, async () => {
       const hash = `#/${service.appId}/${place}`;
       await studio.open(`${service.appId}/${place}`);
       await studio.replace(input, "half");

@@ -117,7 +117,7 @@ describe("the panel Call in Studio", () => {
     expect(await address()).to.equal(body.action.endpoints[0].url);
   });
 
-  longTest("counts the requests with a wrong signature, without their bodies", async () => {
+  it("counts the requests with a wrong signature, without their bodies", async () => {
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __hook: "a signing secret" } });
     const auth = { type: "signature", scheme: "github", setting: "__hook" };
     const data = {

@@ -80,7 +80,7 @@ describe("Studio's page of data sources", () => {
     expect((await cells()).sort()).to.deep.equal(["A|1", "A|2", "B|1"]);
   });
 
-  longTest("asks before unsaved rules are left for another tab or page", async () => {
+  it("asks before unsaved rules are left for another tab or page", async () => {
     await studio.button("Rules", '//*[@role="tablist"]');
     await studio.showJson("hooks");
     await studio.replace("#hooks", "[1]");
@@ -124,7 +124,7 @@ describe("Studio's page of data sources", () => {
     expect(first![1]!.name).to.match(/^Row: /);
   });
 
-  longTest("has an address for each tab of a data source", async () => {
+  it("has an address for each tab of a data source", async () => {
     await studio.button("Versions", '//*[@role="tablist"]');
     await page.waitForFunction('location.hash.includes("tab=versions")');
     await page.reload();

@@ -154,7 +154,7 @@ describe("after the requests of a run", () => {
       }
 
       const leftovers = LEFTOVERS.filter(([, , , only = mode]) => only === mode);
-      for (const [title, code, expected] of sampleOf(leftovers, index, 4)) {
+      for (const [title, code, expected] of sampleOf(leftovers, index, 2)) {
         it(`nothing of ${title} remains, and the page serves the next run`, async () => {
           // If a busy machine replaced the page, this run proves nothing about renewal, and the loop continues.
           for (let renewed = 0; renewed < 2; ) {
@@ -170,7 +170,7 @@ describe("after the requests of a run", () => {
         ...CREDENTIALS_SENT_ONCE.map((one) => [...one, true] as const),
       ];
       const requestsHere = requests.filter(([, , rooms]) => rooms.includes(mode));
-      for (const [title, code, , isHeard] of sampleOf(requestsHere, index, 4)) {
+      for (const [title, code, , isHeard] of sampleOf(requestsHere, index, 2)) {
         it(`no name and password of a URL remain, by ${title}: ${isHeard ? "the page goes" : "no host hears them"}`, async () => {
           const lastRequest = isHeard ? "await fetch(url + '/told')" : "";
           const first = await requestsOf(

@@ -191,7 +191,7 @@ describe("URLs that a run may not request", () => {
     return arrived.join();
   }
 
-  for (const [title, way] of sampleOf(DOCUMENT_APIS, 0, 8)) {
+  for (const [title, way] of sampleOf(DOCUMENT_APIS, 0, 4)) {
     it(`are not sent by ${title} in any of ${ENCODINGS.length} encodings`, async () => {
       await browsers.run(runOf(codeFor(way, ALL_TEXTS), { payload, mayRequest }));
       expect(received()).to.deep.equal([]);
@@ -202,14 +202,14 @@ describe("URLs that a run may not request", () => {
     describe(`in mode ${mode}`, () => {
       const here = { mode, service };
       const requests = mode === "document" ? REQUEST_APIS : [LIBRARY_REQUEST, ...REQUEST_APIS];
-      for (const [title, way] of sampleOf(requests, 0, 8)) {
+      for (const [title, way] of sampleOf(requests, 0, 4)) {
         it(`are not sent by ${title} in any of ${ENCODINGS.length} encodings, and the run continues`, async () => {
           const outcome = await resultOf(browsers, codeOf(way), { ...here, payload: secrets, mayRequest });
           expect(outcome).to.deep.equal([blocked, "here"]);
           expect(arrived).to.deep.equal(["/harmless"]);
         });
       }
-      for (const [title, way] of sampleOf(requests, 0, 12)) {
+      for (const [title, way] of sampleOf(requests, 0, 6)) {
         it(`are sent by ${title} if the check allows them`, async () => {
           const both = /plain.*,\/harmless$/;
           expect(await arrivedFrom(way, both, here)).to.match(both);
@@ -312,7 +312,7 @@ describe("URLs that a run may not request", () => {
     await trusting.start();
     try {
       const httpExits = DOCUMENT_APIS.filter(([, way]) => !/\(W\)|WebSocket/.test(way));
-      for (const [title, way] of sampleOf(httpExits, 0, 24)) {
+      for (const [title, way] of sampleOf(httpExits, 0, 12)) {
         await trusting.run(runOf(codeFor(way, "[s]"), { payload, mayRequest }));
         expect(received(), title).to.deep.equal([]);
       }
@@ -320,7 +320,7 @@ describe("URLs that a run may not request", () => {
         // A run that starts before the guard is set can still send requests.
         const unguardedRun = { payload, mode, isolationKey: `judged late in ${mode}` };
         await trusting.run(runOf(codeFor("", "[]"), unguardedRun));
-        for (const [title, way] of sampleOf(REQUEST_APIS, at, 16)) {
+        for (const [title, way] of sampleOf(REQUEST_APIS, at, 8)) {
           await trusting.run(runOf(codeFor(way, "[s]"), { ...unguardedRun, mayRequest }));
           expect(received(), `${title} of mode ${mode}`).to.deep.equal([]);
         }

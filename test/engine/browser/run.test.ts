@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { type PageRun, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
-import { runsAll } from "../../harness/samples.js";
+import { sampleOf } from "../../harness/samples.js";
 import { createRemoteSource, failureOf, resultOf, testBrowsers } from "./support.js";
 
 let browsers: Browsers;
@@ -222,7 +222,7 @@ for (const browserOwner of ["the browser", "a browser that somebody else started
     });
 
     // The page of a run is the same, whatever started its browser.
-    const modes = browserOwner === "the browser" || runsAll() ? SANDBOX_MODES : [];
+    const modes = browserOwner === "the browser" ? SANDBOX_MODES : sampleOf(SANDBOX_MODES, 2, 3);
     for (const mode of modes) describe(`in mode ${mode}`, () => testEachMode({ mode }));
 
     describe("in a document", () => {
