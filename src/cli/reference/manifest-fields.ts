@@ -48,7 +48,7 @@ function rowsOf(schema: Schema, path: string): string[][] {
 export function manifestFieldsPage(): string {
   const schema = createManifestJsonSchema("http://127.0.0.1:4000/schemas/manifest.json") as Schema;
   const lead =
-    "For authors and tools that write a manifest. [Keep an app's definitions as one document](manifest.md) explains how to use it. `/schemas/manifest.json` has the same fields as a JSON Schema.";
+    "This page is for authors and tools that write a manifest. [Keep an app's definitions as one document](manifest.md) explains how to use a manifest. The JSON Schema at `/schemas/manifest.json` describes the same fields.";
   return referencePage("Fields of the manifest", lead, "its schema", [
     markdownTable(["field", "type", "required", "meaning"], rowsOf(schema, "")),
   ]);

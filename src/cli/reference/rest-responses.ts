@@ -44,7 +44,7 @@ export const SAMPLE_RESPONSES: Readonly<Record<string, unknown>> = {
   [`POST ${V3}/runs/{runId}/replay`]: { status: "ACTION_QUEUED", runId: 2 },
   [`GET ${V3}/runs/{runId}/console`]: {
     status: "CONSOLE_LISTED",
-    lines: [{ seq: 1, level: "log", at: TIME, text: "greeting Ann" }],
+    lines: [{ seq: 0, level: "log", at: TIME, text: "greeting Ann" }],
   },
   [`GET ${V3}/runs/{runId}`]: {
     status: "RUN_RETRIEVED",

@@ -107,7 +107,7 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     name?: string,
   ): Promise<Row[]> => {
     if (text.length > STATEMENT_MAX_CHARACTERS) {
-      throw new ActionError("REQUEST_INVALID", "the query is too large; use fewer paths and conditions");
+      throw new ActionError("REQUEST_INVALID", "the query is too large; name fewer columns and use fewer conditions");
     }
     const leavePool = await enterPool(appId);
     try {

@@ -108,7 +108,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     throw new OutgoingError("POLICY", message, origin);
   }
 
-  /** Converts a response to the form that the code receives, with secrets masked. */
+  /** Converts a response to the object that the action's code receives. Masks secrets in it. */
   async function shownAnswer(
     run: RequestingRun,
     response: OutgoingResponse,

@@ -20,9 +20,9 @@ export interface ScheduledAction {
   timezone: string;
   /** Frequency of the schedule as a sentence. */
   description: string;
-  /** Times of the first ticks in the next week. */
+  /** The first times of the next seven days at which the schedule starts a run. */
   ticks: string[];
-  /** True if the next week has more ticks than `ticks` contains. */
+  /** True if the schedule starts more runs in the next seven days than `ticks` contains. */
   hasMore: boolean;
 }
 
