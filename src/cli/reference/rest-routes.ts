@@ -51,7 +51,8 @@ const DEPTH_SHOWN = 2;
 /** Summaries of routes whose resolver method has no GraphQL description. */
 const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/stages": "Creates a stage of the app.",
-  "POST /v1/apps/{appId}/visitors": "Starts the session of a visitor. The header `Origin` must be an origin that the app lists; otherwise the response is 403.",
+  "POST /v1/apps/{appId}/visitors":
+    "Starts the session of a visitor. The header `Origin` must be an origin that the app lists; otherwise the response is 403.",
   "POST /v1/auth/invitations/accept": "Accepts an invitation by its link.",
   "POST /v1/auth/setup": "Creates the first administrator by the setup link.",
   "POST /v1/auth/sign-in": "Signs a person in with e-mail and passphrase.",
