@@ -169,6 +169,23 @@ describe("data sources under locks", () => {
       expect([removed.http, updated.http], JSON.stringify([removed.body, updated.body])).to.deep.equal([200, 200]);
     });
 
+    it("are kept by a pruning manifest while a commit inserts an entry and adds a column, without a deadlock", async () => {
+      const { id } = await make("Pruned");
+      const manifestPath = `/v1/apps/${service.appId}/manifest`;
+      const { body: manifest } = await service.rest("GET", manifestPath);
+      const dataSources = manifest.dataSources.filter(({ name }: { name: string }) => name !== "Pruned");
+      const sent = await service.db.transaction(async (manager) => {
+        const insert = "INSERT INTO data_source_entry (app_id, data_source_id, data) VALUES ($1, $2, '{}')";
+        await manager.query(insert, [service.appId, id]);
+        const body = { ...manifest, dataSources };
+        const pruning = service.rest("PUT", `${manifestPath}?prune=true`, { body });
+        await untilLockWait(service.db, pruning);
+        await manager.query(TOUCH_DATA_SOURCE, ["Pruned"]);
+        return { pruning };
+      });
+      expect(refusal(await sent.pruning)).to.equal("409 DATA_SOURCE_NOT_EMPTY");
+    });
+
     it("keep old changes while a removal holds their counts, without a wait", async () => {
       const { id } = await make("Cleaned");
       await service.rest("POST", `${base}/Cleaned/commit`, { body: { append: true, entries: [{ data: { a: 1 } }] } });

@@ -37,7 +37,14 @@ import { actionItem, type PreparedAction, planActions, prepareActions } from "./
 import { alertItem, planAlerts } from "./alerts-part.js";
 import { planApp, readApp } from "./app-part.js";
 import { planBindings, sortedBindings } from "./bindings-part.js";
-import { planSources, type SourcesPlan, sourceItem, storedSources } from "./data-sources-part.js";
+import {
+  lockUnnamedSources,
+  planSources,
+  type SourcesPlan,
+  sourceItem,
+  sourceNamesOf,
+  storedSources,
+} from "./data-sources-part.js";
 import type { ApplyMode, PartChange, PartPlan, PlanContext } from "./part.js";
 import { planSettings } from "./settings-part.js";
 
@@ -174,8 +181,9 @@ export function createManifests(options: {
   const { db, importSteps: steps, settings, sources, definitions, logEvents, intake, bindings } = options;
 
   /** Reads the current definitions of the app. @param lock true to lock their rows until the transaction ends */
-  async function readStoredParts(manager: EntityManager, appId: number, lock: boolean) {
+  async function readStoredParts(manager: EntityManager, appId: number, lock: boolean, pruned?: Manifest) {
     if (lock) await lockApp(manager, appId);
+    if (lock && pruned) await lockUnnamedSources(manager, appId, sourceNamesOf(pruned));
     const app = await readApp(manager, appId);
     const heldSources = await storedSources(manager, appId, lock);
     const drafts = lock
@@ -265,7 +273,7 @@ export function createManifests(options: {
   ): Promise<ApplyOutcome> {
     const { appId, precondition, isPlan, checkPermission } = options;
     return db.transaction(async (manager) => {
-      const state = await readStoredParts(manager, appId, !isPlan);
+      const state = await readStoredParts(manager, appId, !isPlan, options.prune ? manifest : undefined);
       checkTag(state, precondition);
       const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
@@ -308,9 +316,7 @@ export function createManifests(options: {
   /** Reserves an ID for each data source that the manifest creates. Returns these IDs by name. */
   async function reserveIds(appId: number, manifest: Manifest): Promise<Map<string, number>> {
     const knownSources = new Set((await storedSources(db.manager, appId)).map(({ name }) => name));
-    const names = (manifest.dataSources ?? [])
-      .map(({ name }) => String(name).trim())
-      .filter((name) => !knownSources.has(name));
+    const names = sourceNamesOf(manifest).filter((name) => !knownSources.has(name));
     const ids = await definitions.reserveIds(db.manager, names.length);
     return new Map(names.map((name, index) => [name, ids[index]!]));
   }
