@@ -159,7 +159,7 @@ const VARIABLE_SCHEMAS = {
   RUNNER_CONCURRENCY: describeVariable(
     values.integerBetween(1, 1_000),
     2 * availableParallelism(),
-    "sets how many runs this process executes at once. One app can have this number minus one, but at least one. All apps together can have four times this number. With the value 8, one app has at most 7 runs at once, and all apps together 32. The browser page of a run usually takes 20 to 45 MB",
+    "base number N for the runs that this process executes at once: one app can have N - 1 of them (at least 1), all apps together 4 N. With the value 8, one app has at most 7 runs at once, and all apps together 32. [Memory and cores](../operate/operating.md#execute-many-runs-at-once)",
     "twice the number of cores",
   ),
   ALLOW_PRIVATE_NETWORK: describeVariable(

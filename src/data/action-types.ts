@@ -78,7 +78,7 @@ export interface HttpWhere {
   idempotencyHeader?: string;
 }
 
-/** Trigger: one way to start an action. The specification has no `http` triggers. */
+/** Trigger: one way to start an action. */
 export type Trigger =
   | { trigger: "manual" | "schedule" }
   | { trigger: "log"; where: LogWhere }

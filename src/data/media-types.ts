@@ -28,6 +28,7 @@ export interface MediaFile {
   /** SHA-256 in hexadecimal. */
   checksum: string;
   folderId: number | null;
+  /** ID of the person with an account of the service who uploaded the file; null for app users, visitors and API tokens. */
   userId: number | null;
   /** Time of the upload in ISO 8601 format. */
   createdAt: string;

@@ -7,7 +7,7 @@ export type BarcodeOptions = RenderOptions;
 
 const drawSvg = (options: BarcodeOptions): string => toSVG(options);
 
-/** Returns the barcode as a `data:image/png` URL, for an `<img>` or an e-mail. */
+/** Returns the barcode as a `data:image/png` URL, for an `<img>` in a page. */
 function drawPng(options: BarcodeOptions): string {
   const canvas = document.createElement("canvas");
   toCanvas(canvas, options);

@@ -77,7 +77,7 @@ export interface DataSourceConnection {
     entries: Entry[];
     pagination: { total: number; limit: number; offset: number };
   }>;
-  /** Returns the entries that the query finds, 1,000 by default. */
+  /** Returns the entries that the query finds, 1,000 by default. With `aggregate`, returns the documents of the last stage instead of entries. */
   find(query?: EntryQuery): Promise<Entry[]>;
   /** Returns the first entry that the query finds; undefined if there is none. */
   findOne(query?: EntryQuery): Promise<Entry | undefined>;

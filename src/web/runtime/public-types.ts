@@ -168,7 +168,7 @@ export interface Configuration {
   /** URL of the service, such as https://actions.example.com or https://example.com/actions. */
   apiUrl?: string;
   appId?: number;
-  /** Token of the page, stored in memory and sent only to `apiUrl`. Without a token, the browser's cookie is the credential. */
+  /** Token of the page. `configure` stores it only in memory, `init` also in `localStorage`. Sent only to `apiUrl`. Without a token, the browser's cookie is the credential. */
   token?: string | null;
 }
 

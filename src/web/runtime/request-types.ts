@@ -68,7 +68,7 @@ export interface SettingsReader {
 export interface ResponseOptions {
   /** HTTP status: 200 by default, 302 if `redirect` is set. */
   status?: number;
-  /** Response headers. The service drops headers for cookies, CORS, CSP and the connection. */
+  /** Response headers. The service drops headers whose effect is not limited to this response: docs/reference/http-triggers.md lists them. */
   headers?: Record<string, string | number>;
   /** Body of the response: text, bytes, or another value, which is sent as JSON. */
   body?: unknown;

@@ -44,7 +44,7 @@ export interface Encryption {
 export interface Barcode {
   /** Returns a bar code as SVG. `bcid` is the kind, such as qrcode, code128 or ean13; `text` is its content. */
   svg(options: { bcid: string; text: string }): string;
-  /** Returns a bar code as a URL `data:image/png;…`, for an `<img>` or an e-mail. */
+  /** Returns a bar code as a URL `data:image/png;…`, for an `<img>` in a page. In an e-mail, attach the picture, because not every mail program shows such a URL. */
   png(options: { bcid: string; text: string }): string;
   /** Returns a QR code as SVG. `options` are those of bwip-js, such as `{ scale: 4, eclevel: "H" }`. */
   qr(text: string, options?: object): string;
