@@ -1,6 +1,6 @@
 /**
- * Loses the database while each run inserts one row into another database, the witness. Returns the states of the runs and of the witness
- * afterwards.
+ * Loses the database while each run sends one request to an HTTP server, the witness, which counts the requests of each run. Returns which
+ * runs are doubled or missing, and how the runs ended.
  */
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -24,7 +24,7 @@ const ANSWER_LIMIT_MS = 90_000;
 const CASE_LIMIT_MS = 180_000;
 const RETRY_MS = 300;
 
-/** Code of a run that inserts a key into the witness, waits, and returns the key. */
+/** Code of a run that sends its key to the witness, waits, and returns the key. */
 const CODE = `async function execute({ payload: { witness, key, ms } }) {
   await fetch(witness + key, { method: "POST" });
   await new Promise((resolve) => setTimeout(resolve, ms));
