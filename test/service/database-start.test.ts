@@ -1,6 +1,14 @@
+/** Tests how a process opens its database: it waits for PostgreSQL, and warns if too few connections are left. */
+import { syncBuiltinESMExports } from "node:module";
 import { createServer } from "node:net";
+import { mock } from "node:test";
 import { expect } from "chai";
+import { Client } from "pg";
+import { pino } from "pino";
+import { readConfig } from "../../src/config.js";
+import { openService, waitUntilReachable } from "../../src/service/database-start.js";
 import { startRestartablePostgres } from "../harness/gateway.js";
+import { freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { longTest } from "../harness/samples.js";
 import { until } from "../harness/until.js";
@@ -65,4 +73,78 @@ describe("the start of a process", () => {
       full.close();
     },
   );
+});
+
+describe("the wait for the database", () => {
+  const { now: realNow } = performance;
+  const lines: { at: number; msg: string }[] = [];
+  const pauses: number[] = [];
+  let time: number;
+
+  beforeEach(() => {
+    time = 1_000;
+    lines.length = 0;
+    pauses.length = 0;
+    performance.now = () => time;
+    const pass = async (ms = 0) => {
+      pauses.push(ms);
+      time += ms;
+    };
+    mock.method(process.getBuiltinModule("node:timers/promises"), "setTimeout", pass);
+    syncBuiltinESMExports();
+  });
+  afterEach(() => {
+    performance.now = realNow;
+    mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+
+  it("has growing pauses of at most ten seconds, and one log line a minute", async () => {
+    const log = pino({}, { write: (line) => void lines.push({ at: time, msg: JSON.parse(line).msg }) });
+    const unwanted = new AbortController().signal;
+    const connect = async () => {
+      if (time < 150_000) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+      return "opened";
+    };
+    expect(await waitUntilReachable(connect, { log, unwanted, faultOf: () => "refused" })).to.equal("opened");
+    expect(pauses.slice(0, 5)).to.deep.equal([500, 1_000, 2_000, 4_000, 8_000]);
+    expect(new Set(pauses.slice(5))).to.deep.equal(new Set([10_000]));
+    expect(lines).to.deep.equal([
+      { at: 1_000, msg: "waiting for the database" },
+      { at: 66_500, msg: "waiting for the database" },
+      { at: 126_500, msg: "waiting for the database" },
+      { at: 156_500, msg: "the database responds" },
+    ]);
+  });
+});
+
+it("the start warns if PostgreSQL has fewer connections left than the process may need", async () => {
+  const database = await freshDatabase();
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
+  const open = async () => {
+    lines.length = 0;
+    const config = readConfig({ DATABASE_URL: database.url, ROLES: "api" });
+    const { db, notifications } = await openService(config, database.url, {
+      log,
+      unwanted: new AbortController().signal,
+    });
+    await notifications.stop();
+    await db.destroy();
+    return lines.filter(({ msg }) => String(msg).includes("too few connections"));
+  };
+  try {
+    expect(await open()).to.deep.equal([]);
+    await client.query(`ALTER DATABASE ${client.database} CONNECTION LIMIT 20`);
+    const [warning, ...others] = await open();
+    expect(others).to.deep.equal([]);
+    expect(warning).to.include({ needed: 23, most: 20, level: pino.levels.values["warn"] });
+    expect(warning!["msg"]).to.equal("PostgreSQL has too few connections left: raise max_connections");
+    expect(warning!["left"]).to.be.below(20);
+  } finally {
+    await client.end();
+    await database.drop();
+  }
 });
