@@ -6,9 +6,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Client } from "pg";
+import { checkDatabase } from "../../src/cli/doctor/database.js";
 import { diagnosticLines } from "../../src/cli/doctor/finding.js";
 import { collectDiagnostics } from "../../src/cli/doctor/findings.js";
 import { checkNode } from "../../src/cli/doctor/machine.js";
+import { readConfig } from "../../src/config.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
 import { longTest } from "../harness/samples.js";
@@ -134,6 +136,35 @@ describe("npm run doctor", function () {
       );
     } finally {
       await client.query(`ALTER DATABASE ${client.database} CONNECTION LIMIT -1`);
+      await client.end();
+    }
+  });
+
+  it("reports a difference above two seconds between this machine's clock and the database's", async () => {
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    const url = new URL(database.url);
+    url.searchParams.set("options", "-c search_path=other_clock,pg_catalog,public");
+    const { now: realNow } = Date;
+    const time = realNow();
+    const clockIn = async (aheadMs: number) => {
+      await client.query(
+        `CREATE OR REPLACE FUNCTION other_clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+         RETURN to_timestamp(${time + aheadMs} / 1000.0)`,
+      );
+      Date.now = () => time;
+      const diagnostics = await checkDatabase(readConfig({ ...environment, DATABASE_URL: url.href }));
+      return diagnostics.map(diagnosticLines).find((lines) => lines.includes(" clock: "));
+    };
+    const differ = "the clocks of this machine and of the database differ by at least";
+    try {
+      await client.query("CREATE SCHEMA other_clock");
+      for (const aheadMs of [1_900, -1_900]) expect(await clockIn(aheadMs)).to.equal(`ok     clock: ${differ} 1900 ms`);
+      for (const aheadMs of [2_100, -2_100])
+        expect(await clockIn(aheadMs)).to.contain(`WRONG  clock: ${differ} 2100 ms\n`);
+    } finally {
+      Date.now = realNow;
+      await client.query("DROP SCHEMA other_clock CASCADE");
       await client.end();
     }
   });
