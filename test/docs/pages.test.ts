@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect } from "chai";
 import { CREDENTIAL_KINDS } from "../../src/data/credential.js";
+import { SCHEDULED_RUNS_PER_CORE } from "../../src/limits.js";
 import { TICK_FATES } from "../../src/operations/watch/measures.js";
 import { computeNextTicks } from "../../src/rules/schedule.js";
 import { formatLocalTime } from "../../src/rules/zone-clock.js";
@@ -96,6 +97,15 @@ describe("the documentation", () => {
     const triggers = readPage("docs/reference/triggers.md");
     const skipped = TICK_FATES.filter((fate) => fate !== "queued");
     expect(skipped.filter((fate) => !triggers.includes(` | \`${fate}\` | `))).to.deep.equal([]);
+  });
+
+  it("gives the number of scheduled runs for each core that Studio warns about", () => {
+    const section = readPage("docs/operate/several-machines.md").split(
+      "## Scheduled runs that are due in one minute",
+    )[1]!;
+    const prose = [...section.matchAll(/\b(\d+)\s+of these runs for each core/g)].map(([, count]) => Number(count));
+    expect(prose).to.deep.equal([SCHEDULED_RUNS_PER_CORE, SCHEDULED_RUNS_PER_CORE]);
+    expect(section).to.contain(`max(svc_schedule_ticks_due) > 4 * ${SCHEDULED_RUNS_PER_CORE}\n`);
   });
 
   it("has each page that the help of Studio opens", () => {
