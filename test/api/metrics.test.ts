@@ -1,7 +1,9 @@
 import { expect } from "chai";
 import { createMetrics } from "../../src/api/metrics.js";
+import { PAGE_LOSSES } from "../../src/engine/browser/pages/loss.js";
+import { STATUS } from "../../src/errors.js";
 import type { VitalSigns } from "../../src/operations/upkeep/vitals.js";
-import { createMeasures } from "../../src/operations/watch/measures.js";
+import { createMeasures, TICK_FATES } from "../../src/operations/watch/measures.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -83,6 +85,17 @@ describe("the metrics", () => {
 });
 
 describe("the counters of a process", () => {
+  it("start at 0 for each known label value", async () => {
+    const lines = (await createMeasures().register.metrics()).split("\n");
+    const startedAt0 = (name: string, label: string) =>
+      lines.flatMap((line) => new RegExp(`^${name}\\{${label}="(\\w+)"\\} 0$`).exec(line)?.[1] ?? []);
+    expect(startedAt0("svc_browser_losses_total", "kind")).to.deep.equal([...PAGE_LOSSES]);
+    expect(startedAt0("svc_ticks_total", "fate")).to.deep.equal([...TICK_FATES]);
+    expect(startedAt0("svc_refusals_total", "status")).to.deep.equal(Object.keys(STATUS));
+    expect(startedAt0("svc_requests_total", "result")).to.deep.equal(["2xx", "3xx", "4xx", "5xx"]);
+    for (const name of ["svc_runs_lost_total", "svc_unhandled_rejections_total"]) expect(lines).to.include(`${name} 0`);
+  });
+
   it("have labels for a hundred apps, and one for all others", async () => {
     const measures = createMeasures();
     const run = { trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 12 } as const;

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
 import type { BrowserSource, Chromium } from "./browser-source.js";
 import type { ProxyPort } from "./network/proxy-port.js";
+import type { PageLoss } from "./pages/loss.js";
 import { type PageOpenings, Pool } from "./pages/pool.js";
 import { BrowserWatch } from "./watch/browser-watch.js";
 import { LaunchWatch } from "./watch/launches.js";
@@ -21,7 +22,7 @@ export interface SupervisorOptions {
   /** Number of runs after which a browser is replaced; default {@link RUNS_PER_BROWSER}. Active runs end first. */
   runsPerBrowser?: number;
   /** Called when a run has lost its page, with the reason, and with `browser` when a browser has ended. */
-  onLoss?: (kind: string) => void;
+  onLoss?: (kind: PageLoss) => void;
   /** Waits for `ms` milliseconds before a restart. Tests replace this function. */
   pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
@@ -196,7 +197,7 @@ export class Supervisor {
   }
 
   /** Reports that a run lost its page. `kind` is the reason. */
-  reportLoss(kind: string): void {
+  reportLoss(kind: PageLoss): void {
     this.options.onLoss?.(kind);
   }
 

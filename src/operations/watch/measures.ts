@@ -3,6 +3,7 @@
  * The number of label values is limited, so that many apps cannot make the metrics grow without limit.
  */
 import { Counter, Histogram, Registry } from "prom-client";
+import { PAGE_LOSSES, type PageLoss } from "../../engine/browser/pages/loss.js";
 import { STATUS } from "../../errors.js";
 
 /**
@@ -30,6 +31,8 @@ export type RunOutcomeLabel = (typeof RUN_OUTCOMES)[number];
  */
 export const TICK_FATES = ["queued", "running", "down", "late", "unpublished", "paused", "concurrency"] as const;
 export type TickFateLabel = (typeof TICK_FATES)[number];
+
+const STATUS_CLASSES = ["2xx", "3xx", "4xx", "5xx"];
 
 export interface EndedRunFacts {
   appId: number;
@@ -75,6 +78,7 @@ function createRequestCounter(register: Registry): (request: RequestFacts) => vo
     buckets: DURATION_BUCKETS,
     registers,
   });
+  for (const result of STATUS_CLASSES) requests.inc({ result }, 0);
   return ({ status, code, durationMs }) => {
     const result = code ?? `${String(status)[0]}xx`;
     requests.inc({ result });
@@ -134,7 +138,7 @@ export function createMeasures() {
   // increase. The series of an app start with the app's first run.
   for (const fate of TICK_FATES) tickCounter.inc({ fate }, 0);
   for (const status of Object.keys(STATUS)) refusalCounter.inc({ status }, 0);
-  lossCounter.inc({ kind: "browser" }, 0);
+  for (const kind of PAGE_LOSSES) lossCounter.inc({ kind }, 0);
 
   return {
     register,
@@ -149,7 +153,7 @@ export function createMeasures() {
     requestEnded: createRequestCounter(register),
     runsLost: (count: number): void => lostRunsCounter.inc(count),
     ticks: (fate: TickFateLabel, count = 1): void => tickCounter.inc({ fate }, count),
-    browserLost: (kind: string): void => lossCounter.inc({ kind }),
+    browserLost: (kind: PageLoss): void => lossCounter.inc({ kind }),
     refused: (status: string): void => refusalCounter.inc({ status }),
     rejectionUnhandled: (): void => rejectionCounter.inc(),
   };

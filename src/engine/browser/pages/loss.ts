@@ -2,21 +2,24 @@
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { failedPageOutcome, type PageOutcome } from "../run.js";
 
+export const PAGE_LOSSES = [
+  "isolate",
+  "closed",
+  "crashed",
+  "memory",
+  "flood",
+  "crowd",
+  "window",
+  "discarded",
+  "browser",
+  "unready",
+] as const;
+
 /**
  * Cause for which a page is lost. `unready`: code of the previous run was still active, so the run has not started.
  * `isolate`: the thread of an isolate crashed the page, and the run can be repeated.
  */
-export type PageLoss =
-  | "isolate"
-  | "closed"
-  | "crashed"
-  | "memory"
-  | "flood"
-  | "crowd"
-  | "window"
-  | "discarded"
-  | "browser"
-  | "unready";
+export type PageLoss = (typeof PAGE_LOSSES)[number];
 
 const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 
