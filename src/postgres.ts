@@ -214,11 +214,15 @@ const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
 const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 /** Matches messages of errors that pg itself creates, because these errors have no code. */
 const AWAY_MESSAGES =
-  /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after|the database stopped responding)/;
+  /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after)/;
 
 /** True if an error means that the database was unavailable, false if the statement was at fault. */
 export function isConnectionFault(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return AWAY_STATES.test(error.code ?? "");
   if (!(error instanceof Error)) return false;
-  return AWAY_CODES.test((error as NodeJS.ErrnoException).code ?? "") || AWAY_MESSAGES.test(error.message);
+  return (
+    AWAY_CODES.test((error as NodeJS.ErrnoException).code ?? "") ||
+    AWAY_MESSAGES.test(error.message) ||
+    error.message === SILENCE_MESSAGE
+  );
 }
