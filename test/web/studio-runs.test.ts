@@ -7,7 +7,7 @@ import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { chooseColumns, chooseColumnsInMediumWindow } from "./runs-columns.js";
 import { BOOKING_CODE, ENDLESS_CODE, listedLinks, waitForLinks } from "./runs-samples.js";
-import { insertSkippedTick, pauseOneSchedule, SCHEDULED_ACTION } from "./schedule-pauses.js";
+import { insertSkippedTick, pauseOneSchedule, reloadWithCrowdedTick, SCHEDULED_ACTION } from "./schedule-pauses.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
 describe("runs in Studio", () => {
@@ -377,7 +377,7 @@ describe("runs in Studio", () => {
     await insertSkippedTick(service, copy);
     await open("schedule");
     // The page had read the app before it was published.
-    await page.reload();
+    await reloadWithCrowdedTick({ service, page, studio }, copy);
     await page.waitForSelector(".week .due");
     expect(await page.$$eval(".week .due", (all) => all.length)).to.equal(7);
     const nightly = (await studio.rowsOf("Schedules")).find(([name]) => name?.name === "nightly")!;
