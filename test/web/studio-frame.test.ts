@@ -1,6 +1,6 @@
 /** Tests behaviour that all pages of Studio share: keyboard, focus, Back, title, command palette, and the notice of a lost connection. */
 import { expect } from "chai";
-import type { Browser, HTTPRequest, Page } from "puppeteer";
+import type { Browser, HTTPRequest, Page, SerializedAXNode } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -256,6 +256,25 @@ describe("the frame of Studio", () => {
     await page.waitForSelector(".ticks li");
     await studio.save();
     await title("every-working-day · First app · Studio");
+  });
+
+  it("has a heading for screen readers on pages that draw only the breadcrumb", async () => {
+    const content = (await page.$("#content"))!;
+    for (const [place, name] of [
+      ["runs", "Runs"],
+      ["schedule", "Schedules"],
+      ["account", "Account"],
+      ["app/audit", "Audit log"],
+    ] as const) {
+      await studio.open(`${service.appId}/${place}`);
+      const heading = (await page.waitForSelector(studio.withText("h2", name, '//*[@id="content"]')))!;
+      const listHeadings = ({ role, level, name: text, children = [] }: SerializedAXNode): unknown[] => [
+        ...(role === "heading" && level === 2 ? [text] : []),
+        ...children.flatMap(listHeadings),
+      ];
+      expect(listHeadings((await page.accessibility.snapshot({ root: content }))!)).to.include(name);
+      expect((await heading.boundingBox())!.width, `drawn width of ${name}`).to.equal(1);
+    }
   });
 
   it("starts an action with Alt+N on every page", async () => {

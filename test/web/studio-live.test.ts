@@ -88,6 +88,23 @@ describe("Studio's pages while other people change the app", () => {
     await page.waitForFunction(`!document.body.innerText.includes("the service does not answer")`);
   });
 
+  it("Data opens on the form of a new data source if the app has none, and otherwise on the list", async () => {
+    await studio.open(`${service.appId}/data`);
+    await page.waitForSelector(".data-source.new");
+    await write("POST", "data-sources", { name: "rooms" });
+    await page.waitForSelector(studio.withText("b", "rooms"));
+    // The form stays, so that nothing that the person has typed is lost.
+    expect(await page.$(".data-source.new")).not.to.equal(null);
+    await studio.follow("Tokens");
+    await showsList("tokens");
+    await studio.follow("Data");
+    await page.waitForSelector(studio.withText("h2", "Choose a data source"));
+    expect(await page.$(".data-source.new")).to.equal(null);
+    await studio.button("New", '//*[@class="data-list"]');
+    await page.waitForSelector(".data-source.new");
+    expect(await page.evaluate("location.hash")).to.equal(`#/${service.appId}/data/new`);
+  });
+
   it("Data shows entries that others add, change and delete, and keeps the cell that is edited", async () => {
     const { dataSource } = await write("POST", "data-sources", { name: "orders" });
     const entries = `data-sources/${dataSource.id}/entries`;

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { untilEqual } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
@@ -202,6 +203,11 @@ describe("Studio at GET /studio", () => {
     await page.select('select[aria-label="Repeats"]', "weekly");
     await page.click(".weekdays label:nth-of-type(3)");
     expect(await valueIn('[data-field="frequency"] input')).to.equal("0 9 * * 1,3");
+    const hours = await page.$$eval('select[aria-label="Hour"] option', (all) => all.map((hour) => hour.textContent));
+    expect(hours).to.deep.equal(Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, "0")));
+    await page.select('select[aria-label="Hour"]', "14");
+    await page.select('select[aria-label="Minute"]', "5");
+    expect(await valueIn('[data-field="frequency"] input')).to.equal("5 14 * * 1,3");
     await studio.replace('[data-field="frequency"] input', "0 9 L * *");
     await page.waitForSelector('[data-field="frequency"] input[aria-invalid="true"]');
     expect(await studio.textOf('[data-field="frequency"] .fault')).to.contain("FREQUENCY_INVALID");
@@ -252,6 +258,19 @@ describe("Studio at GET /studio", () => {
       '[...document.querySelectorAll("input, textarea")].map((e) => e.value).join() + document.body.textContent',
     );
     expect(shown).to.contain("Shop").and.not.to.contain("a-very-secret-value");
+  });
+
+  it("shows the Save button of a setting only while the value has changes", async () => {
+    const shown = () => page.$$eval(".setting .save", (buttons) => buttons.map((button) => button.checkVisibility()));
+    expect(await shown()).to.deep.equal([false, false, false]);
+    await studio.replace('[aria-label="title"]', "Store");
+    await untilEqual(shown, [true, false, false]);
+    await studio.replace('[aria-label="title"]', "Shop");
+    await untilEqual(shown, [false, false, false]);
+    await studio.replace('[aria-label="__apiKey"]', "another-value");
+    await untilEqual(shown, [false, false, true]);
+    await studio.button("Replace", '//li[@data-key="__apiKey"]');
+    await untilEqual(shown, [false, false, false]);
   });
 
   it("loads nothing from other hosts and does not violate its content security policy", () => {
