@@ -319,10 +319,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     expect((await json(folder, ["data", "pull", "guests"])).entries).to.have.length(3);
   });
 
-  /**
-   * Starts a proxy to the service. It can stop in the middle of the request with which a push applies its changes, and it can call a
-   * function after this request, before the push gets the response.
-   */
+  /** Starts a proxy. It can stop in the middle of the request that applies a push, or call a function before the response. */
   async function proxyForPush(forwarded: "half" | "all", afterPush: () => Promise<unknown> = async () => undefined) {
     const state = { isArmed: false, hasStopped: false };
     const server = createServer((incoming, reply) => {
@@ -353,24 +350,26 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     return { state, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
   }
 
-  it("push reports a change of another developer that was made right after the last push", async () => {
+  it("push reports a change that follows the last push, and a pull then takes it and keeps the folder's change", async () => {
     const { folder, app } = await newProject();
-    let description: string | null = null;
-    const proxy = await proxyForPush("all", async () => {
-      if (description === null) return;
-      const { id } = (await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions[0];
-      await service.rest("PUT", `/v3/apps/${app}/actions/${id}`, { body: { description } });
-    });
+    let isRacing = false;
+    const body = { name: "theirs", code: "async function execute() {}" };
+    const theirChange = async () => isRacing && service.rest("POST", `/v3/apps/${app}/actions`, { body });
+    const proxy = await proxyForPush("all", theirChange);
     edit(folder, "svc.json", service.url, proxy.url);
     await json(folder, ["push"]);
     edit(folder, ACTION, "Greets a person.", "Mine.");
-    description = "Theirs.";
+    isRacing = true;
     await json(folder, ["push"]);
-    description = null;
+    isRacing = false;
     edit(folder, ACTION, "Mine.", "Mine again.");
-    const { err } = await svc(folder, ["push", "--yes"]);
-    expect(err).to.include("the server has changed since the last pull");
-    expect((await actionOf(app, "hello")).description).to.equal("Theirs.");
+    expect((await svc(folder, ["push", "--yes"])).err)
+      .to.include("action theirs was created")
+      .and.not.include("action hello");
+    await json(folder, ["pull"]);
+    await json(folder, ["push"]);
+    expect((await actionOf(app, "hello")).description).to.equal("Mine again.");
+    expect(await actionOf(app, "theirs")).to.include({ name: "theirs" });
   });
 
   for (const forwarded of ["half", "all"] as const) {

@@ -129,7 +129,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       path: "Svc.Session",
       type: "Session",
       package: "svc-session",
-      seeAlso: "[users of an app](data-sources.md#users-of-an-app), [fields of a session](#appsession)",
+      seeAlso: "[users of an app](data-sources.md#users-of-an-app)",
     },
     about:
       "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. `environment` is `master` for the draft and `production` for the live version. If a schedule, a log event, an HTTP trigger or an API token started the run, `user` is null and there are no `entries`. The result shown is that of a call by a signed-in person.",

@@ -112,3 +112,27 @@ export function manifestDifferences(before: Manifest, after: Manifest, isWhole: 
   }
   return changes;
 }
+
+/**
+ * Returns the manifest with the planned changes: created and changed items with the fields of `local`, without the removed items. A changed
+ * item keeps the fields that `local` does not contain.
+ */
+export function applyPlan(
+  manifest: Manifest,
+  local: Manifest,
+  plan: readonly { change: Change; kind: string; name: string }[],
+): Manifest {
+  const [old, next] = [itemsOf(manifest), itemsOf(local)];
+  for (const { change, kind, name } of plan) {
+    // The service names kinds such as "dataSource".
+    const key = `${kind.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;
+    const entry = next.get(key);
+    if (change === "removed") old.delete(key);
+    else if (entry) old.set(key, { ...entry, item: { ...old.get(key)?.item, ...entry.item } });
+  }
+  const itemsOfKind = (wanted: string) =>
+    [...old.values()].filter(({ kind }) => kind === wanted).map(({ item }) => item);
+  const [app] = itemsOfKind("app");
+  const lists = ITEM_KINDS.map(([kind, field]) => [field, itemsOfKind(kind)] as const);
+  return { ...manifest, ...(app && { app }), ...Object.fromEntries(lists) };
+}

@@ -4,7 +4,7 @@
 import { type Command, Option } from "commander";
 import { ApiFailure } from "../client.js";
 import { CliError, EXIT_CODES } from "../failure.js";
-import { type Difference, type Manifest, manifestDifferences } from "../manifest.js";
+import { applyPlan, type Difference, type Manifest, manifestDifferences } from "../manifest.js";
 import { type BaseState, Project } from "../project.js";
 import type { Run, Session } from "../session.js";
 
@@ -132,14 +132,23 @@ async function confirmPlan(session: Session, plan: PushPlan): Promise<void> {
   if (itemsOf(plan).length > 0) await session.confirm("Push these drafts?");
 }
 
+/** Compares entity tags as If-Match does: a proxy that compresses a response makes its tag weak. */
+const isSameTag = (a: string, b: string): boolean => a.replace(/^W\//, "") === b.replace(/^W\//, "");
+
 /**
  * Returns the server's state after a push, to which the next push compares the server. If someone else changed the server after the push,
- * returns the state before the push: the next push then reports their change instead of overwriting it.
- * @param tag entity tag that the server returned for the push
+ * returns the state without their change, so that the next push reports the change instead of overwriting it.
+ * @param pushed plan and entity tag that the server returned for the push
  */
-async function stateAfterPush(session: Session, before: BaseState, tag: string): Promise<BaseState> {
+async function stateAfterPush(
+  session: Session,
+  before: BaseState,
+  local: Manifest,
+  pushed: { plan: PushPlan; tag: string },
+): Promise<BaseState> {
   const now = await readServer(session);
-  return now.tag === tag ? now : before;
+  if (isSameTag(now.tag, pushed.tag)) return now;
+  return { tag: pushed.tag, manifest: applyPlan(before.manifest, local, itemsOf(pushed.plan)) };
 }
 
 /**
@@ -165,7 +174,7 @@ export async function pushProject(
     const { plan } = pushed;
     if (!asks) printPlan(session, plan);
     const isChanged = itemsOf(plan).length > 0;
-    project.saveBase(session.target, isChanged ? await stateAfterPush(session, server, pushed.tag) : server);
+    project.saveBase(session.target, isChanged ? await stateAfterPush(session, server, local, pushed) : server);
     if (isChanged) session.output.line("Pushed", "green");
     else session.output.line("The server has everything already");
     session.output.json({ plan });
