@@ -192,13 +192,21 @@ describe("data sources under locks", () => {
       const select = "SELECT FROM data_source_change WHERE data_source_id = $1";
       const age = "UPDATE data_source_change SET created_at = now() - interval '1 day' WHERE data_source_id = $1";
       await service.db.query(age, [id]);
+      // More old changes than one batch deletes must not keep those of another data source.
+      const copy =
+        "INSERT INTO data_source_change (app_id, data_source_id, bulk, inserted, replaced, created_at) SELECT $1, $2, true, '{}', '[]', now() - interval '1 day'";
+      await service.db.query(`${copy} FROM generate_series(1, 1500)`, [service.appId, id]);
+      const other = await make("Cleaned too");
+      await service.db.query(copy.replace("1 day", "1 hour"), [service.appId, other.id]);
       const upkeep = createChangeUpkeep({ db: service.db });
       await service.db.transaction(async (manager) => {
         await manager.query("SELECT FROM data_source_tally WHERE data_source_id = $1 FOR UPDATE", [id]);
         const cleaned = upkeep.clean();
         await untilLockWait(service.db, cleaned);
         expect(await countLockWaits(service.db)).to.equal(0);
-        expect(await rows(service.db, select, [id])).to.have.length(1);
+        await cleaned;
+        expect(await rows(service.db, select, [id])).to.have.length(1501);
+        expect(await rows(service.db, select, [other.id])).to.have.length(0);
       });
       await upkeep.clean();
       expect(await rows(service.db, select, [id])).to.have.length(0);

@@ -163,17 +163,6 @@ describe("hooks of data sources that send", () => {
     expect([(await outbox()).length, (await received(id)).length]).to.deep.equal([before, 1]);
   });
 
-  it("skip recipients whose address is missing or invalid, and send to the others", async () => {
-    const to = [{ email: "{{Email}}" }, { email: "{{Copy}}" }, { email: "desk@example.com" }];
-    const id = await make("Skipped", [{ ...WELCOME_HOOK, to }]);
-    await insert("Skipped", { Name: "Ann", Email: "no address" });
-    await insert("Skipped", { Name: "Bea", Copy: "bea@example.com" });
-    expect((await received(id)).map(({ data }) => data.to)).to.deep.equal([
-      ["desk@example.com"],
-      ["bea@example.com", "desk@example.com"],
-    ]);
-  });
-
   it("limit what a page makes the app send", async () => {
     const accessRules = [{ type: ["insert"], allow: "all" }];
     const id = await make("Open", [WELCOME_HOOK], { accessRules });

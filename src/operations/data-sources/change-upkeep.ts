@@ -15,14 +15,17 @@ const ROWS_PER_BATCH = 1_000;
 const CHANGES_KEPT_FOR = "15 minutes";
 
 /**
- * Deletes old changes. Stores for each data source the ID of the newest deleted change. A subscription with an earlier
- * position cannot resume, and must read all entries again. The statement waits for no lock, so that it cannot cause a
- * deadlock: it leaves the changes of data sources whose counts are locked to the next cleanup.
+ * Deletes a batch of old changes. $1 and $2 are the creation time and the ID of the last change of the previous batch. Returns all changes
+ * of the batch. Stores for each data source the ID of the newest deleted change. A subscription with an earlier position cannot resume, and
+ * must read all entries again. The statement waits for no lock, so that it cannot cause a deadlock: it leaves the changes of data sources
+ * whose counts are locked to the next cleanup.
  */
 const DELETE_OLD_CHANGES = `
   WITH old AS MATERIALIZED (
-    SELECT id, app_id, data_source_id FROM data_source_change WHERE created_at < now() - interval '${CHANGES_KEPT_FOR}'
-     ORDER BY created_at LIMIT ${ROWS_PER_BATCH}),
+    SELECT id, app_id, data_source_id, created_at FROM data_source_change
+     WHERE created_at < now() - interval '${CHANGES_KEPT_FOR}'
+       AND created_at >= $1::timestamptz AND (created_at, id) > ($1::timestamptz, $2::bigint)
+     ORDER BY created_at, id LIMIT ${ROWS_PER_BATCH}),
   tally AS MATERIALIZED (
     SELECT app_id, data_source_id FROM data_source_tally
      WHERE (app_id, data_source_id) IN (SELECT app_id, data_source_id FROM old) FOR NO KEY UPDATE SKIP LOCKED),
@@ -30,10 +33,11 @@ const DELETE_OLD_CHANGES = `
     SELECT id, app_id, data_source_id FROM data_source_change
      WHERE id IN (SELECT old.id FROM old JOIN tally USING (app_id, data_source_id)) FOR UPDATE SKIP LOCKED),
   last AS (SELECT app_id, data_source_id, max(id) AS id FROM locked GROUP BY app_id, data_source_id),
-  told AS (
+  forgotten AS (
     UPDATE data_source_tally AS tally SET forgotten = greatest(forgotten, last.id) FROM last
-     WHERE tally.app_id = last.app_id AND tally.data_source_id = last.data_source_id)
-  DELETE FROM data_source_change USING locked WHERE data_source_change.id = locked.id RETURNING data_source_change.id`;
+     WHERE tally.app_id = last.app_id AND tally.data_source_id = last.data_source_id),
+  deleted AS (DELETE FROM data_source_change USING locked WHERE data_source_change.id = locked.id)
+  SELECT id, created_at::text AS "createdAt" FROM old ORDER BY created_at, id`;
 
 const DELETE_OLD_FAILURES = `
   DELETE FROM app_user_failure WHERE id IN (
@@ -43,16 +47,26 @@ const DELETE_OLD_FAILURES = `
 export function createChangeUpkeep({ db }: { db: Database }) {
   let isStopped = false;
 
-  async function deleteAll(batch: string): Promise<void> {
+  /** Deletes batches until no old change is left, except those of data sources whose counts are locked. */
+  async function deleteOldChanges(): Promise<void> {
+    let last = { id: 0, createdAt: "-infinity" };
+    while (!isStopped) {
+      const batch = await rows<{ id: number; createdAt: string }>(db, DELETE_OLD_CHANGES, [last.createdAt, last.id]);
+      if (batch.length < ROWS_PER_BATCH) return;
+      last = batch.at(-1)!;
+    }
+  }
+
+  async function deleteOldFailures(): Promise<void> {
     let deletedRows = ROWS_PER_BATCH;
-    while (deletedRows === ROWS_PER_BATCH && !isStopped) deletedRows = (await rows(db, batch)).length;
+    while (deletedRows === ROWS_PER_BATCH && !isStopped) deletedRows = (await rows(db, DELETE_OLD_FAILURES)).length;
   }
 
   return {
     /** Deletes old changes and failed sign-ins. Returns the Unix time in milliseconds at which to call it next. */
     async clean(): Promise<number> {
-      await deleteAll(DELETE_OLD_CHANGES);
-      await deleteAll(DELETE_OLD_FAILURES);
+      await deleteOldChanges();
+      await deleteOldFailures();
       return Date.now() + CLEANUP_INTERVAL_MS;
     },
     /** Stops a running cleanup after its current batch. */
