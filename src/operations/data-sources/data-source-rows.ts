@@ -106,6 +106,20 @@ export async function lockSourceForRemoval(executor: Executor, appId: number, id
 }
 
 /**
+ * Locks the empty data sources that are not named, which a pruning manifest removes, so that no other transaction inserts entries into them.
+ * Call it before a weaker lock of the same rows. The weaker lock admits insertions, so strengthening it would cause a deadlock with a commit
+ * that has inserted an entry and then adds a column to the data source.
+ */
+export async function lockUnnamedSources(executor: Executor, appId: number, names: readonly string[]): Promise<void> {
+  const sql = `
+    SELECT FROM data_source WHERE app_id = $1 AND name <> ALL ($2::text[])
+       AND NOT EXISTS (SELECT FROM data_source_entry AS entry
+                        WHERE entry.app_id = data_source.app_id AND entry.data_source_id = data_source.id)
+     ORDER BY id FOR UPDATE`;
+  await rows(executor, sql, [appId, names]);
+}
+
+/**
  * Deletes the data source's row, and checks the precondition (`If-Match`). @throws DATA_SOURCE_NOT_FOUND,
  * RESOURCE_CHANGED
  */

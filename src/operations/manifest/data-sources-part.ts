@@ -35,16 +35,6 @@ export async function storedSources(executor: Executor, appId: number, lock = fa
   return sourceRows.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/**
- * Locks the data sources that are not named, which a pruning manifest may remove, so that no other transaction inserts entries into them.
- * Call it before `storedSources` locks all of them. That weaker lock admits insertions, so strengthening it would cause a deadlock with a
- * commit that has inserted an entry and then adds a column to the data source.
- */
-export async function lockUnnamedSources(executor: Executor, appId: number, names: readonly string[]): Promise<void> {
-  const sql = "SELECT FROM data_source WHERE app_id = $1 AND name <> ALL ($2::text[]) ORDER BY id FOR UPDATE";
-  await rows(executor, sql, [appId, names]);
-}
-
 export const sourceNamesOf = ({ dataSources = [] }: Manifest): string[] =>
   dataSources.map(({ name }) => String(name).trim());
 

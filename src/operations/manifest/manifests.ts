@@ -24,7 +24,7 @@ import type { ReserveBytes } from "../../rules/page.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import type { ImportSteps } from "../actions/import-steps.js";
 import { readRules } from "../alerts/alert-rows.js";
-import type { DataSourceRows } from "../data-sources/data-source-rows.js";
+import { type DataSourceRows, lockUnnamedSources } from "../data-sources/data-source-rows.js";
 import type { IndexReplacement, SourceDefinitions } from "../data-sources/source-definitions.js";
 import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -37,14 +37,7 @@ import { actionItem, type PreparedAction, planActions, prepareActions } from "./
 import { alertItem, planAlerts } from "./alerts-part.js";
 import { planApp, readApp } from "./app-part.js";
 import { planBindings, sortedBindings } from "./bindings-part.js";
-import {
-  lockUnnamedSources,
-  planSources,
-  type SourcesPlan,
-  sourceItem,
-  sourceNamesOf,
-  storedSources,
-} from "./data-sources-part.js";
+import { planSources, type SourcesPlan, sourceItem, sourceNamesOf, storedSources } from "./data-sources-part.js";
 import type { ApplyMode, PartChange, PartPlan, PlanContext } from "./part.js";
 import { planSettings } from "./settings-part.js";
 
