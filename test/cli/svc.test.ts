@@ -8,7 +8,6 @@ import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import { load } from "js-yaml";
 import { programEnvironment } from "../harness/program-environment.js";
-import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { createSvcProjects, SVC, writeProjectFile } from "../harness/svc-projects.js";
 import { until } from "../harness/until.js";
@@ -57,7 +56,7 @@ describe("the command line", () => {
 
   const project = async (folder: string) => JSON.parse(readFileSync(join(folder, "svc.json"), "utf8"));
 
-  longTest("exits with 1 on errors of the service, and prints text or only JSON", async () => {
+  it("exits with 1 on errors of the service, and prints text or only JSON", async () => {
     const { folder } = await newProject();
     const plain = await svcProcess(folder, ["run", "nothing"]);
     expect([plain.code, plain.out]).to.deep.equal([1, ""]);
@@ -265,7 +264,7 @@ describe("the command line", () => {
     expect((await json(folder, ["publish"])).published).to.deep.equal([]);
   });
 
-  longTest("rejects a push after another person's, shows the difference, and loses nothing", async () => {
+  it("rejects a push after another person's, shows the difference, and loses nothing", async () => {
     const first = await newProject();
     await json(first.folder, ["push"]);
     rmSync(join(first.folder, "actions/hello"), { recursive: true });

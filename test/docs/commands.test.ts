@@ -161,7 +161,7 @@ describe("commands in the documentation", () => {
       try {
         let printed = "";
         for (const block of steps(page)) {
-          const { text, language, file, line, isResponse, isOutput, expectsError } = block;
+          const { text, language, file, line, isResponse, isOutput } = block;
           const done = async () => {
             if (isResponse) {
               const wrong = differences(JSON.parse(text), lastJson(printed));
@@ -174,7 +174,7 @@ describe("commands in the documentation", () => {
               writeFileSync(join(folder, file), text);
             } else if (isAction(block)) await run(appId, `line-${line}`, text);
             else if (language === "graphql") await ask(local(text), appId);
-            else printed = await shell.paste(expectsError ? `set +e\n${local(text)}set -e` : local(text));
+            else printed = await shell.paste(local(text));
           };
           await done().catch((error: Error) => expect.fail(`line ${line}: ${error.message}`));
         }

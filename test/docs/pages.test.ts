@@ -242,7 +242,6 @@ describe("the documentation", () => {
       file: null,
       isResponse: false,
       isOutput: false,
-      expectsError: false,
     });
     expect(second).to.include({ notRun: null, file: "f.js", text: "y\n" });
   });

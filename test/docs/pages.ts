@@ -15,7 +15,7 @@ export const readPage = (page: string): string => readFileSync(join(ROOT, page),
 
 /**
  * A code block of a page. In the line before its fence, the page says what a test does with it: `<!-- not run: why -->`, `<!-- file: name -->`,
- * `<!-- response -->`, `<!-- output -->` or `<!-- error -->`.
+ * `<!-- response -->` or `<!-- output -->`.
  */
 export interface Block {
   line: number;
@@ -29,8 +29,6 @@ export interface Block {
   file: string | null;
   /** True if the block is the output of the commands before it, marked by `<!-- response -->`. */
   isResponse: boolean;
-  /** True if a command of the block gets an error, marked by `<!-- error -->`. The response after the block is this error. */
-  expectsError: boolean;
   /** True if the block is text that the commands before it print, marked by `<!-- output -->`. */
   isOutput: boolean;
 }
@@ -70,7 +68,6 @@ export function blocksOf(text: string): Block[] {
         file: of("file"),
         isResponse: mark === "<!-- response -->",
         isOutput: mark === "<!-- output -->",
-        expectsError: mark === "<!-- error -->",
       };
     } else if (/^##? /.test(line)) {
       section = line.startsWith("## ") ? anchorOf(line.slice(3)) : section;

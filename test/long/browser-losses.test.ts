@@ -5,7 +5,7 @@ import { findZygotes } from "../../src/engine/browser/processes/local-browser.js
 import { readProcesses } from "../../src/engine/browser/processes/sandbox-proof.js";
 import { signalProcess } from "../../src/engine/browser/watch/processes.js";
 import { zygotesOf } from "../engine/browser/process-group.js";
-import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
+import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { until } from "../harness/until.js";
 
 describe("a browser that is lost while no run uses it", () => {
@@ -41,37 +41,6 @@ describe("a browser that is lost while no run uses it", () => {
   it("is replaced if it no longer responds, and the run that waits for a page is executed", async () => {
     process.kill(-browsers.pid()!, "SIGSTOP");
     expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
-  });
-});
-
-/** Bound for the time after the loss of a browser until a run succeeds again, in milliseconds. */
-const RECOVERY_MAX_MS = 5_000;
-
-describe("a browser whose zygotes are killed", () => {
-  it("executes runs again within 5 s", async () => {
-    const browsers = testBrowsers();
-    await browsers.start();
-    try {
-      const durations: number[] = [];
-      for (let kill = 0; kill < 5; kill += 1) {
-        const killed = browsers.pid()!;
-        for (const pid of zygotesOf(killed)) signalProcess(pid, "SIGKILL");
-        const killedAt = performance.now();
-        // Each run has its own page, so that no page from before the loss can serve it.
-        let page = 0;
-        await until(async () => {
-          page += 1;
-          const isolationKey = `${kill}-${page}:master`;
-          const { ok } = await browsers.run(runOf("const execute = async () => 1", { isolationKey }));
-          return ok && browsers.pid() !== killed;
-        }, 60_000);
-        durations.push(Math.round(performance.now() - killedAt));
-      }
-      process.stdout.write(`      ${JSON.stringify({ durations })}\n`);
-      expect(Math.max(...durations)).to.be.below(RECOVERY_MAX_MS);
-    } finally {
-      await browsers.stop();
-    }
   });
 });
 

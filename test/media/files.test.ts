@@ -176,15 +176,6 @@ describe("media: folders and files", () => {
     expect(stored().every((path) => /\/media\/[0-9a-f]{16}\/[0-9a-f]{2}\/[0-9a-f]{32}$/.test(path))).to.equal(true);
   });
 
-  it("stores a file under a name that is cut before its extension, and rejects a new name that is too long", async () => {
-    const long = `${"n".repeat(296)}.txt`;
-    const file = await media.upload(long, "x");
-    expect(file.name).to.equal(`${"n".repeat(251)}.txt`);
-    expect((await media.rest("GET", `/files/${file.id}`)).body.file.name).to.equal(file.name);
-    const { http, body } = await media.rest("PUT", `/files/${file.id}`, { name: long });
-    expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
-  });
-
   it("names the error of every invalid body, with no 5xx", async () => {
     const odd = [
       null,

@@ -40,13 +40,6 @@ describe("the script compiled from an action's code", () => {
     expect(stack).to.match(/svc-action-3-fail\.js:3:9/);
   });
 
-  it("has the author's lines after a hashbang comment", async () => {
-    const code = "#!/usr/bin/env node\nconst execute = async () => {\n  throw new Error('x');\n};";
-    const { define } = registered({ id: 3, name: "fail", code });
-    const stack = await define()({ payload: {}, settings: {} }).catch((error: Error) => error.stack);
-    expect(stack).to.match(/svc-action-3-fail\.js:3:9/);
-  });
-
   it("cannot be broken by a name", () => {
     expect(registered({ id: 3, name: '"\n*/x', code: "async function execute() {}" }).name).to.equal('"\n*/x');
   });

@@ -65,16 +65,6 @@ describe("a client action", () => {
     expect(client.watch).to.deep.equal({ foreign: [], errors: [] });
   });
 
-  it("runs with a hashbang comment, and its errors have the author's lines", async () => {
-    await openWith(
-      pageViewAction("#!/usr/bin/env node\nconst execute = async () => {\n  throw new Error('thrown');\n};"),
-    );
-    await view();
-    const { error } = await report();
-    expect(error!.message).to.equal("thrown");
-    expect(error!.stack).to.match(/svc-action-5-greet\.js:3:9/);
-  });
-
   longTest("runs in a page whose policy asks each script for a nonce", async () => {
     await openWith(returningAction("'with nonce'"));
     await client.page.goto(`${client.service.origin}/page?nonce=abc&policy='nonce-abc'`);

@@ -1,7 +1,6 @@
-/** Changes access rules, hooks and indexes in the forms of Studio's Rules tab, and reads shown and exported entries, for tests. */
+/** Changes access rules, hooks and indexes in the forms of Studio's Rules tab, and reads shown entries, for tests. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
-import type { TestService } from "../harness/service.js";
 import type { StudioPage } from "./studio-page.js";
 
 interface StudioSession {
@@ -91,16 +90,3 @@ export const readCells = (page: Page): Promise<string[]> =>
         .join("|"),
     ),
   );
-
-/** Downloads the exports of the shown data source, which has the column Row, while an entry of it looks like a formula. */
-export async function checkExports(page: Page, service: TestService, name: string): Promise<void> {
-  const entries = `/v1/apps/${service.appId}/data-sources/${name}/entries`;
-  const { id } = (await service.rest("POST", entries, { body: { data: { Row: "=1+1" } } })).body;
-  const downloads = await page.$$eval(".entries-panel a[download]", (links) =>
-    Promise.all(links.map(async (link) => [link.download, await (await fetch(link.href)).text()] as const)),
-  );
-  await service.rest("DELETE", `${entries}/${id}`);
-  const texts = Object.fromEntries(downloads);
-  expect(texts[`${name}.csv`]).to.contain(`"'=1+1"`);
-  for (const format of ["json", "jsonl"]) expect(texts[`${name}.${format}`]).to.contain('"Row":"=1+1"');
-}

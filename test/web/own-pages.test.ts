@@ -7,7 +7,7 @@ import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VISITORS_PER_ADDRESS } from 
 import { hashVisitorAddress } from "../../src/operations/client/visitors.js";
 import { blocksOf, filledIn, readPage } from "../docs/pages.js";
 import { pushDevice, pushManagerOf } from "../harness/push-service.js";
-import { longTest, sampleOf } from "../harness/samples.js";
+import { sampleOf } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
@@ -180,7 +180,7 @@ describe("pages on other origins", () => {
       await service.rest("POST", `${app}/publish`);
     });
 
-    longTest("has a rate limit for one address, while other addresses get theirs", async () => {
+    it("has a rate limit for one address, while other addresses get theirs", async () => {
       const address = createAddress();
       const began = performance.now();
       const answers: Answer[] = [];

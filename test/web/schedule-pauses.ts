@@ -1,8 +1,6 @@
-/** A sample of a schedule, a tick with too many scheduled runs, and a walk that pauses and resumes it in Studio's list while one response of the service is lost. */
-import { availableParallelism } from "node:os";
+/** A sample of a schedule, and a walk that pauses and resumes it in Studio's list while one response of the service is lost. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
-import { SCHEDULED_RUNS_PER_CORE } from "../../src/limits.js";
 import type { TestService } from "../harness/service.js";
 import { holdReads } from "./held-reads.js";
 import type { StudioPage } from "./studio-page.js";
@@ -29,30 +27,6 @@ interface StudioSession {
   service: TestService;
   page: Page;
   studio: StudioPage;
-}
-
-/** Adds a schedule to another app for each scheduled run that one minute may have, and checks that Studio warns after a reload. */
-export async function reloadWithCrowdedTick({ service, page, studio }: StudioSession, actionId: number): Promise<void> {
-  const most = SCHEDULED_RUNS_PER_CORE * availableParallelism();
-  const [{ id: otherApp }] = await service.db.query(
-    "INSERT INTO app (organization_id, name) SELECT organization_id, 'crowd' FROM app WHERE id = $1 RETURNING id",
-    [service.appId],
-  );
-  await service.db.query(
-    `WITH added AS (
-       INSERT INTO action (app_id, name, code, active, environment, action_version, updated_at)
-       SELECT $1, 'a' || n, '', true, 'server', 'v3', now() FROM generate_series(1, $2::int) n RETURNING id, app_id)
-     INSERT INTO schedule (action_id, app_id, frequency, next_tick)
-     SELECT added.id, added.app_id, schedule.frequency, schedule.next_tick
-       FROM added, schedule WHERE schedule.action_id = $3`,
-    [otherApp, most, actionId],
-  );
-  await page.reload();
-  await page.waitForSelector(".schedule-page .banner");
-  expect(await studio.textOf(".schedule-page .banner")).to.match(
-    new RegExp(`^${most + 1} scheduled runs start in the same second, .*03:00`),
-  );
-  await service.db.query("DELETE FROM schedule WHERE app_id = $1", [otherApp]);
 }
 
 /** Pauses and resumes the schedule of the action "nightly". The page must show an open list of schedules with this one. */

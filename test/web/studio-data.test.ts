@@ -8,7 +8,7 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { untilEqual } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
-import { checkExports, editHooksAndIndexes, editRules, readCells } from "./data-forms.js";
+import { editHooksAndIndexes, editRules, readCells } from "./data-forms.js";
 import { holdReads } from "./held-reads.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
@@ -123,8 +123,6 @@ describe("Studio's page of data sources", () => {
     expect(first!.map(({ role }) => role)).to.deep.equal(["rowheader", "cell", "cell", "cell"]);
     expect(first![1]!.name).to.match(/^Row: /);
   });
-
-  it("exports CSV without formulas, and JSON with the exact values", () => checkExports(page, service, "Seats"));
 
   it("has an address for each tab of a data source", async () => {
     await studio.button("Versions", '//*[@role="tablist"]');

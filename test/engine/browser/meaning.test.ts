@@ -74,12 +74,6 @@ describe("the result of code", () => {
       expect(error.stack).to.equal("Error: a\n    at execute (a+(b).js:1:45)");
       expect(printed).to.deep.equal([error.stack]);
     });
-
-    it(`has the positions of the author's lines in mode ${mode} after a hashbang comment`, async () => {
-      const source = "#!/usr/bin/env node\nconst execute = async () => {\n  throw new Error('a');\n}";
-      const { error } = await failureOf(browsers, source, { mode });
-      expect(error.stack).to.equal("Error: a\n    at execute (action.js:3:9)");
-    });
   }
 
   const DEEP_CODE_SAMPLES: [title: string, body: string, result: unknown][] = [
