@@ -88,7 +88,7 @@ describe("npm run backup and restore", function () {
 
       const first = await command("restore", [open], to);
       expect(first.stderr).to.match(
-        /^warning: the backup has no keys, .* set SETTINGS_KEY before the service starts\n$/,
+        /^warning: the backup contains no keys, .* set SETTINGS_KEY before the service starts\n$/,
       );
       expect([first.code, JSON.parse(first.stdout).rows > 5]).to.deep.equal([0, true]);
       const media = join(to["DATA_DIR"]!, "media");
