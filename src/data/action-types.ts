@@ -78,7 +78,7 @@ export interface HttpWhere {
   idempotencyHeader?: string;
 }
 
-/** Trigger: one way to start an action. */
+/** Trigger: one way to start an action. The specification of the API defines all kinds of triggers except `http`. */
 export type Trigger =
   | { trigger: "manual" | "schedule" }
   | { trigger: "log"; where: LogWhere }
