@@ -29,7 +29,7 @@ export interface NeighbourApp {
 const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 
 /** Returns the event loop's longest pause since the last call of this function, in milliseconds. */
-async function longestPause(url: string): Promise<number> {
+export async function longestPause(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const seconds = /^nodejs_eventloop_lag_max_seconds(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1];
   if (seconds === undefined) throw new Error("the metrics do not say how long the event loop paused");

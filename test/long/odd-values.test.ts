@@ -1,15 +1,17 @@
 /**
- * Checks that no input causes a 5xx: sends unusual values in each position of each route and field. ODD_REQUESTS sets their number (20,000
- * by default).
+ * Checks that no input causes a 5xx or pauses the service's event loop: sends unusual values in each position of each route and field.
+ * ODD_REQUESTS sets their number (20,000 by default).
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema } from "graphql";
 import { drawn, numbersFrom, sendFuzzRequests } from "../api/fuzz.js";
+import { longestPause } from "../harness/neighbour.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const REQUESTS = Number(process.env["ODD_REQUESTS"] ?? 20_000);
+const PAUSE_MAX_MS = 100;
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
 describe("odd values in every place of a request, at length", function () {
@@ -28,13 +30,18 @@ describe("odd values in every place of a request, at length", function () {
   });
   after(() => service.stop());
 
-  it(`cause no 5xx in ${REQUESTS} requests`, async () => {
+  it(`cause no 5xx in ${REQUESTS} requests, and no pause of the event loop over ${PAUSE_MAX_MS} ms`, async () => {
     const draw = numbersFrom(20_000);
+    /** Longest pause of each round of requests, in milliseconds. */
+    const pauses: number[] = [];
+    await longestPause(service.url);
     for (let sent = 0; sent < REQUESTS; ) {
       const { found, count } = await sendFuzzRequests(service, document, schema, () => drawn(draw));
       expect(found).to.deep.equal([]);
       sent += count;
-      process.stdout.write(`      ${sent} requests\n`);
+      pauses.push(Math.round(await longestPause(service.url)));
+      process.stdout.write(`      ${sent} requests, longest pause ${pauses.at(-1)} ms\n`);
     }
+    expect(pauses.filter((ms) => ms > PAUSE_MAX_MS)).to.deep.equal([]);
   });
 });
