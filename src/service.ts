@@ -107,7 +107,7 @@ async function startServiceParts(
   await checkPreconditions(config);
   const starting = new Starting(input);
   const tracing = await starting.tracing();
-  const openedDatabase = await starting.database();
+  const [openedDatabase] = await Promise.all([starting.database(), starting.libraries()]);
   const { url: databaseUrl, db, notifications } = openedDatabase;
   const { clock, skewMs } = await starting.clock(db);
   const plan = { ...input, clock };

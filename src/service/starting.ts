@@ -24,6 +24,7 @@ import { FairSemaphore } from "../engine/fair-semaphore.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
 import { createRequestLimiter } from "../operations/access/request-limiter.js";
+import { loadWebAuthn } from "../operations/accounts/passkeys.js";
 import type { Operations } from "../operations/operations.js";
 import { QUEUED_CHANNEL } from "../operations/records/queue-limits.js";
 import { LIMITS_CHANNEL } from "../operations/runs/concurrency-limiter.js";
@@ -55,6 +56,11 @@ export class Starting {
   private sockets: Sockets | null = null;
 
   constructor(private readonly plan: Plan) {}
+
+  /** Loads the libraries that are imported at their first use. Loading one during a request would pause all others. */
+  async libraries(): Promise<void> {
+    if (this.plan.config.roles.has("api")) await loadWebAuthn();
+  }
 
   async database(): Promise<DatabaseConnections> {
     const { config, log, releases, parts, unwanted, fail } = this.plan;
