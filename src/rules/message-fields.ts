@@ -147,12 +147,19 @@ export function readAttachments(value: unknown): MessageAttachment[] {
   return value.map((element, index) => readAttachment(element, `attachments[${index}]`));
 }
 
+/** Returns a phone number without spaces, dashes, dots and brackets; null if the text is none. */
+function normalizePhoneNumber(text: string): string | null {
+  const bareText = text.length <= 40 ? text.replace(/[ ().-]/g, "") : "";
+  return /^\+?[0-9]{3,15}$/.test(bareText) ? bareText : null;
+}
+
+export const isPhoneNumber = (text: string): boolean => normalizePhoneNumber(text) !== null;
+
 /**
  * Parses a phone number: digits with an optional plus. Spaces, dashes, dots and brackets are removed.
  * @throws ActionError REQUEST_INVALID
  */
 export function parsePhoneNumber(value: unknown, field: string): string {
-  const bareText = typeof value === "string" && value.length <= 40 ? value.replace(/[ ().-]/g, "") : "";
-  if (/^\+?[0-9]{3,15}$/.test(bareText)) return bareText;
-  return refuseField(field, "a phone number such as +15550100", value);
+  const phoneNumber = typeof value === "string" ? normalizePhoneNumber(value) : null;
+  return phoneNumber ?? refuseField(field, "a phone number such as +15550100", value);
 }

@@ -158,9 +158,39 @@ describe("hooks of data sources that send", () => {
     expect(fault!.data.messageId).to.equal(null);
     expect(fault!.data.detail).to.match(/one line/);
     expect((await insert("Kept", { Name: "two" })).http).to.equal(201);
-    expect((await insert("Kept", { Name: "three", Email: "no address" })).http).to.equal(201);
     expect((await insert("Kept", { Name: "two", Email: "b@example.com" })).http).to.equal(409);
     expect([(await outbox()).length, (await received(id)).length]).to.deep.equal([before, 1]);
+  });
+
+  it("log the column of an invalid address without its value, and nothing for an empty address", async () => {
+    const id = await make("Addresses", [
+      HASH,
+      { ...WELCOME_HOOK, to: [{ email: "{{Email}}" }, { email: "{{ Partner.e-mail }}", type: "cc" }] },
+      { ...REMINDER_HOOK, runOn: ["insert"] },
+    ]);
+    const logged = async (data: object) => {
+      const { http, body } = await insert("Addresses", { Late: true, ...data });
+      expect(http).to.equal(201);
+      const events = (await received(id)).filter(({ entry }) => entry === body.id);
+      return events.map(({ type, data: event }) => [type, event.messageId !== null, event.to, event.detail]);
+    };
+    const fault = (field: string, kind: string, column: string) =>
+      `${field} must be ${kind} after its placeholders are replaced (columns: "${column}")`;
+    const emailFault = fault("hooks[1]: to[0].email", "an e-mail address such as ann@example.com", "Email");
+    const partnerFault = fault("hooks[1]: to[1].email", "an e-mail address such as ann@example.com", "Partner.e-mail");
+    const phoneFault = fault("hooks[2]: to", "a phone number such as +15550100", "Phone");
+
+    expect(await logged({ Email: " ", Partner: { "e-mail": "" }, Phone: "" })).to.deep.equal([]);
+    expect(await logged({ Phone: null })).to.deep.equal([]);
+    expect(await logged({ Email: "Ann's office" })).to.deep.equal([["email.dataSourceHook", false, [], emailFault]]);
+    expect(await logged({ Phone: "Ann's phone" })).to.deep.equal([["sms.dataSourceHook", false, [], phoneFault]]);
+    expect(await logged({ Email: "a@example.com", Partner: { "e-mail": "Bea's" } })).to.deep.equal([
+      ["email.dataSourceHook", true, ["a@example.com"], null],
+      ["email.dataSourceHook", false, [], partnerFault],
+    ]);
+    expect(await logged({ Email: "a@b", Partner: { "e-mail": "c@d" } })).to.deep.equal([
+      ["email.dataSourceHook", false, [], `${emailFault}; 1 other address of this hook is invalid too`],
+    ]);
   });
 
   it("limit what a page makes the app send", async () => {

@@ -23,7 +23,8 @@ const EVENT_MEANINGS: Record<string, string> = {
   "ai.embeddings": "Embeddings were computed.",
   "sms.2fa": "The service sent an app user a code for the second factor by text message.",
   "sms.communicate": "An action sent a text message.",
-  "sms.dataSourceHook": "A hook of a data source sent a text message.",
+  "sms.dataSourceHook":
+    "A hook of a data source sent a text message, or could not send it. Then `detail` has the reason.",
   "sms.validate": "The service sent an app user a code for a sign-in by text message.",
   "email.communicate": "An action sent an e-mail.",
   "email.delivered": "A delivery report says that an e-mail arrived.",
@@ -31,7 +32,8 @@ const EVENT_MEANINGS: Record<string, string> = {
   "email.bounced": "A delivery report says that an e-mail bounced.",
   "email.complaint": "A delivery report says that the recipient reported an e-mail as spam.",
   "email.rejected": "The mail server rejected an e-mail permanently.",
-  "email.dataSourceHook": "A hook of a data source sent an e-mail.",
+  "email.dataSourceHook":
+    "A hook of a data source sent an e-mail, or could not send it to all its recipients. Then `detail` has the reason.",
   "email.validate": "The service sent an app user a code for a sign-in by e-mail.",
 };
 

@@ -59,7 +59,10 @@ export interface MessageOutlet {
     message: Email | Sms,
     status: HookMessageStatus,
   ): Promise<void>;
-  /** Stores the log event of a message that cannot be sent. @param fault reason why the message cannot be sent */
+  /**
+   * Stores the log event of a message that cannot be sent, or not to all its addresses.
+   * @param fault reason, which names the hook
+   */
   logRefusal(
     executor: Executor,
     emitter: Emitter,
@@ -72,7 +75,10 @@ export interface MessageOutlet {
 interface PendingMessage {
   hook: SendingHook;
   entryId: number;
-  result: { message: Email | Sms; status: HookMessageStatus } | { fault: string };
+  /** Message to store; null if the service cannot send it to any address. */
+  delivery: { message: Email | Sms; status: HookMessageStatus } | null;
+  /** Reason why the service does not send the message, or not to all its addresses; null if it sends it to all. */
+  fault: string | null;
 }
 
 /**
@@ -112,18 +118,20 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
     return statusByType;
   }
 
+  /** Returns the hook's message for an entry, and the reason if it cannot be sent to some address; null if there is neither. */
   function makeMessage(
     hook: SendingHook,
     data: EntryData,
     status: HookMessageStatus | ActionError,
-  ): PendingMessage["result"] | null {
+  ): Pick<PendingMessage, "delivery" | "fault"> | null {
     try {
-      const message = buildHookMessage(hook, data);
-      if (message === null) return null;
-      return status instanceof ActionError ? { fault: status.message } : { message, status };
+      const { message, addressFault } = buildHookMessage(hook, data);
+      if (message === null) return addressFault === null ? null : { delivery: null, fault: addressFault };
+      if (status instanceof ActionError) return { delivery: null, fault: status.message };
+      return { delivery: { message, status }, fault: addressFault };
     } catch (error) {
       if (!(error instanceof ActionError)) throw error;
-      return { fault: error.message };
+      return { delivery: null, fault: error.message };
     }
   }
 
@@ -171,7 +179,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
           if (!hook.runOn.includes(verb)) continue;
           const hookMessage = makeMessage(hook, visibleData, statuses.get(hook.type)!);
           if (!hookMessage) continue;
-          wantedMessages.push({ hook, entryId, result: hookMessage });
+          wantedMessages.push({ hook, entryId, ...hookMessage });
           bytes += JSON.stringify(hookMessage).length;
           if (bytes > MESSAGES_MAX_BYTES) {
             const message =
@@ -189,11 +197,14 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
             `but one request can send at most ${messagesMax}; write fewer entries in one request`;
           throw new ActionError("REQUEST_INVALID", message);
         }
-        if (messages.length > 0) intake.takeRows(emitter, source.appId, bytes, 2 * messages.length);
-        for (const { hook, entryId, result: message } of messages) {
+        const rowCount = messages.reduce((sum, { delivery, fault }) => sum + (delivery ? 2 : 0) + (fault ? 1 : 0), 0);
+        if (rowCount > 0) intake.takeRows(emitter, source.appId, bytes, rowCount);
+        for (const { hook, entryId, delivery, fault } of messages) {
           const entry = { appId: source.appId, dataSourceId: source.id, dataSourceEntryId: entryId };
-          if ("message" in message) await outlet.accept(executor, emitter, entry, message.message, message.status);
-          else await outlet.logRefusal(executor, emitter, entry, hook.type, message.fault);
+          if (delivery) await outlet.accept(executor, emitter, entry, delivery.message, delivery.status);
+          if (fault === null) continue;
+          const hookFault = `hooks[${source.hooks.indexOf(hook)}]: ${fault}`;
+          await outlet.logRefusal(executor, emitter, entry, hook.type, hookFault);
         }
       },
     };

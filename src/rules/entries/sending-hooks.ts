@@ -6,7 +6,7 @@ import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../described.js";
 import { SqlStatement } from "../entry-query/statement.js";
 import { compileWhere } from "../entry-query/where.js";
-import { isEmailAddress } from "../message-fields.js";
+import { isEmailAddress, isPhoneNumber } from "../message-fields.js";
 import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
 import { fillTemplate, readPlaceholders } from "../message-template.js";
 import { flatShape, type Shape } from "../unknown-fields.js";
@@ -25,6 +25,9 @@ export interface SendingHook {
 
 export const SENDING_TYPES = ["email", "sms"];
 
+/** Maximum number of column names in an error message. */
+const LISTED_COLUMNS_MAX = 10;
+
 const COMMON_HOOK_FIELDS = ["type", "runOn", "where"];
 const MESSAGE_FIELDS = {
   email: ["to", "subject", "from_name", "html", "text", "headers", "attachments"],
@@ -39,6 +42,45 @@ const HOOK_MAX_CHARACTERS = 64 * 1024;
 export const isSendingHook = (hook: { type: string }): hook is SendingHook => SENDING_TYPES.includes(hook.type);
 
 type FillText = (text: string, html: boolean) => string;
+
+/** Address of a recipient after its placeholders are replaced. `path` names the field in the hook, such as `to[0].email`. */
+interface FilledAddress {
+  path: string;
+  template: string;
+  text: string;
+}
+
+/** Returns the addresses in the hook's field `to`, also the empty and the invalid ones. */
+function fillAddresses({ type, to }: SendingHook, texts: FillText): FilledAddress[] {
+  const templates: [path: string, template: unknown][] =
+    type === "email" && Array.isArray(to)
+      ? to.map((recipient, index) => [`to[${index}].email`, isObject(recipient) ? recipient["email"] : undefined])
+      : [["to", to]];
+  return templates.flatMap(([path, template]) =>
+    typeof template === "string" ? [{ path, template, text: texts(template, false).trim() }] : [],
+  );
+}
+
+const isValidAddress = (type: SendingHook["type"], text: string): boolean =>
+  type === "email" ? isEmailAddress(text) : isPhoneNumber(text);
+
+/**
+ * Returns the reason why the service cannot send to an address; null if it can. The reason names the field and its columns but not the
+ * value, because the value is personal data.
+ */
+function describeAddressFault(type: SendingHook["type"], addresses: readonly FilledAddress[]): string | null {
+  const invalid = addresses.filter(({ text }) => text !== "" && !isValidAddress(type, text));
+  const [first] = invalid;
+  if (first === undefined) return null;
+  const columns = readPlaceholders(first.template).slice(0, LISTED_COLUMNS_MAX).map(describeValue).join(", ");
+  const kind = type === "email" ? "an e-mail address such as ann@example.com" : "a phone number such as +15550100";
+  const rest = invalid.length - 1;
+  const others =
+    rest === 0
+      ? ""
+      : `; ${rest} other ${rest === 1 ? "address of this hook is" : "addresses of this hook are"} invalid too`;
+  return `${first.path} must be ${kind} after its placeholders are replaced (columns: ${columns})${others}`;
+}
 
 /** Replaces the placeholders in recipients. Removes recipients whose address is then invalid. */
 function fillRecipients(to: unknown, texts: FillText): unknown {
@@ -79,23 +121,26 @@ function buildMessage(hook: SendingHook, texts: FillText, path = ""): Email | Sm
   return type === "email" ? buildEmail(fields, texts, path) : buildSms(fields, texts, path);
 }
 
-/** True if the message has a recipient. It has none if the column with the address is empty. */
-function hasRecipient({ type, to }: SendingHook, texts: FillText): boolean {
-  if (type === "sms") return typeof to === "string" && texts(to, false).trim() !== "";
-  return (fillRecipients(to, texts) as unknown[]).length > 0;
+/** The message of a hook for one entry: null if no address is valid. */
+export interface HookMessage {
+  message: Email | Sms | null;
+  /** Reason why the service skips an address that is neither empty nor valid; null if there is no invalid address. */
+  addressFault: string | null;
 }
 
 /**
- * Builds the hook's message for one entry; null if the entry has no address to send it to.
+ * Builds the hook's message for one entry, for all valid addresses. An empty address means that the entry's recipient wants no message.
  * @throws REQUEST_INVALID if the message with the entry's values is invalid
  */
-export function buildHookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): Email | Sms | null {
+export function buildHookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): HookMessage {
   const texts: FillText = (text, html) => fillTemplate(text, data, "a text of the message", { html });
-  return hasRecipient(hook, texts) ? buildMessage(hook, texts) : null;
+  const addresses = fillAddresses(hook, texts);
+  const hasRecipient = addresses.some(({ text }) => isValidAddress(hook.type, text));
+  return {
+    message: hasRecipient ? buildMessage(hook, texts) : null,
+    addressFault: describeAddressFault(hook.type, addresses),
+  };
 }
-
-/** Maximum number of column names in an error message. */
-const LISTED_COLUMNS_MAX = 10;
 
 /** Returns the texts of a hook in which placeholders are allowed, each with its path in the hook. */
 function templateTextsOf({ type, to, ...fields }: SendingHook): [path: string, text: unknown][] {
