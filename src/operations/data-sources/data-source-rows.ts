@@ -71,7 +71,7 @@ const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint
 /**
  * Blocks all other operations that remove or replace all entries of the data source, until the transaction ends. Take
  * this lock before any row lock. Afterwards lock entries before the row of the data source, as an update of an entry
- * does, so that no deadlock can occur.
+ * does. The opposite order could cause a deadlock.
  */
 export async function lockWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);

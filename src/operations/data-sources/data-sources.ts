@@ -69,7 +69,8 @@ export interface DataSourceTarget {
  * entries in batches, because a single statement for millions of entries would exceed the statement timeout. Other
  * requests can insert entries until the row is locked, and can lock these entries before the row. Waiting for such an
  * entry with the row locked would cause a deadlock. So if entries exist after the row is locked, this function releases
- * the row and removes these entries first.
+ * the row and removes these entries first. After REMOVAL_ROUNDS_MAX rounds it keeps the row locked, and a deadlock is
+ * possible.
  */
 async function removeAllEntries(executor: Executor, source: StoredDataSource): Promise<void> {
   for (let rounds = 1; ; rounds += 1) {
