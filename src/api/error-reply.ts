@@ -39,25 +39,53 @@ function convertFastifyError(error: FastifyError): ActionError | null {
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
 }
 
-/** Statuses for the ends of names of foreign keys. A row violates such a key if another request has just deleted the row that it refers to. */
-const STATUS_BY_FOREIGN_KEY: readonly [string, Status][] = [
-  ["_app_id_fkey", "APP_NOT_FOUND"],
+/**
+ * Errors for the ends of names of foreign keys. A row violates such a key if another request has just deleted the
+ * row that it refers to.
+ */
+const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
+  ["media_folder_app_id_parent_id_fkey", "FOLDER_NOT_FOUND"],
   ["_data_source_id_fkey", "DATA_SOURCE_NOT_FOUND"],
-  ["_action_id_fkey", "ACTION_NOT_FOUND"],
   ["_notification_id_fkey", "NOTIFICATION_NOT_FOUND"],
+  ["_version_id_fkey", "VERSION_NOT_FOUND"],
+  ["_action_id_fkey", "ACTION_NOT_FOUND"],
+  ["_folder_id_fkey", "FOLDER_NOT_FOUND"],
+  ["_run_id_fkey", "RUN_NOT_FOUND"],
+  ["_app_id_fkey", "APP_NOT_FOUND"],
+  ["_root_id_fkey", "APP_NOT_FOUND"],
+  ["_master_id_fkey", "ACTION_NOT_FOUND"],
+  ["_rule_id_fkey", "NOT_FOUND", "no such alert"],
+  ["_grant_id_fkey", "NOT_FOUND", "no such authorization"],
+  ["_client_id_fkey", "NOT_FOUND", "no such OAuth client"],
+  ["_link_id_fkey", "NOT_FOUND", "no such link"],
+  ["_subscription_id_fkey", "NOT_FOUND", "no such push subscription"],
+  ["_organization_id_fkey", "NOT_FOUND", "no such organization"],
+  ["_person_id_fkey", "NOT_FOUND", "no such person"],
+  ["_subject_id_fkey", "NOT_FOUND", "no such person"],
+  ["_created_by_fkey", "NOT_FOUND", "no such person"],
+  ["_updated_by_fkey", "NOT_FOUND", "no such person"],
+  ["_credential_id_fkey", "NOT_FOUND", "no such token or session"],
+  ["_session_id_fkey", "NOT_FOUND", "no such token or session"],
+  ["_maker_id_fkey", "NOT_FOUND", "no such token or session"],
+  ["credential_parent_id_fkey", "NOT_FOUND", "no such token or session"],
 ];
 
-/** Converts a violation of a foreign key to the error for the missing row. Returns null for other errors. */
-function convertMissingReference(error: unknown): ActionError | null {
+/**
+ * Converts a violation of a foreign key to the error for the missing row, and logs it, because the cause may also be a fault of the
+ * service. Returns null for other errors.
+ */
+function convertMissingReference(error: unknown, log: Logger): ActionError | null {
   const key = violatedForeignKey(error);
-  const status = STATUS_BY_FOREIGN_KEY.find(([end]) => key?.endsWith(end))?.[1];
-  return status ? new ActionError(status) : null;
+  const [, status, message] = ERROR_BY_FOREIGN_KEY.find(([end]) => key?.endsWith(end)) ?? [];
+  if (!status) return null;
+  log.warn({ err: error, foreignKey: key }, "a request failed because a row that it refers to does not exist");
+  return new ActionError(status, message);
 }
 
 /** Converts any thrown value to an error that callers may see. Logs unexpected errors and hides them behind INTERNAL_ERROR. */
 function toVisibleError(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
-  const refusal = convertFastifyError(error as FastifyError) ?? convertMissingReference(error);
+  const refusal = convertFastifyError(error as FastifyError) ?? convertMissingReference(error, log);
   if (refusal) return refusal;
   // PostgreSQL cannot store text with U+0000. The caller sent this character, and no earlier check found it.
   if (isUnstorableText(error)) {

@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import { expect } from "chai";
 import { pino } from "pino";
 import { errorReply } from "../../src/api/error-reply.js";
+import { rows } from "../../src/data/database.js";
 import { STATUS } from "../../src/errors.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
@@ -10,6 +11,9 @@ import { until } from "../harness/until.js";
 /** Texts that no response may contain: files and lines of the server, SQL statements, names of its libraries. */
 const INTERNAL_TEXT =
   /node_modules|\/src\/|\.ts:\d|\.js:\d|\bat .+:\d+:\d+|SELECT |INSERT |QueryFailed|typeorm|fastify|FST_|apollo/i;
+
+/** Tables whose rows only the service itself refers to. A missing row is a fault of the service: 500. */
+const TABLES_OF_INTERNAL_ROWS = ["kept_script", "media_blob"];
 
 const SECRET = "s3cret-value-99";
 
@@ -86,6 +90,24 @@ describe("errors that callers get", () => {
       return { answers };
     });
     for (const answer of await Promise.all(sent.answers)) expectFailure(answer, "APP_NOT_FOUND");
+  });
+
+  it("404 and a line in the log: a row refers to a row that another request removes meanwhile", async () => {
+    const keys = await rows<{ name: string; table: string }>(
+      service.db,
+      "SELECT conname AS name, confrelid::regclass::text AS table FROM pg_constraint WHERE contype = 'f' AND conparentid = 0 ORDER BY 1",
+    );
+    const lines: { level: number; foreignKey?: string }[] = [];
+    const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
+    const withoutError = keys.filter(({ name }) => {
+      const violation = Object.assign(new Error("no such row"), { code: "23503", constraint: name });
+      return errorReply(violation, log).http !== 404;
+    });
+    expect([...new Set(withoutError.map(({ table }) => table))].sort()).to.deep.equal(TABLES_OF_INTERNAL_ROWS);
+    const warned = lines
+      .filter(({ level }) => level === pino.levels.values["warn"])
+      .map(({ foreignKey }) => foreignKey);
+    expect(warned).to.have.members(keys.filter((key) => !withoutError.includes(key)).map(({ name }) => name));
   });
 
   it("503: a request whose transaction PostgreSQL ended because of a deadlock; the caller can repeat it", async () => {
