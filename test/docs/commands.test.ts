@@ -9,6 +9,7 @@ import { expect } from "chai";
 import { stop as stopEsbuild, transform } from "esbuild";
 import { actionOf, callsOf, clientDeclarations } from "../../src/cli/reference/svc-calls.js";
 import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
+import { STATUS } from "../../src/errors.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -18,6 +19,9 @@ import { differences, lastJson, missingLines } from "./response.js";
 import { type StandIns, startStandIns } from "./stand-ins.js";
 
 const RUN = ["sh", "graphql"];
+/** True if the block is a response whose `status` is that of an error. */
+const isErrorResponse = (block: Block | undefined): boolean =>
+  block?.isResponse === true && Object.hasOwn(STATUS, JSON.parse(block.text).status ?? "");
 const isDone = (block: Block) =>
   RUN.includes(block.language) || block.file !== null || block.isResponse || block.isOutput || isAction(block);
 
@@ -160,7 +164,8 @@ describe("commands in the documentation", () => {
           .replaceAll(/\bappId: 1\b/g, `appId: ${appId}`);
       try {
         let printed = "";
-        for (const block of steps(page)) {
+        const blocks = steps(page);
+        for (const [index, block] of blocks.entries()) {
           const { text, language, file, line, isResponse, isOutput } = block;
           const done = async () => {
             if (isResponse) {
@@ -174,7 +179,7 @@ describe("commands in the documentation", () => {
               writeFileSync(join(folder, file), text);
             } else if (isAction(block)) await run(appId, `line-${line}`, text);
             else if (language === "graphql") await ask(local(text), appId);
-            else printed = await shell.paste(local(text));
+            else printed = await shell.paste(local(text), isErrorResponse(blocks[index + 1]));
           };
           await done().catch((error: Error) => expect.fail(`line ${line}: ${error.message}`));
         }

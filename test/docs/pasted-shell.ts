@@ -1,6 +1,6 @@
 /**
  * A shell into which a test pastes blocks one after the other, as a reader would. An API call with an error status ends the shell, which
- * plain curl would not do.
+ * plain curl would not do, unless the page shows an error as the response.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { ROOT } from "./pages.js";
 /** Definitions for `npm run example` and `npx svc`, which run the scripts without set-up. Other npm commands fail. */
 const PRELUDE = `
 set -eo pipefail
-curl() { command curl --fail-with-body "$@"; }
+curl() { command curl --fail-with-body "$@" || [ "$?" = "$EXPECTED_EXIT_CODE" ]; }
 npm() {
   if [ "$1 $2" != "run example" ]; then echo "npm $* is not run here: mark its block" >&2; return 64; fi
   shift 2
@@ -24,10 +24,15 @@ npx() {
 }
 `;
 const DONE_MARK = "<pasted>";
+/** Exit code of curl with `--fail-with-body` after a response with an error status. */
+const ERROR_STATUS_EXIT_CODE = 22;
 
 export interface PastedShell {
-  /** Resolves to the standard output of the block; rejects with the whole output if it fails. */
-  paste(commands: string): Promise<string>;
+  /**
+   * Resolves to the standard output of the block; rejects with the whole output if it fails.
+   * @param expectsError true if the page shows an error as the response to the block
+   */
+  paste(commands: string, expectsError?: boolean): Promise<string>;
   end(): Promise<void>;
 }
 
@@ -53,9 +58,10 @@ export function pastedShell(folder: string): PastedShell {
   bash.stdin.write(PRELUDE);
 
   return {
-    async paste(commands) {
+    async paste(commands, expectsError = false) {
       printed = "";
-      bash.stdin.write(`${commands}\necho "${DONE_MARK}"\n`);
+      const expectedExitCode = expectsError ? ERROR_STATUS_EXIT_CODE : 0;
+      bash.stdin.write(`EXPECTED_EXIT_CODE=${expectedExitCode}\n${commands}\necho "${DONE_MARK}"\n`);
       while (!printed.includes(DONE_MARK)) await Promise.race([once(bash.stdout, "data"), ended]);
       return printed.slice(0, printed.indexOf(DONE_MARK));
     },
