@@ -30,7 +30,7 @@ export const ACTIONS_EXAMPLE = joinLines(
   'const greeting = await Actions.runWithResult(greet.id, { name: "Ann" });',
   "const { description } = await Actions.getById(greet.id);",
   "const { actions } = await Actions.get({ limit: 1 });",
-  "const { logs } = await Actions.getLogs({ where: { data: { taskId: greet.id } }, limit: 10 });",
+  "const { logs } = await Actions.getLogs({ id: greet.id, limit: 10 });",
   "await Actions.publish(greet.id);",
   "await Actions.unpublish(greet.id);",
   "await Actions.remove(greet.id);",

@@ -71,6 +71,7 @@ export interface LogEntry {
   data: {
     mode: "scheduled" | "on-demand";
     runOn: "server" | "client";
+    /** ID of the action. */
     taskId: number;
     payload: object;
     /** Duration of the run in milliseconds. */
@@ -129,7 +130,10 @@ export interface Actions {
   remove(id: number): Promise<void>;
   /** Runs an action, and resolves when the run is queued. A draft starts drafts and a live version starts live versions. Calls by actions count towards the app's `RATE_LIMIT_RUN`. */
   run(nameOrId: string | number, payload?: object): Promise<void>;
-  /** Runs an action, and resolves to the result of its `execute`. */
+  /**
+   * Runs an action, and resolves to the result of its `execute`. In an action, the wait counts towards the time limit of the calling run. The
+   * called run has a time limit of its own, and continues if the calling run ends first.
+   */
   runWithResult<Result = unknown>(nameOrId: string | number, payload?: object): Promise<Result>;
   /** Publishes the draft as the live version. Returns the live version. */
   publish(id: number): Promise<{ action: Action }>;
