@@ -107,6 +107,21 @@ describe("tests with the user's columns", () => {
     expect(filled("a{{user.b}}c{{user.b}}", { b: "-" })).to.equal("a-c-");
   });
 
+  it("are parsed once, however often they are filled", () => {
+    const { matchAll } = String.prototype;
+    let parses = 0;
+    String.prototype.matchAll = function (this: string, pattern) {
+      parses += 1;
+      return matchAll.call(this, pattern);
+    };
+    try {
+      for (const b of ["x", "y"]) fillColumnConditions({ a: { equals: "parsed once {{user.b}}" } }, { b });
+    } finally {
+      String.prototype.matchAll = matchAll;
+    }
+    expect(parses).to.equal(1);
+  });
+
   it("stay right for more templates than are cached", () => {
     for (let n = 0; n < 2_050; n += 1)
       expect(fillColumnConditions({ a: { equals: `${n} {{user.b}}` } }, { b: "x" })).to.deep.equal({
