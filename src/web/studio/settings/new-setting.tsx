@@ -1,5 +1,5 @@
 /** Form for a new setting. It shows the tier (public, private or protected) that follows from the typed key. */
-import { type FormEvent, useId, useLayoutEffect, useState } from "react";
+import { type FormEvent, useId, useLayoutEffect, useRef, useState } from "react";
 import type { Confirm } from "../shared/confirm.js";
 import { useNewValues } from "../shared/use-new-values.js";
 import { confirmPublicSecret } from "./public-secret.js";
@@ -28,9 +28,14 @@ export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
   const { values: key, setValues: setKey, clearSaved: clearKey } = useNewValues("");
   const { values: value, setValues: setValue, clearSaved: clearValue } = useNewValues(EMPTY_VALUE);
   const [fault, setFault] = useState<string | null>(null);
+  const [addedKey, setAddedKey] = useState<string | null>(null);
+  const form = useRef<HTMLFormElement>(null);
+  const keyInput = useRef<HTMLInputElement>(null);
   const id = useId();
   const tier = getTier(key);
-  const isTaken = Object.hasOwn(settings.values ?? {}, key) || Object.hasOwn(settings.details, key);
+  const isStored = (name: string) =>
+    Object.hasOwn(settings.values ?? {}, name) || Object.hasOwn(settings.details, name);
+  const isTaken = isStored(key);
 
   const dirty = key !== "" || value.text !== "";
   useLayoutEffect(() => {
@@ -48,11 +53,16 @@ export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
     if (refusal !== null) return;
     clearKey(key);
     clearValue(value);
+    setAddedKey(key);
+    // The button is disabled while the form is empty, so the field of the key receives its focus.
+    const { activeElement } = document;
+    if (activeElement === document.body || form.current?.contains(activeElement)) keyInput.current?.focus();
   };
   return (
-    <form className="new-setting" onSubmit={submit}>
+    <form ref={form} className="new-setting" onSubmit={submit}>
       <div className="setting-name">
         <input
+          ref={keyInput}
           aria-label="Key of the new setting"
           className="mono"
           placeholder="key, _key or __key"
@@ -79,6 +89,9 @@ export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
         </p>
       </div>
       <div className="row">
+        <span className="saved" role="status">
+          {addedKey !== null && !dirty && isStored(addedKey) && `Added ${addedKey}`}
+        </span>
         <button type="submit" className="primary" disabled={key === ""}>
           Add
         </button>

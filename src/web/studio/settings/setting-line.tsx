@@ -1,6 +1,6 @@
 /** Row of one setting: its value, and buttons to save and delete it. For a protected setting, the row only accepts a new value. */
 import Trash2 from "lucide-react/icons/trash-2";
-import { useId, useLayoutEffect, useState } from "react";
+import { useId, useLayoutEffect, useRef, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Confirm } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
@@ -14,8 +14,10 @@ import { ValueInput } from "./value-input.js";
 
 const ICON_PIXELS = 15;
 const EMPTY_VALUE: SettingText = { isPlainText: true, text: "" };
+/** Selects the field of the value in a row. */
+const VALUE_SELECTOR = ".value-input :is(textarea, input)";
 
-interface SettingLineProps {
+export interface SettingLineProps {
   appId: number;
   findPersonName: (userId: number | null) => string | null;
   name: string;
@@ -28,37 +30,52 @@ interface SettingLineProps {
   settings: Settings;
   confirm: Confirm;
   onDirty: (name: string, dirty: boolean) => void;
+  onRemoved: (name: string) => void;
 }
 
 export function SettingLine(props: SettingLineProps) {
-  const { appId, name, value, details, settings, confirm, onDirty, findPersonName } = props;
+  const { appId, name, value, details, settings, confirm, onDirty, onRemoved, findPersonName } = props;
   const isSecret = getTier(name) === "protected";
   const stored = value === undefined ? EMPTY_VALUE : valueToText(value);
   // Studio cannot read the value of a protected setting. So its time of change shows if another person has replaced it.
   const field = useFieldDraft(stored, isSecret ? { version: String(details?.updatedAt) } : {});
   const { draft, setDraft, isDirty: dirty } = field;
   const [fault, setFault] = useState<string | null>(null);
+  const [isSaved, setSaved] = useState(false);
   const faultId = useId();
+  const row = useRef<HTMLLIElement>(null);
+  const saveButton = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
     onDirty(name, dirty);
     return () => onDirty(name, false);
   }, [name, dirty, onDirty]);
 
+  const change = (next: SettingText) => {
+    setDraft(next);
+    setSaved(false);
+  };
   const save = async () => {
     const result = textToValue(draft);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, name, result.value))) return;
     const refusal = await settings.set(name, result.value);
     setFault(refusal);
-    if (refusal === null) field.markSaved(draft);
+    if (refusal !== null) return;
+    field.markSaved(draft);
+    setSaved(true);
+    // The button is hidden after the save, so the field receives its focus.
+    if ([saveButton.current, document.body].includes(document.activeElement as HTMLElement))
+      row.current?.querySelector<HTMLElement>(VALUE_SELECTOR)?.focus();
   };
   const remove = async () => {
     const text = "Whatever reads it finds nothing from then on.";
-    if (await confirm({ title: `Delete ${name}?`, text, confirmLabel: "Delete", isDangerous: true }))
-      setFault(await settings.remove(name));
+    if (!(await confirm({ title: `Delete ${name}?`, text, confirmLabel: "Delete", isDangerous: true }))) return;
+    const refusal = await settings.remove(name);
+    setFault(refusal);
+    if (refusal === null) onRemoved(name);
   };
   return (
-    <li className={dirty ? "setting edited" : "setting"} data-key={name}>
+    <li ref={row} className={dirty ? "setting edited" : "setting"} data-key={name}>
       <div className="setting-name">
         <code>{name}</code>
         {details && getTier(name) === "private" && (
@@ -80,14 +97,18 @@ export function SettingLine(props: SettingLineProps) {
         <SettingReaders appId={appId} name={name} />
       </div>
       <div>
-        <ValueInput {...{ isSecret, fault, faultId }} label={name} value={draft} onChange={setDraft} />
+        <ValueInput {...{ isSecret, fault, faultId }} label={name} value={draft} onChange={change} />
         <p id={faultId} className="fault" role="alert">
           {fault}
         </p>
         <ChangedElsewhere label={name} field={field} />
       </div>
       <div className="row">
+        <span className="saved" role="status">
+          {isSaved && !dirty && "Saved"}
+        </span>
         <button
+          ref={saveButton}
           type="button"
           className="primary save"
           disabled={!dirty || field.isChangedElsewhere}

@@ -2,12 +2,12 @@
  * Page of the app's settings, grouped by tier. It stores which rows have unsaved changes, so that Studio asks before the person leaves the
  * page.
  */
-import { useCallback, useEffect, useLayoutEffect, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { usePersonNames } from "../people/people.js";
 import type { PageProps } from "../shell/page-props.js";
 import { mayEdit } from "../shell/rights.js";
 import { NEW_ROW_NAME, NewSetting } from "./new-setting.js";
-import { SettingLine } from "./setting-line.js";
+import { SettingLine, type SettingLineProps } from "./setting-line.js";
 import { getTier, type Tier } from "./setting-value.js";
 import { PublicSettings } from "./settings-read.js";
 import { SettingsGauge } from "./settings-use.js";
@@ -21,6 +21,49 @@ const TIER_SECTIONS: [tier: Tier, title: string, text: string][] = [
 
 export function SettingsView(props: PageProps) {
   return mayEdit(props.role) ? <AllSettings {...props} /> : <PublicSettings {...props} />;
+}
+
+interface TierSectionProps {
+  tier: Tier;
+  texts: [title: string, text: string];
+  /** Keys of the tier's settings. */
+  keys: readonly string[];
+  lineProps: Pick<SettingLineProps, "appId" | "settings" | "confirm" | "onDirty" | "findPersonName">;
+}
+
+/** Settings of one tier. Its heading receives the focus after a setting was deleted, because the focused row is gone then. */
+function TierSection({ tier, texts: [title, text], keys, lineProps }: TierSectionProps) {
+  const { values, details } = lineProps.settings;
+  const heading = useRef<HTMLHeadingElement>(null);
+  const [removedKey, setRemovedKey] = useState<string | null>(null);
+  const onRemoved = (name: string) => {
+    setRemovedKey(name);
+    heading.current?.focus();
+  };
+  return (
+    <section data-tier={tier} aria-label={title}>
+      <h2 ref={heading} tabIndex={-1}>
+        {title} <small>{keys.length}</small>
+      </h2>
+      <p className="hint">{text}</p>
+      <p className="saved" role="status">
+        {removedKey !== null && !keys.includes(removedKey) && `Deleted ${removedKey}.`}
+      </p>
+      <ul>
+        {keys.map((key) => (
+          <SettingLine
+            key={key}
+            name={key}
+            value={values?.[key]}
+            details={details[key]}
+            {...lineProps}
+            onRemoved={onRemoved}
+          />
+        ))}
+      </ul>
+      {values && keys.length === 0 && <p className="empty hint">None yet.</p>}
+    </section>
+  );
 }
 
 function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
@@ -64,29 +107,14 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
         <NewSetting {...{ settings, confirm, onDirty }} />
         <SettingsGauge appId={appId} updatedAt={updatedAt} />
       </section>
-      {TIER_SECTIONS.map(([tier, title, text]) => {
-        const tierKeys = keys.filter((key) => getTier(key) === tier);
-        return (
-          <section key={tier} data-tier={tier} aria-label={title}>
-            <h2>
-              {title} <small>{tierKeys.length}</small>
-            </h2>
-            <p className="hint">{text}</p>
-            <ul>
-              {tierKeys.map((key) => (
-                <SettingLine
-                  key={key}
-                  name={key}
-                  value={values?.[key]}
-                  details={details[key]}
-                  {...{ appId, settings, confirm, onDirty, findPersonName }}
-                />
-              ))}
-            </ul>
-            {values && tierKeys.length === 0 && <p className="empty hint">None yet.</p>}
-          </section>
-        );
-      })}
+      {TIER_SECTIONS.map(([tier, ...texts]) => (
+        <TierSection
+          key={tier}
+          {...{ tier, texts }}
+          keys={keys.filter((key) => getTier(key) === tier)}
+          lineProps={{ appId, settings, confirm, onDirty, findPersonName }}
+        />
+      ))}
     </div>
   );
 }
