@@ -89,7 +89,8 @@ function ScheduleDetails(plan: PlanInputProps) {
         <NumberSelect {...plan} textBefore="on day" label="Day of the month" of="dayOfMonth" options={DAY_OPTIONS} />
       )}
       {/* Two selects instead of a native time field, which follows the language of the browser: "02:30 AM" or "02:30". */}
-      <span className="row">
+      <fieldset className="time-of-day">
+        <legend className="unseen">Time of day</legend>
         <NumberSelect
           {...plan}
           textBefore="at"
@@ -100,7 +101,7 @@ function ScheduleDetails(plan: PlanInputProps) {
           formatOption={padToTwoDigits}
         />
         <NumberSelect {...plan} label="Minute" of="minute" options={MINUTE_OPTIONS} formatOption={padToTwoDigits} />
-      </span>
+      </fieldset>
     </>
   );
 }
