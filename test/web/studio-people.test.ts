@@ -92,6 +92,22 @@ describe("Studio's pages of people", () => {
     }
   });
 
+  it("leads a reader from the address of a new item to the list, also on a phone", async () => {
+    await guest.page.setViewport({ width: 390, height: 800 });
+    for (const [view, list] of [
+      ["data", ".data-list h2"],
+      ["actions", ".action-list .action"],
+    ] as const) {
+      await guest.studio.open(`${service.appId}/${view}/new`);
+      await guest.page.waitForFunction(`location.hash === "#/${service.appId}/${view}"`);
+      await guest.page.waitForSelector(list, { visible: true });
+      expect(await guest.page.$eval(".breadcrumbs h1", (title) => title.textContent)).to.match(/^(Data|Actions)$/);
+    }
+    await guest.page.setViewport({ width: 1280, height: 800 });
+    await guest.page.click(".action-list .action");
+    await guest.page.waitForSelector(".code-editor .view-line");
+  });
+
   it("a changed role appears while the other person works: an operator runs what it may not read", async () => {
     await choose(admin.page, "Role of Grace Hopper", "operator");
     await hasTabs(guest.page, ["Home", "Actions", "Runs", "Schedules"]);

@@ -234,9 +234,9 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
   const [startedEmpty, setStartedEmpty] = useState(false);
   const startsEmpty = !chosen && (startedEmpty || sources?.length === 0);
   if (startsEmpty !== startedEmpty) setStartedEmpty(startsEmpty);
-  const isNew = place.item === "new" || (sourceId === null && startsEmpty);
-  const isChoosing =
-    place.item !== "new" && (sourceId === null || (!chosen && (fault !== null || sources !== undefined)));
+  const isForm = isEditor && place.item === "new";
+  const isNew = isForm || (sourceId === null && startsEmpty);
+  const isChoosing = !isForm && (sourceId === null || (!chosen && (fault !== null || sources !== undefined)));
   return (
     <div className={isChoosing ? "data-view choosing" : "data-view"}>
       <nav className="data-list" aria-label="Data sources">

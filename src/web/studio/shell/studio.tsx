@@ -128,6 +128,11 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
   }, [confirmLeaving, signOut]);
   const onSignOut = useCallback(() => void confirmSignOut(), [confirmSignOut]);
   useFrameCommands({ isAdmin, apps, go, actions, signOut: onSignOut });
+  // Only editors can create items. For other people, the address of a new item leads to the list.
+  const leadsToList = app !== undefined && !isEditor && place.item === "new";
+  useEffect(() => {
+    if (leadsToList) go({ item: null, query: {} }, { force: true, replacesHistoryEntry: true });
+  }, [leadsToList, go]);
 
   if (!app) {
     return (
