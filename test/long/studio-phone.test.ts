@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
+import { untilEqual } from "../harness/until.js";
 import { launchChromium } from "../web/chromium.js";
 import { type StudioPage, studioPage } from "../web/studio-page.js";
 
@@ -145,6 +146,37 @@ for (const width of [390, 640]) {
       await page.waitForSelector(".action-list .action", { visible: true });
     });
 
+    it("shows the runs without scrolling, and their filters and charts on request", async () => {
+      const shown = () =>
+        page.evaluate(`(() => {
+          const isShown = (selector) => document.querySelector(selector)?.checkVisibility() ?? false;
+          return {
+            button: isShown(".runs-filters [aria-expanded]"),
+            filters: isShown(".runs-filters select"),
+            charts: isShown(".runs-chart canvas"),
+            isRunInWindow: document.querySelector(".runs-box .run-link").getBoundingClientRect().bottom <= innerHeight,
+          };
+        })()`);
+      const closed = { button: true, filters: false, charts: false, isRunInWindow: true };
+      await studio.follow("Runs");
+      await page.waitForSelector(".runs-box .run-link");
+      await page.waitForSelector(".runs-chart canvas");
+      expect(await shown()).to.deep.equal(closed);
+      await page.setViewport({ width: 1280, height: 800, isMobile: width < 500, hasTouch: width < 500 });
+      await untilEqual(shown, { button: false, filters: true, charts: true, isRunInWindow: true });
+      await page.setViewport({ width, height: 800, isMobile: width < 500, hasTouch: width < 500 });
+      await untilEqual(shown, closed);
+      await page.click(".charts-box > summary");
+      await studio.button("Filters");
+      await page.waitForFunction(`[".runs-filters select", ".runs-chart canvas"].every((selector) =>
+        document.querySelector(selector)?.checkVisibility())`);
+      await fits();
+      await page.select('.runs-filters select[name="state"]', "completed");
+      await page.waitForSelector(studio.withText("button", "Filters (1)"));
+      await studio.button("Clear filters");
+      await page.waitForSelector(studio.withText("button", "Filters"));
+    });
+
     it("shows the runs, one of them, the week of schedules and the settings within the width", async () => {
       await studio.follow("Runs");
       await page.waitForSelector(".runs-box .run-link");
@@ -163,6 +195,29 @@ for (const width of [390, 640]) {
       await studio.follow("Settings");
       await page.waitForSelector(".setting");
       await fits();
+    });
+
+    it("has the same order for Tab as on the screen in a setting with changes", async () => {
+      await studio.open(`${service.appId}/settings`);
+      await studio.replace('[aria-label="_b"]', '{"c":2}');
+      await page.waitForSelector('[data-key="_b"] .save', { visible: true });
+      const names = (order: string) =>
+        page.evaluate(`[...document.querySelectorAll('[data-key="_b"] :is(button, input, select, textarea, a)')]
+          .map((control) => ({ control, box: control.getBoundingClientRect() }))${order}
+          .map(({ control }) => control.ariaLabel ?? control.textContent ?? control.type)`);
+      const order =
+        ".toSorted((a, b) => (a.box.bottom <= b.box.top ? -1 : b.box.bottom <= a.box.top ? 1 : a.box.left - b.box.left))";
+      expect(await names("")).to.deep.equal(await names(order));
+      await studio.button("Save", '//li[@data-key="_b"]');
+      await page.waitForSelector('[data-key="_b"] .save', { hidden: true });
+    });
+
+    it("closes the drawer when the link of the open page is pressed, also after the window was wide", async () => {
+      await page.setViewport({ width: 1280, height: 800, isMobile: width < 500, hasTouch: width < 500 });
+      await page.waitForSelector(".drawer-button", { hidden: true });
+      await page.setViewport({ width, height: 800, isMobile: width < 500, hasTouch: width < 500 });
+      for (const name of ["Settings", "Settings"]) await studio.follow(name);
+      await page.waitForFunction('document.activeElement.matches(".drawer-button")');
     });
 
     it("names the open page in the bar, and has all pages and the account in the navigation", async () => {

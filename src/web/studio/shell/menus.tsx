@@ -118,7 +118,14 @@ export function Drawer({ openPage, children }: DrawerProps) {
       </Dialog.Trigger>
       <Dialog.Portal>
         <Dialog.Overlay className="drawer-shade" />
-        <Dialog.Content className="sidebar drawer" aria-describedby={undefined}>
+        <Dialog.Content
+          className="sidebar drawer"
+          aria-describedby={undefined}
+          // The link of the open page changes no URL, so the effect above does not see it.
+          onClick={({ target }) => {
+            if ((target as Element).closest("a[href]")) setOpen(false);
+          }}
+        >
           <Dialog.Title className="unseen">Navigation</Dialog.Title>
           {children(() => setOpen(false))}
         </Dialog.Content>
