@@ -205,6 +205,10 @@ describe("Studio at GET /studio", () => {
     expect(await valueIn('[data-field="frequency"] input')).to.equal("0 9 * * 1,3");
     const hours = await page.$$eval('select[aria-label="Hour"] option', (all) => all.map((hour) => hour.textContent));
     expect(hours).to.deep.equal(Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, "0")));
+    const group = await page.waitForSelector('::-p-aria([name="Time of day"][role="group"])');
+    expect(await group!.$$eval("select", (all) => all.map((select) => select.ariaLabel))).to.deep.equal([
+      ...["Hour", "Minute"],
+    ]);
     await page.select('select[aria-label="Hour"]', "14");
     await page.select('select[aria-label="Minute"]', "5");
     expect(await valueIn('[data-field="frequency"] input')).to.equal("5 14 * * 1,3");
@@ -271,6 +275,53 @@ describe("Studio at GET /studio", () => {
     await untilEqual(shown, [false, false, true]);
     await studio.button("Replace", '//li[@data-key="__apiKey"]');
     await untilEqual(shown, [false, false, false]);
+  });
+
+  it("keeps the focus at a setting that is saved, added or deleted by keyboard, and announces the result", async () => {
+    const readState = () =>
+      page.evaluate(`[document.activeElement.ariaLabel ?? document.activeElement.textContent,
+        [...document.querySelectorAll(".settings [role=status]")].map((status) => status.textContent).filter(Boolean).join()]`);
+    const pressSave = async (key: string) => {
+      await page.focus(`.setting[data-key="${key}"] .save`);
+      await page.keyboard.press("Enter");
+    };
+    await page.reload();
+    await studio.replace('[aria-label="title"]', "Store");
+    await pressSave("title");
+    await untilEqual(readState, ["title", "Saved"]);
+    await studio.replace('[aria-label="__apiKey"]', "a-third-value");
+    await untilEqual(readState, ["__apiKey", "Saved"]);
+    await pressSave("__apiKey");
+    await untilEqual(readState, ["__apiKey", "Saved,Saved"]);
+    await page.reload();
+    await studio.replace('[aria-label="Key of the new setting"]', "color");
+    await studio.replace('[aria-label="Value of the new setting"]', "red");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector('.setting[data-key="color"]');
+    await untilEqual(readState, ["Key of the new setting", "Added color"]);
+    await page.focus('[aria-label="Delete color"]');
+    await page.keyboard.press("Enter");
+    await studio.button("Delete", "//dialog");
+    await page.waitForSelector('.setting[data-key="color"]', { hidden: true });
+    await untilEqual(readState, ["Public 1", "Deleted color."]);
+    await studio.replace('[aria-label="title"]', "Shop");
+    await pressSave("title");
+    await untilEqual(readState, ["title", "Deleted color.,Saved"]);
+  });
+
+  it("shows one arrow in each select with forced colors", async () => {
+    const client = await page.createCDPSession();
+    const readArrows = () =>
+      page.evaluate(`(() => {
+        const { appearance, backgroundImage } = getComputedStyle(document.querySelector("select"));
+        return [appearance !== "none", backgroundImage !== "none"];
+      })()`);
+    expect(await readArrows()).to.deep.equal([false, true]);
+    await client.send("Emulation.setEmulatedMedia", { features: [{ name: "forced-colors", value: "active" }] });
+    expect(await readArrows()).to.deep.equal([true, false]);
+    await client.send("Emulation.setEmulatedMedia", { features: [] });
+    await client.detach();
   });
 
   it("loads nothing from other hosts and does not violate its content security policy", () => {
