@@ -24,7 +24,7 @@ export interface MetricSources {
   /** Returns the number of open websockets and of their subscriptions; null if the process does not serve requests. */
   sockets: (() => { open: number; subscriptions: number }) | null;
   /** Counters of events in this process. */
-  measures: Pick<ServiceMeasures, "register">;
+  measures: Pick<ServiceMeasures, "register" | "startApps">;
   /** Slots and runs of this process; null if the process is not a runner. */
   runner: {
     places: () => { total: number; free: number; waiting: number };
@@ -81,7 +81,7 @@ function registerQueues(register: Registry): (now: VitalSigns | null) => void {
  * Registers metrics with the values that `vitals` reads once per scrape. While the database is unavailable, the metrics have no values,
  * because zeros would look like an idle service.
  */
-function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<void> {
+function registerVitals(register: Registry, { vitals, measures, runner }: MetricSources): () => Promise<void> {
   const gauge = (name: string, help: string, readValue: (now: VitalSigns) => number) => {
     const gauge = new Gauge({ name, help, registers: [register] });
     return (now: VitalSigns | null) => (now ? gauge.set(readValue(now)) : gauge.remove());
@@ -112,6 +112,8 @@ function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<v
     up.set(now ? 1 : 0);
     for (const set of all) set(now);
     setQueues(now);
+    // Only runners count runs. Prometheus reads the values only here, so the series of a new app can start here too.
+    if (now && runner) measures.startApps(now.apps);
     for (const role of ROLES) {
       if (now) instances.set({ role }, now.instances[role] ?? 0);
       else instances.remove({ role });
@@ -246,7 +248,7 @@ function registerRunner(register: Registry, runner: NonNullable<MetricSources["r
 /** Builds the text of `/metrics` for one process. While the database is unavailable, the text contains only the metrics of this process. */
 export function createMetrics(sources: MetricSources): Metrics {
   const register = new Registry();
-  const readVitals = registerVitals(register, sources.vitals);
+  const readVitals = registerVitals(register, sources);
   registerRelease(register);
   registerDatabase(register, sources);
   if (sources.answers) registerAnswers(register, sources.answers);

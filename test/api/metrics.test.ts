@@ -3,7 +3,7 @@ import { createMetrics } from "../../src/api/metrics.js";
 import { PAGE_LOSSES } from "../../src/engine/browser/pages/loss.js";
 import { STATUS } from "../../src/errors.js";
 import type { VitalSigns } from "../../src/operations/upkeep/vitals.js";
-import { createMeasures, TICK_FATES } from "../../src/operations/watch/measures.js";
+import { COUNTED_APPS_MAX, createMeasures, TICK_FATES } from "../../src/operations/watch/measures.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -25,7 +25,8 @@ describe("the metrics", () => {
     expect(type).to.match(/^text\/plain; version=0\.0\.4/);
     const lines = text.trimEnd().split("\n");
     const samples = lines.filter((line) => line.startsWith("svc_"));
-    for (const line of samples) expect(line).to.match(/^svc_[a-z_]+(\{[a-z]+="[\w.]+"\})? \d+(\.\d+)?$/);
+    for (const line of samples)
+      expect(line).to.match(/^svc_[a-z_]+(\{[a-z]+="[\w.]+"(,[a-z]+="\w+")?\})? \d+(\.\d+)?$/);
     const named = new Set(samples.map((line) => line.split(/[{ ]/)[0]!));
     for (const name of named) {
       expect(lines).to.include(`# TYPE ${name} ${name.endsWith("_total") ? "counter" : "gauge"}`);
@@ -109,6 +110,35 @@ describe("the counters of a process", () => {
   });
 });
 
+describe("the counter of runs by app and outcome", () => {
+  const linesOf = async ({ register }: ReturnType<typeof createMeasures>) =>
+    (await register.metrics()).split("\n").filter((line) => line.startsWith("svc_app_runs_total{"));
+
+  it("is limited to 1,000 apps, and one label for all others that starts at 0 too", async () => {
+    const measures = createMeasures();
+    const other = ["completed", "failed", "timeout", "cancelled"].map(
+      (outcome) => `{app="other",outcome="${outcome}"} 0`,
+    );
+    expect(await linesOf(measures)).to.deep.equal(other.map((labels) => `svc_app_runs_total${labels}`));
+    measures.startApps(Array.from({ length: 5_000 }, (_, at) => at + 1));
+    const lines = await linesOf(measures);
+    expect(lines).to.have.length(4 * (COUNTED_APPS_MAX + 1));
+    expect(lines.join("\n")).to.have.length.below(250_000);
+    measures.runEnded({ appId: 4_000, trigger: "manual", mode: "isolate", outcome: "failed", durationMs: 1 });
+    expect(await linesOf(measures)).to.include('svc_app_runs_total{app="other",outcome="failed"} 1');
+  });
+
+  it("starts at 0 for each app with the first scrape of a runner, and keeps its value at the next", async () => {
+    const measures = createMeasures();
+    measures.startApps([3]);
+    measures.runEnded({ appId: 3, trigger: "manual", mode: "isolate", outcome: "failed", durationMs: 1 });
+    measures.startApps([4, 3]);
+    const lines = await linesOf(measures);
+    expect(lines).to.include('svc_app_runs_total{app="3",outcome="failed"} 1');
+    expect(lines).to.include('svc_app_runs_total{app="4",outcome="failed"} 0');
+  });
+});
+
 describe("the metrics of one process", () => {
   const NOW: VitalSigns = {
     scheduleLagMs: 0,
@@ -119,6 +149,7 @@ describe("the metrics of one process", () => {
     oldestQueuedMs: 12_500,
     queues: [{ appId: 3, queued: 7, oldestMs: 12_500 }],
     instances: { runner: 1 },
+    apps: [3],
   };
   const createRunnerMetrics = (vitals: () => Promise<VitalSigns>, taking: boolean) =>
     createMetrics({
@@ -144,6 +175,7 @@ describe("the metrics of one process", () => {
       "svc_runs_queued 7",
       "svc_schedule_ticks_due 700",
       "svc_runs_oldest_queued_seconds 12.5",
+      'svc_app_runs_total{app="3",outcome="failed"} 0',
       'svc_runner_places{state="total"} 8',
       'svc_runner_places{state="free"} 5',
       'svc_runner_places{state="waiting"} 7',

@@ -34,6 +34,7 @@ const HEALTHY_VITALS: VitalSigns = {
     queues: [{ appId: 1, queued: 1, oldestMs: 100 }],
   },
   instances: { api: 1, scheduler: 1, runner: 1 },
+  apps: [1],
 };
 const RUN: EndedRunFacts = { appId: 1, trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 20 };
 

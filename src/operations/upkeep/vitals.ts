@@ -8,6 +8,7 @@ import { rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import type { Schedule } from "../triggers/schedule.js";
+import { COUNTED_APPS_MAX } from "../watch/measures.js";
 
 export interface VitalSigns {
   /** Milliseconds for which the oldest due tick (scheduled time) has waited to be claimed; 0 if no tick waits. */
@@ -27,6 +28,8 @@ export interface VitalSigns {
   queues: readonly { appId: number; queued: number; oldestMs: number }[];
   /** Number of live processes by role. */
   instances: Record<string, number>;
+  /** IDs of the apps, the newest first: at most as many as the metrics count by app. */
+  apps: readonly number[];
 }
 
 const SELECT_VITAL_COUNTS = `
@@ -34,7 +37,9 @@ const SELECT_VITAL_COUNTS = `
          (SELECT count(*) FROM run WHERE ${IS_RUNNING_SQL}) AS running,
          (SELECT coalesce(json_object_agg(role, living), '{}') FROM (
             SELECT role, count(*) AS living FROM instance, unnest(roles) AS role
-             WHERE lease_until >= now() GROUP BY role) AS by_role) AS instances`;
+             WHERE lease_until >= now() GROUP BY role) AS by_role) AS instances,
+         (SELECT coalesce(json_agg(id), '[]') FROM (
+            SELECT id FROM app ORDER BY id DESC LIMIT ${COUNTED_APPS_MAX}) AS newest) AS apps`;
 
 export type ReadVitals = () => Promise<VitalSigns>;
 
@@ -47,7 +52,7 @@ export function createVitals(options: {
 
   async function readVitalSigns(): Promise<VitalSigns> {
     const [[counts], waitingByApp, scheduleLagMs, ticksDue] = await Promise.all([
-      rows<Pick<VitalSigns, "schedules" | "running" | "instances">>(db, SELECT_VITAL_COUNTS),
+      rows<Pick<VitalSigns, "schedules" | "running" | "instances" | "apps">>(db, SELECT_VITAL_COUNTS),
       depths(),
       schedule.lagMs(),
       schedule.ticksDue(),

@@ -11,6 +11,8 @@ import { STATUS } from "../../errors.js";
  * value `other`.
  */
 const LABELLED_APPS_MAX = 100;
+/** Maximum number of apps with their own label value in `svc_app_runs_total`, which has four series per app. */
+export const COUNTED_APPS_MAX = 1_000;
 const OTHER_APPS_LABEL = "other";
 /**
  * Upper bounds of the buckets of the duration histogram, in seconds. A run in a warm sandbox takes some milliseconds,
@@ -86,10 +88,39 @@ function createRequestCounter(register: Registry): (request: RequestFacts) => vo
   };
 }
 
-export type ServiceMeasures = ReturnType<typeof createMeasures>;
+/**
+ * Creates the counter of runs by app and outcome. Its series start at 0 before the first run of an app, so that
+ * Prometheus counts a first failed run as an increase. `svc_runs_total` has too many labels for this.
+ */
+function createAppRunCounter(register: Registry) {
+  const counter = new Counter({
+    name: "svc_app_runs_total",
+    help: "Runs that ended in this process, by outcome and by the ID of the app for 1,000 apps, and together for all others.",
+    labelNames: ["app", "outcome"],
+    registers: [register],
+  });
+  const labelOf = createAppLabels(COUNTED_APPS_MAX);
+  const startedLabels = new Set<string>();
+  const startSeries = (app: string) => {
+    if (startedLabels.has(app)) return;
+    startedLabels.add(app);
+    for (const outcome of RUN_OUTCOMES) counter.inc({ app, outcome }, 0);
+  };
+  startSeries(OTHER_APPS_LABEL);
+  return {
+    startApps(appIds: readonly number[]): void {
+      for (const appId of appIds) startSeries(labelOf(appId));
+    },
+    countRun(appId: number, outcome: RunOutcomeLabel): void {
+      const app = labelOf(appId);
+      startSeries(app);
+      counter.inc({ app, outcome });
+    },
+  };
+}
 
-export function createMeasures() {
-  const register = new Registry();
+/** Creates the metrics of runs. */
+function createRunMeasures(register: Registry) {
   const registers = [register];
   const labelOf = createAppLabels();
   const runs = new Counter({
@@ -105,6 +136,27 @@ export function createMeasures() {
     buckets: DURATION_BUCKETS,
     registers,
   });
+  const appRuns = createAppRunCounter(register);
+  return {
+    /** Returns the label value of an app in the metrics of this process. */
+    labelOf,
+    /** Starts the series of these apps at 0, if they have none yet. */
+    startApps: appRuns.startApps,
+    runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
+      const app = labelOf(appId);
+      for (const runOutcome of RUN_OUTCOMES)
+        runs.inc({ app, trigger, mode, outcome: runOutcome }, runOutcome === outcome ? 1 : 0);
+      runSeconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
+      appRuns.countRun(appId, outcome);
+    },
+  };
+}
+
+export type ServiceMeasures = ReturnType<typeof createMeasures>;
+
+export function createMeasures() {
+  const register = new Registry();
+  const registers = [register];
   const lostRunsCounter = new Counter({
     name: "svc_runs_lost_total",
     help: "Runs that this process ended because the process that executed them had died.",
@@ -135,21 +187,14 @@ export function createMeasures() {
   });
 
   // Starts each known label value at 0, because Prometheus does not count the first value of a new series as an
-  // increase. The series of an app start with the app's first run.
+  // increase. The series of `svc_runs_total` start with the first run of an app.
   for (const fate of TICK_FATES) tickCounter.inc({ fate }, 0);
   for (const status of Object.keys(STATUS)) refusalCounter.inc({ status }, 0);
   for (const kind of PAGE_LOSSES) lossCounter.inc({ kind }, 0);
 
   return {
     register,
-    /** Returns the label value of an app in the metrics of this process. */
-    labelOf,
-    runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
-      const app = labelOf(appId);
-      for (const runOutcome of RUN_OUTCOMES)
-        runs.inc({ app, trigger, mode, outcome: runOutcome }, runOutcome === outcome ? 1 : 0);
-      runSeconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
-    },
+    ...createRunMeasures(register),
     requestEnded: createRequestCounter(register),
     runsLost: (count: number): void => lostRunsCounter.inc(count),
     ticks: (fate: TickFateLabel, count = 1): void => tickCounter.inc({ fate }, count),
