@@ -3,6 +3,7 @@ import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const SESSION_ROUTE = "/v1/apps/:appId/session";
+const LOCALE_SHAPE = flatShape(["locale"], ["appId", "user", "entries", "awaits", "environment"]);
 
 export const sessionRoutes: readonly Route[] = [
   {
@@ -32,7 +33,7 @@ export const sessionRoutes: readonly Route[] = [
       session: await sessions.setSessionLocale(
         request.context,
         request.id("appId"),
-        request.object(flatShape(["locale"]))["locale"],
+        request.object(LOCALE_SHAPE)["locale"],
       ),
     }),
   },

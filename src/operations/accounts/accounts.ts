@@ -65,7 +65,7 @@ const SETUP_FIELDS = flatShape(["token", "email", "firstName", "lastName", "pass
 const SIGN_IN_FIELDS = flatShape(["email", "passphrase"]);
 const RESET_FIELDS = flatShape(["email"]);
 const CONFIRM_FIELDS = flatShape(["token", "passphrase"]);
-const ACCOUNT_FIELDS = flatShape(["firstName", "lastName", "passphrase", "currentPassphrase"]);
+const ACCOUNT_FIELDS = ["firstName", "lastName", "passphrase", "currentPassphrase"];
 
 interface PersonRow extends User {
   passphraseHash: string | null;
@@ -313,7 +313,9 @@ export function createAccounts(options: {
         if (!isRight)
           throw new ActionError("SIGN_IN_FAILED", '"currentPassphrase" is not the current passphrase of the account');
       }
-      refuseUnknownFields(body, ACCOUNT_FIELDS);
+      // An account can be sent back as it was read. A changed ID or address is an unknown field, so that it is not ignored.
+      const unchangedFields = Object.entries(user).flatMap(([field, value]) => (body[field] === value ? [field] : []));
+      refuseUnknownFields(body, flatShape(ACCOUNT_FIELDS, unchangedFields));
       const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyOf(request));
       await db.transaction(async (manager) => {
         const values = [user.id, names.firstName, names.lastName, hashed];

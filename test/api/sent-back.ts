@@ -1,0 +1,89 @@
+/** Reads the resource of each PUT route and sends it back as it was read. */
+import { ROUTES } from "../../src/api/rest/routes.js";
+import type { TestService } from "../harness/service.js";
+import { BODY_SAMPLES, filled, type Ids } from "./body-samples.js";
+import { REST_CHANGES } from "./conditional-samples.js";
+
+// biome-ignore lint/suspicious/noExplicitAny: JSON of the service
+type Json = any;
+
+export const PUT_ROUTES: readonly string[] = ROUTES.filter(({ method }) => method === "PUT").map(
+  ({ path }) => `PUT ${path}`,
+);
+
+/** Routes whose resource cannot be sent back as it was read, each with the reason. */
+export const NEVER_SENT_BACK: Readonly<Record<string, string>> = {
+  "PUT /v1/apps/:appId/settings/secrecy": "The body marks keys as secret. A read returns the values of settings.",
+};
+
+/** Paths that return the resource of a route, if neither the route's path nor a path above it does. */
+const READ_PATHS: Readonly<Record<string, string>> = {
+  "PUT /v1/admin/apps/:appId": "/v1/apps",
+  "PUT /v1/auth/account": "/v1/auth/session",
+};
+
+/** Bodies that differ from the read resource. */
+const CHANGED_BODIES: Readonly<Record<string, (read: Json) => Json>> = {
+  // The service ignores settings in this body (contract, section 3).
+  "PUT /v1/apps/:appId": (app) => ({ ...app, settings: { a: 1 } }),
+  // The body is the payload itself, whose fields are free.
+  "PUT /v3/apps/:appId/actions/:actionId/presets/:name": ({ payload }) => payload,
+  // The body must contain the language, which a session does not return.
+  "PUT /v1/apps/:appId/session": (session) => ({ ...session, locale: "en" }),
+};
+
+/** Fields that change with each request. */
+const CHANGING_FIELDS = ["updatedAt", "lastSeenAt"];
+
+function withoutTimes(value: Json): Json {
+  if (Array.isArray(value)) return value.map(withoutTimes);
+  if (typeof value !== "object" || value === null) return value;
+  const fields = Object.entries(value).filter(([name]) => !CHANGING_FIELDS.includes(name));
+  return Object.fromEntries(fields.map(([name, inner]) => [name, withoutTimes(inner)]));
+}
+
+/** Returns the path of the route that reads the resource: the same path, or the next path above it that has a GET route. */
+function readPathOf(route: string): string {
+  let path = READ_PATHS[route] ?? route.slice("PUT ".length);
+  while (path !== "" && !ROUTES.some((read) => read.method === "GET" && read.path === path)) {
+    path = path.slice(0, path.lastIndexOf("/"));
+  }
+  return path;
+}
+
+/** Returns the resource in a response: the item of a list that has the ID or name, the value of the only field, or the response itself. */
+function resourceIn({ status: _, ...answer }: Json, isInList: boolean, key: string): Json {
+  const items = Object.values<Json>(answer).filter(Array.isArray).flat();
+  if (isInList) return items.find(({ id, name, user }) => [id, name, user?.id].some((one) => String(one) === key));
+  const [only, ...more] = Object.values<Json>(answer);
+  return more.length === 0 && typeof only === "object" && only !== null && !Array.isArray(only) ? only : answer;
+}
+
+/**
+ * Creates the resource of the route with all fields of the sample body, and sends it back as it was read. Returns the response, and the
+ * resource before and after it, without times.
+ */
+export async function sendBackRead(service: TestService, route: string, sampleIds: Ids) {
+  const sample = await (REST_CHANGES[route] ?? REST_CHANGES[route.replace("PUT", "DELETE")])?.make(service);
+  const ids: Ids = { ...sampleIds, ...sample?.ids };
+  const isAccount = route.endsWith("/auth/account");
+  const as = isAccount ? String(sampleIds["session"]) : route.endsWith("/session") ? "viewer" : "admin";
+  const fill = (path: string) => path.replace(/:(\w+)/g, (_, name: string) => String(ids[name]));
+  const put = (body: unknown) => service.rest("PUT", fill(route.slice("PUT ".length)), { as, body });
+
+  const sent = BODY_SAMPLES[route.replace(/:(\w+)/g, "{$1}")];
+  const made = await put(filled(sent?.body, ids));
+  if (made.http >= 300) throw new Error(`${route} with its sample body: ${made.http} ${JSON.stringify(made.body)}`);
+  const readPath = readPathOf(route);
+  const isInList = readPath.split(":").length < route.split(":").length || route in READ_PATHS;
+  const key = fill(route.slice(route.lastIndexOf("/") + 1));
+  const read = async () => {
+    const { http, body } = await service.rest("GET", fill(readPath), { as });
+    const resource = http === 200 && resourceIn(body, isInList && !isAccount, key);
+    if (!resource) throw new Error(`GET ${readPath} does not return ${key}: ${JSON.stringify(body)}`);
+    return isAccount ? (resource.user ?? resource) : resource;
+  };
+  const before = await read();
+  const answer = await put((CHANGED_BODIES[route] ?? ((body) => body))(before));
+  return { answer, before: withoutTimes(before), after: withoutTimes(await read()) };
+}
