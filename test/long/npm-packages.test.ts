@@ -67,7 +67,9 @@ const PACKAGE_SAMPLES: readonly Work[] = [
     "return (await new jose.SignJWT({}).setProtectedHeader({ alg: 'HS256' }).sign(new Uint8Array(32))).split('.').length",
     3,
   ],
+  ["@noble/hashes/sha2.js", "return Array.from(sha2.sha256(new Uint8Array(0)).slice(0, 2))", [227, 176]],
   ["uuid", "return uuid.validate(uuid.v7())", true],
+  ["@noble/hashes@1/sha256", "return Array.from(sha256.sha256(new Uint8Array(0)).slice(0, 2))", [227, 176]],
   // HTTP clients
   [
     "axios",
@@ -106,6 +108,16 @@ const UNSUPPORTED: readonly (readonly [dependency: string, reason: RegExp])[] = 
   ["better-sqlite3", /needs Node's .*\bfs\b/],
   ["chokidar", /needs Node's .*\bnode:fs\/promises\b/],
   ["typescript@5", /bundling takes more than 512 MB$/],
+  ["https-proxy-agent", /needs Node's net, tls\b/],
+  ["xml2js", /cannot be loaded: .*"events".*; use fast-xml-parser instead$/],
+  ["pdfkit", /cannot be loaded: .*; use pdf-lib or jspdf instead$/],
+  ["mjml-browser", /cannot be loaded: .*"cheerio".*; use svc-communicate with html instead$/],
+  // The entry file of this package throws an error that names its subpaths.
+  ["@noble/hashes", /cannot be loaded: .*import submodules instead/],
+  ["@noble/hashes@2/sha256", /has no file or export "sha256"$/],
+  ["jsonwebtoken", /needs Node's .*\bcrypto\b.*; use jose instead$/],
+  ["csv-parse", /needs Node's stream\b.*; use svc-csv or papaparse instead$/],
+  ["csv-parse/sync", /cannot be loaded: Buffer is not defined; use svc-csv or papaparse instead$/],
   ["mongodb", /needs Node's .*\bhttp\b/],
 ];
 

@@ -104,6 +104,7 @@ describe("choices of npm packages", () => {
   it("rejects a module that the package does not have", async () => {
     const { http, body } = await create(["@noble/hashes/sha1"]);
     expect([http, body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
+    expect(body.error).to.contain('the package has no file or export "sha1"');
   });
 
   it("accepts an archive with `.` segments in its paths", async () => {

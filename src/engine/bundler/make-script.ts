@@ -252,7 +252,10 @@ export async function makeScript(
   const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, global);
   const bundleText = outputFiles[0]!.text;
   const program = parseScript(bundleText);
-  checkModules(findNeededModules(program), options.isBuiltin);
+  const neededModules = findNeededModules(program);
+  if (subpath !== "" && neededModules.includes(root.name + subpath))
+    throw new PackageFault(`the package has no file or export ${JSON.stringify(subpath.slice(1))}`);
+  checkModules(neededModules, options.isBuiltin);
   const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${PACKAGE_NAMESPACE}:`, ""));
   const within = ({ folder }: PackageInTree) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
