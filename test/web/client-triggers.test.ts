@@ -65,6 +65,12 @@ describe("a client action", () => {
     expect(client.watch).to.deep.equal({ foreign: [], errors: [] });
   });
 
+  it("runs code whose first line is a hashbang comment", async () => {
+    await openWith(pageViewAction("#!/usr/bin/env node\nasync function execute() {\n  return 'below a hashbang';\n}"));
+    await view();
+    expect((await report()).result).to.equal("below a hashbang");
+  });
+
   longTest("runs in a page whose policy asks each script for a nonce", async () => {
     await openWith(returningAction("'with nonce'"));
     await client.page.goto(`${client.service.origin}/page?nonce=abc&policy='nonce-abc'`);
