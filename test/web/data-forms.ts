@@ -1,6 +1,7 @@
 /** Changes access rules, hooks and indexes in the forms of Studio's Rules tab, and reads shown entries, for tests. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
+import type { TestService } from "../harness/service.js";
 import type { StudioPage } from "./studio-page.js";
 
 interface StudioSession {
@@ -78,6 +79,45 @@ export async function editHooksAndIndexes({ page, studio }: StudioSession, defin
   const { hooks, indexes } = await definition();
   expect(hooks).to.deep.equal([{ type: "operations", runOn: ["insert", "update"], fields: { Row: ["trim"] } }]);
   expect(indexes).to.deep.equal(["Row"]);
+}
+
+/** Tests an unsaved rule as a user of a new data source, and discards it. The data source Seats has three entries whose Row is "theirs". */
+export async function tryRules({ page, studio }: StudioSession, service: TestService): Promise<void> {
+  const body = { name: "Guests", entries: [{ Email: "ada@example.org", Row: "theirs" }] };
+  const made = (await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body })).body.dataSource;
+  const rule = {
+    type: ["select"],
+    allow: "loggedIn",
+    exclude: ["Seat"],
+    require: [{ Row: { equals: "{{user.Row}}" } }],
+  };
+  await page.reload();
+  await studio.button("Rules", '//*[@role="tablist"]');
+  await studio.showJson("accessRules");
+  await studio.replace("#accessRules", JSON.stringify([rule]));
+  await studio.button("Try these rules");
+  await page.waitForSelector('.trial-verbs tr[data-verb="select"]');
+  expect(await studio.textOf('.trial-verbs tr[data-verb="select"]')).to.contain("refused");
+  await page.waitForSelector(`.access-trial option[value="${made.id}"]`);
+  await page.select('select[aria-label="Users are entries of"]', String(made.id));
+  const choice = 'select[aria-label="The user"]';
+  const user = await page.waitForSelector(`${choice} option[value]:not([value=""])`);
+  await page.select(choice, await user!.evaluate((one) => one.getAttribute("value")!));
+  await studio.button("Try these rules");
+  await page.waitForSelector(".trial-entries tbody tr");
+  expect(await studio.textOf('.trial-verbs tr[data-verb="select"]')).to.match(
+    /allowedby rule 1columns: Row; must name Row/,
+  );
+  expect(await studio.textOf('.trial-verbs tr[data-verb="insert"]')).to.match(/refusedno rule matches/);
+  const shown = await page.$$eval(".trial-entries tbody tr", (all) =>
+    all.map((row) => row.lastElementChild!.textContent),
+  );
+  expect(shown).to.deep.equal(Array(3).fill('"theirs"'));
+  expect(
+    (await service.rest("GET", `/v1/apps/${service.appId}/data-sources/Seats`)).body.dataSource.accessRules,
+  ).to.deep.equal([{ type: ["select"], allow: "all" }]);
+  await studio.button("Entries", '//*[@role="tablist"]');
+  await studio.button("Discard changes", "//dialog");
 }
 
 /** Returns the shown entries, each as its values separated by bars. */

@@ -8,7 +8,7 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { untilEqual } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
-import { editHooksAndIndexes, editRules, readCells } from "./data-forms.js";
+import { editHooksAndIndexes, editRules, readCells, tryRules } from "./data-forms.js";
 import { holdReads } from "./held-reads.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
@@ -173,6 +173,35 @@ describe("Studio's page of data sources", () => {
     await rows(6);
   });
 
+  it("downloads a CSV whose cells a spreadsheet does not execute as formulas, and JSON with the stored texts", async () => {
+    const path = `/v1/apps/${service.appId}/data-sources/Seats/entries`;
+    const formula = await service.rest("POST", path, { body: { Row: "=1+1", Seat: "@A1" } });
+    const download = (format: string) =>
+      page.$eval(`a[download="Seats.${format}"]`, async (link) => (await fetch(link.href)).text());
+    expect((await download("csv")).split("\r\n").slice(-2)).to.deep.equal([`"'=1+1","'@A1"`, ""]);
+    expect(JSON.parse(await download("json")).at(-1)).to.deep.equal({ Row: "=1+1", Seat: "@A1" });
+    await service.rest("DELETE", `${path}/${formula.body.id}`);
+  });
+
+  it("shows the delimiter that it detects in a file, and imports with the one that the person chooses", async () => {
+    await studio.button("Guests by hand", '//*[@class="data-list"]');
+    await studio.button("Import", '//*[@role="tablist"]');
+    await choose("two.csv", "Row;Seat,Note\nA;1,b\n");
+    await page.waitForSelector('select[aria-label="Type of Row;Seat"]');
+    const delimiter = ".data-import > label select";
+    expect(await page.$eval(delimiter, (field) => field.selectedOptions[0]!.textContent)).to.equal("Detected: commas");
+    await page.select(delimiter, ";");
+    await page.waitForSelector('select[aria-label="Type of Seat,Note"]');
+    await page.click('.data-import input[type="checkbox"]');
+    await studio.button("Import", "//*[contains(@class,'data-import')]");
+    await page.waitForSelector(
+      ".data-import ::-p-text(1 entry was imported: 2 columns, cells separated by semicolons)",
+    );
+    expect(await stored("Guests by hand")).to.deep.equal([{ Row: "A", "Seat,Note": "1,b" }]);
+    await studio.button("Seats", '//*[@class="data-list"]');
+    await rows(6);
+  });
+
   it("replaces the entries by a file and restores the earlier ones", async () => {
     await studio.button("Import", '//*[@role="tablist"]');
     await choose("new.csv", "Row,Seat\nZ,9\n");
@@ -273,43 +302,7 @@ describe("Studio's page of data sources", () => {
     expect(await stored()).to.equal(true);
   });
 
-  it("tests unsaved rules as a user, and shows what that user would see", async () => {
-    const body = { name: "Guests", entries: [{ Email: "ada@example.org", Row: "theirs" }] };
-    const made = (await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body })).body.dataSource;
-    const rule = {
-      type: ["select"],
-      allow: "loggedIn",
-      exclude: ["Seat"],
-      require: [{ Row: { equals: "{{user.Row}}" } }],
-    };
-    await page.reload();
-    await studio.button("Rules", '//*[@role="tablist"]');
-    await studio.showJson("accessRules");
-    await studio.replace("#accessRules", JSON.stringify([rule]));
-    await studio.button("Try these rules");
-    await page.waitForSelector('.trial-verbs tr[data-verb="select"]');
-    expect(await studio.textOf('.trial-verbs tr[data-verb="select"]')).to.contain("refused");
-    await page.waitForSelector(`.access-trial option[value="${made.id}"]`);
-    await page.select('select[aria-label="Users are entries of"]', String(made.id));
-    const choice = 'select[aria-label="The user"]';
-    const user = await page.waitForSelector(`${choice} option[value]:not([value=""])`);
-    await page.select(choice, await user!.evaluate((one) => one.getAttribute("value")!));
-    await studio.button("Try these rules");
-    await page.waitForSelector(".trial-entries tbody tr");
-    expect(await studio.textOf('.trial-verbs tr[data-verb="select"]')).to.match(
-      /allowedby rule 1columns: Row; must name Row/,
-    );
-    expect(await studio.textOf('.trial-verbs tr[data-verb="insert"]')).to.match(/refusedno rule matches/);
-    const shown = await page.$$eval(".trial-entries tbody tr", (all) =>
-      all.map((row) => row.lastElementChild!.textContent),
-    );
-    expect(shown).to.deep.equal(Array(3).fill('"theirs"'));
-    expect(
-      (await service.rest("GET", `/v1/apps/${service.appId}/data-sources/Seats`)).body.dataSource.accessRules,
-    ).to.deep.equal([{ type: ["select"], allow: "all" }]);
-    await studio.button("Entries", '//*[@role="tablist"]');
-    await studio.button("Discard changes", "//dialog");
-  });
+  it("tests unsaved rules as a user, and shows what that user would see", () => tryRules({ page, studio }, service));
 
   longTest("shows which index recent queries use, and creates one that would help", async () => {
     const path = `/v1/apps/${service.appId}/data-sources/Seats`;
