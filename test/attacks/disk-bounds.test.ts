@@ -8,8 +8,10 @@ import { PAGE_SESSIONS_KEPT, SETTINGS_MAX_BYTES } from "../../src/limits.js";
 import { createRetention } from "../../src/operations/upkeep/retention.js";
 import { createTrimming } from "../../src/operations/upkeep/trimming.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { startProcess } from "../harness/process.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const incompressibleText = (bytes: number) => randomBytes(bytes / 2).toString("hex");
@@ -107,6 +109,20 @@ describe("the disk space of an app", () => {
     now += 3_600_000;
     await trimming.trim();
     expect(await count("run")).to.equal(before - 1);
+  });
+
+  longTest("is limited by a process that starts with a lower LOG_MAX_MB", async () => {
+    await addEvents(1, 300, 9_000, "t");
+    const service = startProcess({ DATABASE_URL: database.url, LOG_MAX_MB: "1" });
+    try {
+      await service.ready();
+      await until(async () => (await count("log_event")) < 130);
+      expect(await count("log_event")).to.be.above(90);
+    } finally {
+      service.signal("SIGTERM");
+      await service.ended;
+      await service.clean();
+    }
   });
 
   longTest("cannot be used up by visitors: their rows are removed first, the app's own stay", async () => {
