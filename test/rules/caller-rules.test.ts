@@ -107,6 +107,11 @@ describe("tests with the user's columns", () => {
     expect(filled("a{{user.b}}c{{user.b}}", { b: "-" })).to.equal("a-c-");
   });
 
+  it("match nobody if a placeholder is not closed, has no name or contains another", () => {
+    for (const text of ["{{user.b", "{{user.b}", "a {{ user.b} }", "{{user.}}", "{{user.{{user.b}}}}"])
+      expect(fillColumnConditions({ a: { equals: text } }, { b: "x" }), text).to.equal(null);
+  });
+
   it("are parsed once, however often they are filled", () => {
     const { matchAll } = String.prototype;
     let parses = 0;
