@@ -2,8 +2,10 @@
 import { expect } from "chai";
 import type { GraphQLFormattedError } from "graphql";
 import { rows } from "../../src/data/database.js";
+import { countLockWaits } from "../harness/lock-waits.js";
 import { signedInPerson } from "../harness/people.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 import { cookieOf, createMemberCalls, type Person, stated, tokenIn } from "./support.js";
 
 /** Returns the status with which a subscription ends. */
@@ -218,6 +220,67 @@ describe("members whose roles change", () => {
       const answer = await as(null, "POST", "/v1/auth/reset/confirm", body);
       expect(stated(answer)).to.deep.equal([410, "LINK_EXPIRED"]);
     }
+  });
+
+  describe("while another transaction holds a lock", () => {
+    const NEW_PASSPHRASE = "nine lamps of the harbour";
+    const LOCK_PERSON = "SELECT FROM person WHERE id = $1 FOR NO KEY UPDATE";
+    const confirm = (token: string) =>
+      as(null, "POST", "/v1/auth/reset/confirm", { token, passphrase: NEW_PASSPHRASE });
+    const resetLink = async (by: string, id: number, userId: number) =>
+      tokenIn((await as(by, "POST", `${members(id)}/${userId}/reset-link`)).body.link);
+
+    /** Sends two requests that wait for the row that `lock` locks, the second when the first one waits. */
+    async function queue(lock: [sql: string, id: number], first: () => Promise<Answer>, second: () => Promise<Answer>) {
+      const sent = await service.db.transaction(async (manager) => {
+        await manager.query(lock[0], [lock[1]]);
+        const requests = [first()];
+        await until(async () => (await countLockWaits(service.db)) === 1);
+        requests.push(second());
+        await until(async () => (await countLockWaits(service.db)) === 2);
+        return { requests };
+      });
+      return (await Promise.all(sent.requests)).map(({ http, body }) => [http, http === 200 ? null : body.status]);
+    }
+    const FIRST_ONLY = [
+      [200, null],
+      [410, "LINK_EXPIRED"],
+    ];
+
+    it("a removal of the person revokes a reset link that is used next, without a deadlock", async () => {
+      const { id } = await organization();
+      const person = await join(id, "reader");
+      const token = await resetLink(administrator.token, id, person.id);
+      const remove = () => as(administrator.token, "DELETE", `${members(id)}/${person.id}`);
+      expect(await queue([LOCK_PERSON, person.id], remove, () => confirm(token))).to.deep.equal(FIRST_ONLY);
+    });
+
+    it("a new administrator's reset link that is used next is revoked, without a deadlock", async () => {
+      const { id } = await organization();
+      const person = await join(id, "reader");
+      const token = await resetLink(administrator.token, id, person.id);
+      const promote = () => as(administrator.token, "PUT", `/v1/admin/administrators/${person.id}`);
+      expect(await queue([LOCK_PERSON, person.id], promote, () => confirm(token))).to.deep.equal(FIRST_ONLY);
+    });
+
+    it("a removal of the links' creator revokes all of them before one is used, without a deadlock", async () => {
+      const { id } = await organization();
+      const [owner, person] = [await join(id, "owner"), await join(id, "reader")];
+      await resetLink(owner.token, id, person.id);
+      const newest = await resetLink(owner.token, id, person.id);
+      const lockOldest =
+        "SELECT FROM one_time_link WHERE id = (SELECT min(id) FROM one_time_link WHERE created_by = $1) FOR UPDATE";
+      const remove = () => as(administrator.token, "DELETE", `${members(id)}/${owner.id}`);
+      expect(await queue([lockOldest, owner.id], remove, () => confirm(newest))).to.deep.equal(FIRST_ONLY);
+    });
+
+    it("a former administrator's invitation of themselves is revoked before it is accepted", async () => {
+      const { id } = await organization();
+      const { user, email, token } = await signedInPerson(service);
+      const { link } = (await invite(token, id, { email, role: "reader" })).body;
+      const remove = () => as(administrator.token, "DELETE", `/v1/admin/administrators/${user.id}`);
+      expect(await queue([LOCK_PERSON, user.id], remove, () => accept(link, {}, token))).to.deep.equal(FIRST_ONLY);
+    });
   });
 
   it("changes of roles are in the audit log of the app and of the service", async () => {

@@ -17,6 +17,7 @@ import type { People, User } from "../access/people.js";
 import { type HashTurn, hashText, matchesHash } from "../records/hashes.js";
 import { recordAccessEvent } from "./access-events.js";
 import type { IssuedLink, Links } from "./links.js";
+import { lockPersonAndLinks } from "./overtaken-links.js";
 import type { NewSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 
@@ -279,10 +280,11 @@ export function createAccounts(options: {
      */
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
       const passphrase = checkPassphrase(body["passphrase"]);
-      await links.peek(body["token"], "reset");
+      const { id: linkId, personId } = await links.peek(body["token"], "reset");
       const passphraseHash = await hashText(passphrase, hashQueueKeyOf(request));
       await db.transaction(async (manager) => {
-        const { personId } = await links.redeem(body["token"], "reset", manager);
+        await lockPersonAndLinks(manager, personId!, linkId);
+        await links.redeem(body["token"], "reset", manager);
         refuseUnknownFields(body, CONFIRM_FIELDS);
         await manager.query(SET_PASSPHRASE, [personId, passphraseHash]);
         await links.revokeAll("reset", personId, manager);

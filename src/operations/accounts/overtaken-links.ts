@@ -1,6 +1,6 @@
 /**
  * Revokes one-time links that a change of a person's roles makes invalid: invitations and reset links. All code that
- * changes roles calls it.
+ * changes roles calls it. Also locks people and their links.
  */
 import { type Executor, rows } from "../../data/database.js";
 
@@ -10,6 +10,26 @@ import { type Executor, rows } from "../../data/database.js";
  */
 export const lockPeople = (executor: Executor, ids: readonly (number | null)[]) =>
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
+
+/* Locks the unused links that the person $1 created or can use, and the link $2. */
+const LOCK_LINKS = `
+  SELECT FROM one_time_link
+   WHERE (created_by = $1 OR person_id = $1 OR id = $2) AND used_at IS NULL AND revoked_at IS NULL
+   ORDER BY id FOR NO KEY UPDATE`;
+
+/**
+ * Locks a person, and then unused links in the order of their IDs: those that the person created or can use, and the
+ * link `linkId`. Call it before any link is used or revoked together with a change of the person. Such transactions
+ * then lock the same rows in the same order, so they cannot deadlock.
+ */
+export async function lockPersonAndLinks(
+  executor: Executor,
+  personId: number,
+  linkId: number | null = null,
+): Promise<void> {
+  await lockPeople(executor, [personId]);
+  await executor.query(LOCK_LINKS, [personId, linkId]);
+}
 
 /* Revokes pending invitations that the person $1 has created and may no longer create. */
 const REVOKE_INVITATIONS = `
@@ -35,7 +55,7 @@ const REVOKE_RESETS = `
  * meantime.
  */
 export async function revokeInvalidLinks(executor: Executor, personId: number): Promise<void> {
-  await lockPeople(executor, [personId]);
+  await lockPersonAndLinks(executor, personId);
   await executor.query(REVOKE_INVITATIONS, [personId]);
   await executor.query(REVOKE_RESETS, [personId]);
 }

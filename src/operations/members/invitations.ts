@@ -2,7 +2,7 @@
  * Creates, revokes and accepts invitations. Each invitation can be accepted once. If the invited e-mail address belongs
  * to an account, only a session of this account can accept. So nobody can take over an account with a link.
  */
-import type { DataSource } from "typeorm";
+import type { DataSource, EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -19,6 +19,7 @@ import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "../accounts/accounts.js";
 import type { Links } from "../accounts/links.js";
+import { lockPersonAndLinks } from "../accounts/overtaken-links.js";
 import {
   findPendingInvitation,
   type Invitation,
@@ -67,17 +68,31 @@ export function createInvitations(options: {
   const { db, credentials, members, accounts, links, send } = options;
   const invitationBucket = createTokenBucket({ limit: INVITATIONS_PER_HOUR_MAX, windowMs: HOUR_MS });
 
+  /**
+   * Marks the invitation's link as used. Locks the organization first, then the person and their links, as a change of
+   * a role does.
+   */
+  async function redeemLink(
+    manager: EntityManager,
+    scope: RoleScope,
+    personId: number,
+    { id, token }: { id: number; token: unknown },
+  ): Promise<void> {
+    await members.lockOrganization(manager, scope);
+    await lockPersonAndLinks(manager, personId, id);
+    await links.redeem(token, "invitation", manager);
+  }
+
   /** Gives the person the role of the invitation, unless the person already has this role or a higher one. */
   async function joinOrganization(
     user: User,
     { organizationId, appId, role }: Invitation,
     request: SignInRequest,
-    body: Record<string, unknown>,
+    { body, linkId }: { body: Record<string, unknown>; linkId: number },
   ) {
     const scope = { organizationId, appId };
     await db.transaction(async (manager) => {
-      await members.lockOrganization(manager, scope);
-      await links.redeem(body["token"], "invitation", manager);
+      await redeemLink(manager, scope, user.id, { id: linkId, token: body["token"] });
       const before = await members.roleAt(manager, scope, user.id);
       if (isRoleAbove(role, before)) {
         if (before === null) await members.refuseTooMany(manager, scope);
@@ -182,7 +197,7 @@ export function createInvitations(options: {
           );
         }
         const user = await accounts.user(owner.id);
-        await joinOrganization(user, invitation, request, body);
+        await joinOrganization(user, invitation, request, { body, linkId: link.id });
         const { expiresAt } = caller;
         return {
           user,
@@ -192,8 +207,7 @@ export function createInvitations(options: {
       }
       const joinedPerson = accounts.join(request, body, { email, organizationId }, async (user, manager) => {
         const scope = { organizationId, appId };
-        await members.lockOrganization(manager, scope);
-        await links.redeem(body["token"], "invitation", manager);
+        await redeemLink(manager, scope, user.id, { id: link.id, token: body["token"] });
         await members.refuseTooMany(manager, scope);
         await members.writeRole(manager, scope, user.id, role);
         refuseUnknownFields(body, ACCEPT_BODY_SHAPE);
