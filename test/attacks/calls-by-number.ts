@@ -71,7 +71,7 @@ function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
 }
 
 /** Returns a selection of all fields without required arguments, up to a depth. */
-function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
+export function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
   const named = getNamedType(type);
   if (!isObjectType(named)) return "";
   const parts = Object.values(named.getFields()).flatMap((field) => {

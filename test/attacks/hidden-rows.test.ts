@@ -1,11 +1,15 @@
 /**
  * Checks that rows that access rules hide affect no response of a list: neither rows nor totals, cursors, `hasMore` or errors. The test
- * sends each request twice, with the hidden rows and after their removal, and compares the responses.
+ * sends each request twice, with the hidden rows and without them, and compares the responses.
  */
+import { readFileSync } from "node:fs";
 import { expect } from "chai";
+import { buildSchema } from "graphql";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { mediaOf } from "../media/support.js";
+import { HIDDEN_TEXT, type ListEndpoint, listEndpoints, type Reply } from "./list-requests.js";
+import { createHiddenRows, HIDDEN_ID, OWN_ID } from "./list-rows.js";
 
 interface Request {
   name: string;
@@ -20,6 +24,54 @@ const PAGES = sampleOf(
   5,
 );
 const ALL = [{ type: ["read"], allow: "all" }];
+
+/** Times, and the last use of a token, which requests of other callers change. */
+const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
+const LAST_USE = /"lastUsed(At|Address)":(null|"[^"]*")/g;
+const HIDDEN_ROW = new RegExp(`${HIDDEN_TEXT}|\\b${HIDDEN_ID}\\b`);
+
+/** Routes and queries whose responses differ between any two requests, each with the reason. */
+const UNSTABLE: Readonly<Record<string, string>> = {
+  "GET /v1/apps/{appId}/data-sources/{ds}/queries": "lists the queries of this test; visitors have no access",
+  "query mediaLink": "is no list; its signature contains the time at which the link expires",
+  "query dataSourceQueries": "lists the queries of this test; visitors have no access",
+};
+
+/** Lists without hidden rows, each with the reason. The test compares their replies too. */
+const WITHOUT_HIDDEN_ROWS: Readonly<Record<string, string>> = {
+  "GET /v1/admin/administrators": "only administrators have access, who see all rows",
+  "query administrators": "only administrators have access, who see all rows",
+  "GET /v3/apps/{appId}/packages/declarations": "returns the files of a package",
+  "query packageDeclarations": "returns the files of a package",
+  "GET /v3/apps/{appId}/schedule/preview": "computes its list from the request",
+  "query nextRuns": "computes its list from the request",
+  "query codeProblems": "computes its list from the request",
+  "GET /v3/apps/{appId}/runs/statistics": "counts the runs of the app in every hour",
+  "query runStatistics": "counts the runs of the app in every hour",
+  "query mediaAccessRules": "returns the rules of one folder",
+};
+
+/** Replies by endpoint. */
+type Replies = ReadonlyMap<string, (Reply & { request: string })[]>;
+
+interface Difference {
+  endpoint: string;
+  request: string;
+  before: string;
+  after: string;
+}
+
+const differences = (before: Replies, after: Replies): Difference[] =>
+  [...after].flatMap(([endpoint, replies]) =>
+    replies.flatMap(({ request, text }, at) => {
+      const earlier = before.get(endpoint)![at]!.text;
+      return earlier === text ? [] : [{ endpoint, request, before: earlier, after: text }];
+    }),
+  );
+
+/** Returns the endpoints that accept a request of at least one caller. Roles hide all rows of the others. */
+const openEndpoints = (endpoints: readonly ListEndpoint[], replies: Replies): ListEndpoint[] =>
+  endpoints.filter(({ name }) => replies.get(name)!.some(({ succeeded }) => succeeded));
 
 describe("hidden rows", () => {
   let service: TestService;
@@ -48,6 +100,41 @@ describe("hidden rows", () => {
     const answersWithHiddenRows = await answers();
     await remove();
     expect(answersWithHiddenRows).to.deep.equal(await answers());
+  }
+
+  /**
+   * Sends every request as each caller; with `sampled`, a part of the filtered requests. Sends no filtered requests if the endpoint rejects
+   * all plain requests of the caller. Removes times from the replies.
+   */
+  async function repliesTo(
+    endpoints: readonly ListEndpoint[],
+    callers: Record<string, string | null>,
+    { id = OWN_ID, sampled = false } = {},
+  ): Promise<Replies> {
+    const replies = new Map<string, (Reply & { request: string })[]>();
+    const repliesOf = async ({ name, plainRequests, filteredRequests, send }: ListEndpoint) => {
+      const all: (Reply & { request: string })[] = [];
+      replies.set(name, all);
+      const sendAll = async (caller: string, requests: ListEndpoint["plainRequests"]): Promise<boolean> => {
+        const before = all.length;
+        for (const values of requests) {
+          const { succeeded, text } = await send(service, callers[caller]!, id, values);
+          const stableText = text.replace(LAST_USE, "").replace(TIME, "<time>");
+          all.push({ request: `${caller} ${JSON.stringify(values)}`, succeeded, text: stableText });
+        }
+        return all.slice(before).some(({ succeeded }) => succeeded);
+      };
+      for (const [at, caller] of Object.keys(callers).entries()) {
+        const isOpen = await sendAll(caller, plainRequests);
+        if (isOpen) await sendAll(caller, sampled ? sampleOf(filteredRequests, at, 4) : filteredRequests);
+      }
+    };
+    const waiting = [...endpoints];
+    const work = async () => {
+      for (let next = waiting.shift(); next; next = waiting.shift()) await repliesOf(next);
+    };
+    await Promise.all(Array.from({ length: 8 }, work));
+    return replies;
   }
 
   it("of media", async () => {
@@ -154,5 +241,44 @@ describe("hidden rows", () => {
     await expectSameWithout(requests, async () => {
       for (const id of ids) await service.rest("DELETE", `${app}/notifications/${id}`);
     });
+  });
+
+  it("of every list that a route or query returns", async () => {
+    const { body } = await service.rest("GET", "/v1/openapi.json", { as: null });
+    const schema = buildSchema(readFileSync("schema/schema.graphql", "utf8"));
+    const endpoints = listEndpoints(body, schema).filter(({ name }) => !(name in UNSTABLE));
+    const hiddenRows = createHiddenRows(service);
+    const { admin, visitors, members, owner } = await hiddenRows.addOwnApp();
+
+    const sampled = true;
+    const visitorsBefore = await repliesTo(endpoints, visitors);
+    const ownerBefore = await repliesTo(endpoints, { owner }, { sampled });
+    const membersBefore = await repliesTo(endpoints, members, { sampled });
+    const openToVisitors = openEndpoints(endpoints, visitorsBefore);
+    const openToOwner = openEndpoints(endpoints, ownerBefore);
+    const openToMembers = openEndpoints(endpoints, membersBefore);
+    const adminBefore = await repliesTo(openToVisitors, { admin });
+    const hiddenPeople = await hiddenRows.addHiddenApp();
+    const toOwner = differences(ownerBefore, await repliesTo(openToOwner, { owner }, { sampled }));
+    await hiddenRows.addSiblingApp();
+    const toMembers = differences(membersBefore, await repliesTo(openToMembers, members, { sampled }));
+    const inHiddenApp = await repliesTo(endpoints, hiddenPeople, { id: HIDDEN_ID, sampled });
+    await hiddenRows.addHiddenContent(admin);
+    const toVisitors = differences(visitorsBefore, await repliesTo(openToVisitors, visitors));
+    const toAdmin = differences(adminBefore, await repliesTo(openToVisitors, { admin }));
+    const changed = new Set(toAdmin.map(({ endpoint }) => endpoint));
+
+    expect(toOwner, "to the owner of the organization").to.deep.equal([]);
+    expect(toMembers, "to people with a role").to.deep.equal([]);
+    expect(toVisitors, "to visitors").to.deep.equal([]);
+    const uncovered = endpoints.filter((endpoint) => {
+      const { name, returnsList } = endpoint;
+      const isOpenToPeople = openToOwner.includes(endpoint) || openToMembers.includes(endpoint);
+      const isInHiddenApp = inHiddenApp.get(name)!.some(({ succeeded, text }) => succeeded && HIDDEN_ROW.test(text));
+      const isCovered = openToVisitors.includes(endpoint) ? changed.has(name) : isOpenToPeople && isInHiddenApp;
+      return returnsList && !isCovered;
+    });
+    const names = uncovered.map(({ name }) => name).sort();
+    expect(names).to.deep.equal(Object.keys(WITHOUT_HIDDEN_ROWS).sort());
   });
 });

@@ -35,7 +35,7 @@ async function addHistory(db: DataSource, number: number, mark: string): Promise
   await insert(db, "execution_log", { ...app, ...entry });
   const request = { request_id: "00000000-0000-4000-8000-000000000000", run_id: number };
   await insert(db, "log_event", { ...app, ...request, type: "x", data: { mark }, data_source_id: number });
-  const delivery = { rule_id: number, channel: "email", body: { mark }, status: "sent", give_up_at: now };
+  const delivery = { rule_id: number, channel: "email", body: { text: mark }, status: "sent", give_up_at: now };
   await insert(db, "alert_delivery", { ...app, ...delivery });
   const change = { data_source_id: number, bulk: false, inserted: [number], replaced: "[]" };
   await insert(db, "data_source_change", { ...app, ...change });
@@ -57,7 +57,8 @@ async function addAccess(db: DataSource, number: number, mark: string): Promise<
   await insert(db, "invitation", invitation);
   await insert(db, "oauth_client", { id: mark, name: mark, redirect_uris: "[]", grant_types: "[]" });
   await insert(db, "oauth_grant", { ...app, client_id: mark, person_id: number, scopes: ["read"] });
-  const promotion = { plan: "{}", before: Buffer.from(mark), after: Buffer.from(mark) };
+  const plan = { created: [], changed: [], removed: [] };
+  const promotion = { plan, before: Buffer.from(mark), after: Buffer.from(mark) };
   await insert(db, "promotion", { ...app, ...promotion });
 }
 

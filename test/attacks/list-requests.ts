@@ -1,0 +1,239 @@
+/**
+ * Generates the requests of every REST route with GET and every GraphQL query: each filter with several pages. The requests come from the
+ * OpenAPI document and the schema, so that new routes, queries and parameters are included. A parameter without a value is an error.
+ */
+import {
+  type GraphQLArgument,
+  type GraphQLField,
+  type GraphQLSchema,
+  getNamedType,
+  getNullableType,
+  isEnumType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+} from "graphql";
+import { sampleOf } from "../harness/samples.js";
+import type { TestService } from "../harness/service.js";
+import { selectionOf } from "./calls-by-number.js";
+
+// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is taken apart as it comes
+type Json = Record<string, any>;
+type Values = Readonly<Record<string, unknown>>;
+
+export interface ListEndpoint {
+  /** The route or query, such as `GET /v1/apps` or `query apps`. */
+  name: string;
+  returnsList: boolean;
+  /** Requests with only the required parameters. */
+  plainRequests: readonly Values[];
+  /** Requests with filters and pages. */
+  filteredRequests: readonly Values[];
+  /** Sends a request. The IDs of the app, the organization and their resources are all `id`. */
+  send(service: TestService, as: string | null, id: number, values: Values): Promise<Reply>;
+}
+
+export interface Reply {
+  succeeded: boolean;
+  text: string;
+}
+
+/** Texts that the names of visible and hidden rows contain. */
+export const VISIBLE_TEXT = "kept-by-its-own";
+export const HIDDEN_TEXT = "never-to-be-shown";
+
+/** Replaced by the ID when a request is sent. */
+const ID = Symbol("ID");
+const WHERE = { Owner: "all" };
+const ENTRY_QUERIES = [
+  { where: WHERE, includePagination: true },
+  ...[0, 1, 2].map((limit) => ({ where: WHERE, limit, offset: limit, includePagination: true })),
+  { where: WHERE, limit: 1, cursor: "first" },
+  { where: WHERE, order: [["data.Secret", "DESC"]], limit: 1, includePagination: true },
+  { where: { ...WHERE, Secret: { $exists: true } }, includePagination: true },
+  { where: { ...WHERE, Name: { $iLike: "%never%" } }, limit: 0, includePagination: true },
+  { where: WHERE, aggregate: [{ $group: { _id: "$Secret", n: { $count: {} } } }] },
+  { where: WHERE, aggregate: [{ $count: "n" }] },
+];
+/** The last text is part of both. */
+const TEXTS = [HIDDEN_TEXT, VISIBLE_TEXT, "own"];
+const DAY_MS = 86_400_000;
+const inDays = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
+/** Name of a data source whose access rules hide a column and no entry. */
+export const COLUMN_SOURCE = "Columns";
+
+/** Values of parameters that are neither IDs, enums nor booleans. A cursor comes from a response, which the test compares. */
+const VALUES: Readonly<Record<string, readonly unknown[]>> = {
+  search: TEXTS,
+  name: TEXTS,
+  key: [`_${VISIBLE_TEXT}`, `_${HIDDEN_TEXT}`],
+  keys: [[`_${VISIBLE_TEXT}`, `_${HIDDEN_TEXT}`]],
+  columns: [["Name"], ["Secret"], ["Owner", "Name"]],
+  query: ENTRY_QUERIES,
+  options: [{ limit: 1 }, { limit: 0, offset: 1 }],
+  where: [{ type: "x" }],
+  trial: [{ user: { data: {} }, accessRules: [{ type: ["select"], allow: "all" }] }],
+  ds: [ID, COLUMN_SOURCE],
+  dataSourceId: [ID, COLUMN_SOURCE],
+  code: ["const execute = async () => 1"],
+  dependencies: [["lodash"]],
+  frequency: ["0 3 * * *"],
+  timezone: ["UTC"],
+  integrity: ["sha256-AAAA"],
+  count: [3],
+  expiresIn: [60],
+  from: [inDays(-1)],
+  to: [inDays(1)],
+  against: ["production"],
+  cursor: [],
+  // The schema lists the values of these parameters; the OpenAPI document does not.
+  state: ["queued", "completed"],
+  trigger: ["manual", "schedule"],
+  copy: ["master", "production"],
+  status: ["draft", "published", "queued"],
+  kind: ["email"],
+  by: ["id", "name", "hour", "day"],
+};
+const LIMITS = [0, 1, 2, 100];
+/** Parameters that an operation requires although the document makes them optional. */
+const REQUIRED_BY_OPERATION: Readonly<Record<string, string>> = {
+  "GET /v3/apps/{appId}/schedule/preview": "frequency",
+  "GET /v3/apps/{appId}/packages/declarations": "integrity",
+  "query dataSourceEntries": "query",
+  "query mediaAccessRules": "folderId",
+};
+
+function valuesOf(
+  name: string,
+  alternatives: readonly unknown[] | null,
+  isId: boolean,
+  at: string,
+): readonly unknown[] {
+  const values = alternatives ?? VALUES[name] ?? (isId ? [ID] : null);
+  if (values === null) throw new Error(`${at}: the parameter ${name} has no values in this test`);
+  return values;
+}
+
+interface Parameter {
+  name: string;
+  isRequired: boolean;
+  values: readonly unknown[];
+}
+
+/** Returns requests with the required parameters, and requests with each other value and with different pages. */
+function requestsOf(
+  endpoint: string,
+  parameters: readonly Parameter[],
+): Pick<ListEndpoint, "plainRequests" | "filteredRequests"> {
+  const isPage = ({ name }: Parameter) => name === "limit" || name === "offset";
+  const isNeeded = ({ name, isRequired }: Parameter) => isRequired || REQUIRED_BY_OPERATION[endpoint] === name;
+  const plainRequests = parameters
+    .filter(isNeeded)
+    .reduce<Values[]>(
+      (made, { name, values }) => made.flatMap((before) => values.map((value) => ({ ...before, [name]: value }))),
+      [{}],
+    );
+  const filteredRequests = parameters
+    .filter((parameter) => !isPage(parameter) && !isNeeded(parameter))
+    .flatMap(({ name, values }) => values.map((value) => ({ ...plainRequests[0], [name]: value })));
+  const [hasLimit, hasOffset] = ["limit", "offset"].map((page) => parameters.some(({ name }) => name === page));
+  const pages = [...plainRequests, ...filteredRequests].flatMap((request, index) =>
+    LIMITS.map((limit) => ({ ...request, limit, ...(hasOffset && { offset: (index + limit) % 3 }) })),
+  );
+  return { plainRequests, filteredRequests: [...filteredRequests, ...(hasLimit ? sampleOf(pages, 0, 3) : [])] };
+}
+
+const replaceIds = (values: Values, id: number): Values =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value === ID ? id : value]));
+
+/** True if the schema is an array, has an array, or does not describe its fields. */
+function hasArray(schema: Json, components: Json): boolean {
+  const resolve = (one: Json): Json => (one["$ref"] ? components[one["$ref"].split("/").at(-1)] : one);
+  const variants = (resolve(schema)["anyOf"] as Json[] | undefined) ?? [schema];
+  return variants.map(resolve).some((one) => {
+    const isArray = (of: Json) => [resolve(of)["type"]].flat().includes("array");
+    return isArray(one) || !one["type"] || Object.values<Json>(one["properties"] ?? {}).some(isArray);
+  });
+}
+
+function routeEndpoint(path: string, operation: Json, components: Json): ListEndpoint {
+  const name = `GET ${path}`;
+  const parameters = ((operation["parameters"] ?? []) as Json[])
+    .filter((one) => one["in"] !== "header")
+    .map((one) => {
+      const { type, enum: alternatives } = (one["schema"] ?? {}) as Json;
+      const isFlag = [type].flat().includes("boolean");
+      const isId = one["in"] === "path" || [type].flat().includes("integer") || /Id$/.test(one["name"]);
+      const listed = isFlag ? [true] : (alternatives ?? null);
+      return {
+        name: one["name"] as string,
+        isRequired: one["in"] === "path",
+        values: valuesOf(one["name"], one["name"] === "provider" ? ["none"] : listed, isId, name),
+      };
+    });
+  return {
+    name,
+    returnsList: hasArray(operation["responses"]["200"].content["application/json"].schema, components),
+    ...requestsOf(name, parameters),
+    async send(service, as, id, values) {
+      const rest = { ...replaceIds(values, id) };
+      const filled = path.replace(/\{(\w+)\}/g, (_, parameter: string) => {
+        const value = rest[parameter];
+        delete rest[parameter];
+        return [value]
+          .flat()
+          .map((one) => encodeURIComponent(String(one)))
+          .join(",");
+      });
+      const query = new URLSearchParams();
+      for (const [key, value] of Object.entries(rest)) {
+        query.set(key, Array.isArray(value) ? JSON.stringify(value) : String(value));
+      }
+      const { http, body } = await service.rest("GET", `${filled}?${query}`, { as });
+      return { succeeded: http === 200, text: `${http} ${JSON.stringify(body)}` };
+    },
+  };
+}
+
+const toParameter =
+  (field: string) =>
+  (argument: GraphQLArgument): Parameter => {
+    const type = getNamedType(argument.type);
+    const alternatives = isEnumType(type) ? type.getValues().map(({ name }) => name) : null;
+    const listed = type.name === "Boolean" ? [true] : alternatives;
+    return {
+      name: argument.name,
+      isRequired: isNonNullType(argument.type),
+      values: valuesOf(argument.name, listed, ["Int", "ID", "SafeInt"].includes(type.name), field),
+    };
+  };
+
+function queryEndpoint(field: GraphQLField<unknown, unknown>): ListEndpoint {
+  const name = `query ${field.name}`;
+  const type = getNamedType(field.type);
+  const isList = (of: GraphQLField<unknown, unknown>) => isListType(getNullableType(of.type));
+  const hasList = isObjectType(type) && Object.values(type.getFields()).some(isList);
+  return {
+    name,
+    returnsList: isList(field) || hasList || type.name === "JSON",
+    ...requestsOf(name, field.args.map(toParameter(name))),
+    async send(service, as, id, values) {
+      const given = field.args.filter((argument) => argument.name in values);
+      const declared = given.map((argument) => `$${argument.name}: ${argument.type}`).join(", ");
+      const passed = given.map((argument) => `${argument.name}: $${argument.name}`).join(", ");
+      const inParentheses = (text: string) => (text === "" ? "" : `(${text})`);
+      const document = `query ${inParentheses(declared)} { ${field.name}${inParentheses(passed)} ${selectionOf(field.type)} }`;
+      const answer = await service.graphql(document, replaceIds(values, id), { as });
+      return { succeeded: answer.errors === undefined, text: JSON.stringify(answer) };
+    },
+  };
+}
+
+export function listEndpoints(openapi: object, schema: GraphQLSchema): ListEndpoint[] {
+  const { paths, components } = openapi as Json;
+  const routes = Object.entries<Json>(paths).filter(([, methods]) => methods["get"]);
+  return [
+    ...routes.map(([path, methods]) => routeEndpoint(path, methods["get"], components.schemas)),
+    ...Object.values(schema.getQueryType()!.getFields()).map(queryEndpoint),
+  ];
+}
