@@ -114,6 +114,7 @@ for (const width of [390, 640]) {
       await page.setViewport({ width: 360, height: 800, isMobile: true, hasTouch: true });
       await page.waitForSelector(".workspace-head .chip.behind");
       await fits(360);
+      await studio.button("Fields of the action");
       await studio.replace('[data-field="description"] textarea', "not saved");
       await page.waitForSelector(".workspace-head .primary:enabled");
       await fits(360);
@@ -255,7 +256,9 @@ for (const width of [390, 640]) {
       await page.waitForSelector(".action-list .action", { visible: true });
       await page.click(".action-list .action");
       await page.waitForSelector(".code-editor .view-line");
+      await studio.button("Fields of the action");
       await studio.replace('[data-field="name"] input', "not a name");
+      await studio.button("Fields of the action");
       await page.waitForSelector(".workspace-head .primary:enabled");
       await page.focus("#payload");
       await studio.save();

@@ -59,6 +59,29 @@ describe("the frame of Studio", () => {
     expect(icon).to.match(/^data:image\/svg/);
   });
 
+  it("keeps the fields of an action closed in one column, and opens them when the service rejects one", async () => {
+    await page.waitForSelector("#payload");
+    for (const width of [768, 390]) {
+      await page.setViewport({ width, height: 800 });
+      await page.waitForSelector(".fields", { hidden: true });
+      const [bottom, height] = (await page.evaluate(
+        '[document.querySelector("#dock [data-tab=Run]").getBoundingClientRect().bottom, innerHeight]',
+      )) as [number, number];
+      expect(bottom, `end of the tab Run at ${width} pixels`).to.be.below(height);
+    }
+    await studio.button("Fields of the action");
+    await studio.replace('[data-field="name"] input', "not a name");
+    await studio.button("Fields of the action");
+    await page.waitForSelector(".fields", { hidden: true });
+    await studio.save();
+    await focused('[data-field="name"] input[aria-invalid="true"]');
+    expect(await studio.textOf('[data-field="name"] .fault')).to.contain("NAME_INVALID_CHARS");
+    await studio.replace('[data-field="name"] input', "quick");
+    await page.setViewport({ width: 1280, height: 800 });
+    await page.waitForSelector('[aria-label="Fields of the action"]', { visible: true });
+    await studio.saved();
+  });
+
   longTest("loads the library of menus when a menu is first opened, and opens it", async () => {
     const loaded = () =>
       page.evaluate('performance.getEntriesByType("resource").some(({ name }) => /\\/menus-\\w+\\.js$/.test(name))');

@@ -25,7 +25,10 @@ const SETTINGS_HINTS: Record<string, string> = {
 function useScrollToError(fault: FieldError | null): void {
   useEffect(() => {
     if (fault === null || fault.field === null) return;
-    const field = document.querySelector(`.fields [data-field="${fault.field}"]`);
+    // An error of the code is shown below the code.
+    const field = document.querySelector(
+      fault.field === "code" ? ".code-fault" : `.fields [data-field="${fault.field}"]`,
+    );
     field?.scrollIntoView({ block: "nearest" });
     field?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus({ preventScroll: true });
   }, [fault]);

@@ -1,4 +1,6 @@
 /** Header of an action's workspace: name and state on the left, the buttons Run, Publish and Save on the right. */
+import ChevronDown from "lucide-react/icons/chevron-down";
+import ChevronRight from "lucide-react/icons/chevron-right";
 import CloudUpload from "lucide-react/icons/cloud-upload";
 import PanelRight from "lucide-react/icons/panel-right";
 import Play from "lucide-react/icons/play";
@@ -38,6 +40,24 @@ function LiveVersionState({
     </span>
   ) : (
     <span className="chip live">live</span>
+  );
+}
+
+export const FIELDS_ELEMENT_ID = "action-fields";
+
+/** Opens and closes the fields where they are above the dock. In wider windows, a button of the header does. */
+export function FieldsButton({ showsFields, toggleFields }: Pick<WorkspaceHeadProps, "showsFields" | "toggleFields">) {
+  const Sign = showsFields ? ChevronDown : ChevronRight;
+  return (
+    <button
+      type="button"
+      className="quiet with-icon fields-button"
+      aria-expanded={showsFields}
+      aria-controls={FIELDS_ELEMENT_ID}
+      onClick={toggleFields}
+    >
+      <Sign size={ICON_PIXELS} aria-hidden /> Fields of the action
+    </button>
   );
 }
 

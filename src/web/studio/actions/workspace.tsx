@@ -15,7 +15,8 @@ import { useCodeTypes } from "./use-code-types.js";
 import { useEditor } from "./use-editor.js";
 import { useCodePosition } from "./use-place-in-code.js";
 import { useProblems } from "./use-problems.js";
-import { WorkspaceHead } from "./workspace-head.js";
+import { useShownFields } from "./use-shown-fields.js";
+import { FIELDS_ELEMENT_ID, FieldsButton, WorkspaceHead } from "./workspace-head.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
 /** Saves at Ctrl+S, wherever the focus is. Replaces what this shortcut does in Monaco and in the browser. */
@@ -72,7 +73,8 @@ export function Workspace(props: WorkspaceProps) {
     savedAction?.assets ?? NO_ASSETS,
   );
   const at = useCodePosition(props.place, go);
-  const [showsFields, setShowsFields] = useState(true);
+  const shownFields = useShownFields(id === "new", fault);
+  const { showsFields } = shownFields;
   const [failure, setFailure] = useState<CodeProblem | null>(null);
   const markedProblems = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
@@ -127,10 +129,7 @@ export function Workspace(props: WorkspaceProps) {
   return (
     <div className={showsFields ? "workspace" : "workspace whole-width"}>
       <div className="workspace-top">
-        <WorkspaceHead
-          {...{ editor, liveVersion: copy ?? undefined, back, showsFields }}
-          toggleFields={() => setShowsFields(!showsFields)}
-        />
+        <WorkspaceHead {...{ editor, liveVersion: copy ?? undefined, back }} {...shownFields} />
         <OthersBanner editor={editor} />
       </div>
       <div className="upper">
@@ -148,7 +147,8 @@ export function Workspace(props: WorkspaceProps) {
           />
         )}
       </div>
-      <section className="fields" aria-label="Fields" hidden={!showsFields}>
+      <FieldsButton {...shownFields} />
+      <section id={FIELDS_ELEMENT_ID} className="fields" aria-label="Fields" hidden={!showsFields}>
         <ReadOnlyFields>
           <ActionFields {...{ api, appId, draft, assets: savedAction?.assets ?? [], fault, change }} />
         </ReadOnlyFields>
