@@ -48,6 +48,23 @@ const findFieldName = (message: string | null): FieldName | null =>
   ALERT_FIELDS.find((name) => message !== null && (message.startsWith(`${name} `) || message.startsWith(`${name}[`))) ??
   null;
 
+/** True if the form shows this field. A hidden field still has its last value, which the service can reject. */
+function isFieldShown(name: FieldName, { condition, channel }: AlertDraft): boolean {
+  switch (name) {
+    case "failures":
+    case "of":
+      return condition === "failed";
+    case "minutes":
+      return condition === "silent" || condition === "queued";
+    case "to":
+      return channel === "email";
+    case "setting":
+      return channel !== "email";
+    default:
+      return true;
+  }
+}
+
 interface AlertFieldsProps {
   draft: AlertDraft;
   change: (part: Partial<AlertDraft>) => void;
@@ -111,7 +128,7 @@ function ConditionFields({ draft, change, getFieldFault, actions }: AlertFieldsP
       {condition !== "queued" && (
         <ChoiceField label="Action" value={actionId} options={named} choose={(next) => change({ actionId: next })} />
       )}
-      {condition === "failed" && (
+      {isFieldShown("failures", draft) && (
         <div className="row pair">
           <NumberField
             label="Failures"
@@ -127,7 +144,7 @@ function ConditionFields({ draft, change, getFieldFault, actions }: AlertFieldsP
           />
         </div>
       )}
-      {(condition === "silent" || condition === "queued") && (
+      {isFieldShown("minutes", draft) && (
         <NumberField
           label="Minutes"
           value={minutes}
@@ -243,7 +260,9 @@ export function AlertEditor(props: AlertEditorProps) {
     setFault(null);
     setDraft((old) => ({ ...old, ...part }));
   };
-  const faulty = findFieldName(fault);
+  const named = findFieldName(fault);
+  // An error of a hidden field is shown below the form.
+  const faulty = named !== null && isFieldShown(named, draft) ? named : null;
   const getFieldFault = (name: FieldName) => (name === faulty ? fault : null);
 
   const attempt = async (work: () => Promise<void>) => {
