@@ -23,6 +23,22 @@ export const insertSkippedTick = ({ db, appId }: TestService, actionId: number) 
     [appId, actionId],
   );
 
+/** Stores 200 published actions whose next scheduled run is due before that of the live version. The page lists no more actions. */
+export const insertEarlierSchedules = ({ db }: TestService, actionId: number) =>
+  db.query(
+    `WITH draft AS (
+       INSERT INTO action (app_id, name, code, active, environment, triggers)
+       SELECT app_id, 'early-' || n, code, true, environment, triggers FROM action, generate_series(1, 200) n
+        WHERE id = $1 RETURNING *),
+     live AS (
+       INSERT INTO action (app_id, master_id, name, code, active, environment, triggers)
+       SELECT app_id, id, name, code, true, environment, triggers FROM draft RETURNING id, app_id)
+     INSERT INTO schedule (action_id, app_id, frequency, next_tick)
+     SELECT live.id, live.app_id, schedule.frequency, schedule.next_tick - interval '1 millisecond'
+       FROM live, schedule WHERE schedule.action_id = $1`,
+    [actionId],
+  );
+
 interface StudioSession {
   service: TestService;
   page: Page;

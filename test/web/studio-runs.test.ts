@@ -7,7 +7,7 @@ import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { chooseColumns, chooseColumnsInMediumWindow } from "./runs-columns.js";
 import { BOOKING_CODE, ENDLESS_CODE, listedLinks, waitForLinks } from "./runs-samples.js";
-import { insertSkippedTick, pauseOneSchedule, SCHEDULED_ACTION } from "./schedule-pauses.js";
+import { insertEarlierSchedules, insertSkippedTick, pauseOneSchedule, SCHEDULED_ACTION } from "./schedule-pauses.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
 describe("runs in Studio", () => {
@@ -393,6 +393,11 @@ describe("runs in Studio", () => {
     await studio.button("Resume all schedules");
     await page.waitForSelector(studio.withText("span", "on"));
     await pauseOneSchedule({ service, page, studio }, { id, copy });
+    await insertEarlierSchedules(service, copy);
+    await page.reload();
+    await page.waitForSelector(studio.withText("span", "next run not listed", "//tr[contains(., 'nightly')]"));
+    expect(await studio.textOf(".schedule-page .page-head .hint")).to.contain("200+ actions have a schedule.");
+    expect(await page.$(studio.withText("span", "no live schedule"))).to.equal(null);
     expect(await studio.textOf(".missed .missed-line")).to.match(/skipped.*nightly.*still running/s);
     await page.click(".missed .missed-line");
     await page.waitForSelector(".run-head .run-state.skipped");

@@ -36,7 +36,8 @@ function describeScheduleState(
   const copy = actions.findLiveVersion(action.id);
   if (!copy) return { words: "not published", tone: "" };
   if (!copy.active) return { words: "inactive", tone: "" };
-  if (!scheduled) return { words: "no live schedule", tone: "" };
+  // The week contains only the actions that run next. An action beyond them may have a schedule.
+  if (!scheduled) return { words: list.week.hasMore ? "next run not listed" : "no live schedule", tone: "" };
   if (!app.isPublished) return { words: "app not published", tone: "" };
   if (isPaused) return { words: "paused", tone: "" };
   return actions.hasFailed(action.id) ? { words: "last run failed", tone: "failed" } : { words: "on", tone: "live" };

@@ -8,6 +8,7 @@ import { formatCount, formatExactTime } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
+import { hrefOf } from "../shell/place.js";
 import { ForOperators } from "../shell/role.js";
 import { MissedRuns } from "./missed-runs.js";
 import { ScheduleList } from "./schedule-list.js";
@@ -24,6 +25,19 @@ function CrowdedWarning({ week: { crowded } }: { week: Week }) {
       {first.count} scheduled runs start in the same second, {at}. Runs that do not begin within a minute are skipped.
       Set “Spread over, seconds” on actions that need not start exactly then, or ask the operator for more runners.
     </p>
+  );
+}
+
+/** Counts the actions with a schedule. A long list of them ends early. */
+function ScheduleCount({ week: { scheduled, hasMore }, appId }: { week: Week; appId: number }) {
+  const { length } = scheduled;
+  if (length === 0) return null;
+  if (!hasMore) return formatCount(length, "action has a schedule.", "actions have a schedule.");
+  return (
+    <>
+      {length}+ actions have a schedule. This page lists the runs of the {length} that run next. Find further ones in{" "}
+      <a href={hrefOf({ appId, view: "actions" })}>Actions</a>.
+    </>
   );
 }
 
@@ -50,9 +64,7 @@ export function SchedulePage(props: PageProps) {
     <div className="schedule-page">
       <div className="page-head">
         <h2 className="unseen">Schedules</h2>
-        <p className="hint">
-          {week && !isEmpty && formatCount(week.scheduled.length, "action has a schedule.", "actions have a schedule.")}
-        </p>
+        <p className="hint">{week && <ScheduleCount week={week} appId={appId} />}</p>
         <ForOperators>
           <button type="button" disabled={pause.busy || !pause.isKnown} onClick={() => void onToggle()}>
             {pausedAt ? <Play size={14} aria-hidden /> : <Pause size={14} aria-hidden />}

@@ -56,7 +56,7 @@ export function WeekView({ week, appId }: { week: Week; appId: number }) {
           {name} continues after {formatExactTime(ticks.at(-1)!)}: {description}.
         </p>
       ))}
-      {week.hasMore && <p className="hint">Only the 200 actions that run next are listed.</p>}
+      {week.hasMore && <p className="hint">Only the {week.scheduled.length} actions that run next are listed.</p>}
     </section>
   );
 }
