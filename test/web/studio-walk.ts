@@ -5,7 +5,8 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
+import { parsePlace } from "../../src/web/studio/shell/place.js";
+import { APP_PARTS, isAppPart, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startPrefixProxy } from "../harness/prefix-proxy.js";
@@ -35,6 +36,17 @@ const ALWAYS_OPENED_ITEMS: Partial<Record<View, (content: Content, service: Test
   people: (_content, { organizationId }) => [organizationId],
   access: (_content, { organizationId }) => [organizationId],
 };
+
+/** Pages of the table of routes. The page of an app consists of several parts. */
+const PAGES = VIEW_NAMES.flatMap((view) =>
+  view === "app" ? Object.keys(APP_PARTS).map((part) => `app/${part}`) : [view],
+);
+
+/** Returns the page that a URL shows, as `PAGES` contains it. */
+function findPage(href: string): string {
+  const { view, item } = parsePlace(href);
+  return view === "app" ? `app/${isAppPart(item) ? item : Object.keys(APP_PARTS)[0]}` : view;
+}
 
 /** Paths outside of Studio's own URL: the pages of one-time links, and an unknown address. */
 const OTHER_PATHS = ["setup", "invitation", "reset", "unknown"];
@@ -82,6 +94,8 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     let person: Awaited<ReturnType<typeof signedInPerson>>;
     const shapes = new Set<string>();
     const visited = new Set<string>();
+    /** Pages of `PAGES` whose screens the test has checked. */
+    const checkedPages = new Set<string>();
     const triedOn = new Map<string, Set<string>>();
 
     before(async () => {
@@ -116,6 +130,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
         const tried = triedOn.get(kind) ?? new Set();
         triedOn.set(kind, tried);
         const found = await crawl(page, place, tried, async (steps) => {
+          checkedPages.add(findPage((await page.evaluate("location.hash")) as string));
           const shape = (await page.evaluate(READ_SHAPE)) as string;
           if (shapes.has(shape)) return;
           shapes.add(shape);
@@ -172,6 +187,10 @@ export function walkStudio({ width, theme }: WalkOptions): void {
         expect(faults.join("\n\n")).to.equal("");
       });
     }
+
+    it("has checked every page of the table of routes, and every part of the page of an app", () => {
+      expect(PAGES.filter((name) => !checkedPages.has(name))).to.deep.equal([]);
+    });
 
     it("shows all pages without an error", () => {
       expect(watch.errors).to.deep.equal([]);
