@@ -4,6 +4,13 @@ import { pino } from "pino";
 import { errorReply } from "../../src/api/error-reply.js";
 import { rows } from "../../src/data/database.js";
 import { STATUS } from "../../src/errors.js";
+import type { StoredDataSource } from "../../src/operations/data-sources/data-source-rows.js";
+import {
+  createEntryChanges,
+  type EntryChange,
+  type EntryWriter,
+} from "../../src/operations/data-sources/entry-changes.js";
+import { insertEntryTexts } from "../../src/operations/data-sources/entry-statements.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -108,6 +115,29 @@ describe("errors that callers get", () => {
       .filter(({ level }) => level === pino.levels.values["warn"])
       .map(({ foreignKey }) => foreignKey);
     expect(warned).to.have.members(keys.filter((key) => !withoutError.includes(key)).map(({ name }) => name));
+  });
+
+  it("404 and a line in the log: a commit of entries that refers to a missing data source or app", async () => {
+    const messenger = { createCollector: async () => ({}) };
+    const parts = { db: service.db, messenger, quotaBytes: 0 } as unknown as Parameters<typeof createEntryChanges>[0];
+    const changes = createEntryChanges(parts);
+    const source = { id: 999_999_999, appId: 999_999_999, columns: [] } as unknown as StoredDataSource;
+    const lines: { foreignKey?: string }[] = [];
+    const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
+    const statusAfter = async (work: (change: EntryChange) => Promise<unknown>) => {
+      const error = await changes.commit(source, {} as EntryWriter, work).catch((caught: unknown) => caught);
+      return errorReply(error, log).body.status;
+    };
+    const insertUsage = "INSERT INTO media_usage (app_id, bytes) VALUES ($1, 0)";
+    const statuses = [
+      await statusAfter(({ executor }) => insertEntryTexts(executor, source, ["{}"])),
+      await statusAfter(({ executor }) => rows(executor, insertUsage, [source.appId])),
+    ];
+    expect(statuses).to.deep.equal(["DATA_SOURCE_NOT_FOUND", "APP_NOT_FOUND"]);
+    expect(lines.map(({ foreignKey }) => foreignKey)).to.deep.equal([
+      "data_source_entry_app_id_data_source_id_fkey",
+      "media_usage_app_id_fkey",
+    ]);
   });
 
   it("503: a request whose transaction PostgreSQL ended because of a deadlock; the caller can repeat it", async () => {

@@ -3,7 +3,7 @@
  * and notifies subscribers. Performs no validation.
  */
 import type { DataSource as Database, EntityManager } from "typeorm";
-import { duplicatedIndex, type Executor, isMissingReference, isRefusedData, rows } from "../../data/database.js";
+import { duplicatedIndex, type Executor, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
@@ -221,7 +221,6 @@ function createDuplicateError(
 
 /** Converts database errors about entries that cannot be stored to ActionErrors. Returns other errors unchanged. */
 function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWriter): unknown {
-  if (isMissingReference(error)) return new ActionError("DATA_SOURCE_NOT_FOUND");
   const duplicateIndex = duplicatedIndex(error);
   if (duplicateIndex !== null && isUniqueIndexName(duplicateIndex))
     return createDuplicateError(source, writer, duplicateIndex);
