@@ -1,7 +1,8 @@
 /** Tests removals of a data source while other transactions hold locks on its entries. */
 import { expect } from "chai";
-import { rows } from "../../src/data/database.js";
+import { openDatabase, rows } from "../../src/data/database.js";
 import { createChangeUpkeep } from "../../src/operations/data-sources/change-upkeep.js";
+import { createStages } from "../../src/operations/stages/stages.js";
 import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -62,6 +63,16 @@ describe("data sources under locks", () => {
       expect((await service.rest("POST", `${base}/${name}/commit`, { body: commit })).http).to.equal(200);
       const { versions } = (await service.rest("GET", `${base}/${name}/versions`)).body;
       return () => service.rest("POST", `${base}/${name}/versions/${versions[0].id}/restore`);
+    }
+
+    /** Ends the lifetime of the stage, and deletes expired stages as the scheduler does, on a connection of its own. */
+    async function expireStages(stageId: number): Promise<void> {
+      const db = await openDatabase(service.databaseUrl, 1);
+      await db.query("UPDATE app_stage SET expires_at = now() - interval '1 minute' WHERE app_id = $1", [stageId]);
+      const parts = { db, credentials: { announce: async () => undefined } };
+      await createStages(parts as unknown as Parameters<typeof createStages>[0])
+        .expire()
+        .finally(() => db.destroy());
     }
 
     it("are removed after an update that adds a column, without a deadlock", async () => {
@@ -212,6 +223,49 @@ describe("data sources under locks", () => {
       expect(await rows(service.db, select, [id])).to.have.length(0);
       const forgotten = "SELECT FROM data_source_tally WHERE data_source_id = $1 AND forgotten > 0";
       expect(await rows(service.db, forgotten, [id])).to.have.length(1);
+    });
+
+    for (const [end, remove] of [
+      ["is removed", (stageId: number) => service.rest("DELETE", `/v1/apps/${service.appId}/stages/${stageId}`)],
+      ["expires", expireStages],
+    ] as const) {
+      it(`are changed by a commit while their stage ${end}, without a deadlock`, async () => {
+        const body = { name: end.replace(" ", "-"), expiresInHours: 1 };
+        const stage = (await service.rest("POST", `/v1/apps/${service.appId}/stages`, { body })).body.app.id;
+        const path = `/v1/apps/${stage}/data-sources`;
+        await service.rest("POST", path, { body: { name: "Changed", entries: [{ a: 1 }] } });
+        const { entries } = (await service.rest("POST", `${path}/Changed/query`, { body: {} })).body;
+        const change = { append: true, entries: [{ id: entries[0].id, data: { a: 2 } }] };
+        const sent = await service.db.transaction(async (manager) => {
+          // The commit waits here after it has locked the entry, and before it locks the data source.
+          await manager.query("LOCK TABLE log_event IN SHARE MODE");
+          const commit = service.rest("POST", `${path}/Changed/commit`, { body: change });
+          await untilLockWait(service.db, commit);
+          const removal = remove(stage);
+          await until(async () => (await countLockWaits(service.db)) === 2);
+          return { commit, removal };
+        });
+        const { http, body: changed } = await sent.commit;
+        expect(http, JSON.stringify(changed)).to.equal(200);
+        await sent.removal;
+        expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [stage])).to.have.length(0);
+      });
+    }
+
+    it("are removed with their stage while another transaction locks the data source before the app", async () => {
+      const body = { name: "crossed", expiresInHours: 1 };
+      const stage = (await service.rest("POST", `/v1/apps/${service.appId}/stages`, { body })).body.app.id;
+      await service.rest("POST", `/v1/apps/${stage}/data-sources`, { body: { name: "Locked" } });
+      const sent = await service.db.transaction(async (manager) => {
+        await manager.query("SELECT FROM data_source WHERE app_id = $1 FOR NO KEY UPDATE", [stage]);
+        const removal = service.rest("DELETE", `/v1/apps/${service.appId}/stages/${stage}`);
+        await untilLockWait(service.db, removal);
+        // The foreign key of this row locks the app.
+        await manager.query("INSERT INTO media_usage (app_id, bytes) VALUES ($1, 0)", [stage]);
+        return { removal };
+      });
+      const { http, body: removed } = await sent.removal;
+      expect([http, removed.status]).to.deep.equal([200, "STAGE_REMOVED"]);
     });
 
     it("are restored twice, one after the other", async () => {

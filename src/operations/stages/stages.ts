@@ -3,8 +3,8 @@
  * "production". Each stage has its own settings and data.
  */
 
-import type { DataSource } from "typeorm";
-import { isDuplicate, rows } from "../../data/database.js";
+import type { DataSource, EntityManager } from "typeorm";
+import { isDuplicate, isLockTimeout, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/described.js";
@@ -12,6 +12,8 @@ import { refuseField } from "../../rules/fields.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { App, Apps } from "../apps/apps.js";
+import { lockWholeSource } from "../data-sources/data-source-rows.js";
+import { removeEntriesExcept } from "../data-sources/entry-statements.js";
 import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/app-lock.js";
@@ -23,8 +25,11 @@ const PREVIEW_HOURS_MAX = 744;
 const STAGE_NAME_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
 /** Interval in milliseconds at which expired stages are deleted. */
 const EXPIRY_INTERVAL_MS = 60_000;
-/** Maximum number of expired stages that one SQL statement deletes. */
-const STAGES_PER_STATEMENT_MAX = 5;
+/** Maximum number of expired stages that one call of `expire` deletes. */
+const EXPIRED_STAGES_MAX = 5;
+/** Maximum time that the deletion of a stage waits for a lock, and how often it tries to get all locks in this time. */
+const DELETION_LOCK_WAIT = "200ms";
+const DELETION_ROUNDS_MAX = 20;
 
 /** An app in a group of stages. Times are ISO 8601 text. */
 export interface Stage {
@@ -55,23 +60,52 @@ const COPY_PEOPLE = [
   "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
 ];
 
-/**
- * Returns SQL that deletes the apps that the SQL `ids` selects. Also revokes the credentials of their Git connections,
- * which are not deleted together with an app.
- */
-const deleteAppsSql = (ids: string): string => `
-  WITH deleted AS (DELETE FROM app WHERE id IN (${ids}) RETURNING id),
+/** Locks the preview $1 of the app $2. Returns no row if there is no such preview. */
+const LOCK_PREVIEW = `
+  SELECT app.id FROM app JOIN app_stage AS stage ON stage.app_id = app.id
+   WHERE app.id = $1 AND root_id = $2 AND expires_at IS NOT NULL FOR NO KEY UPDATE OF app`;
+
+const LIST_EXPIRED_STAGES = `
+  SELECT app_id AS id FROM app_stage WHERE expires_at < now() ORDER BY expires_at LIMIT ${EXPIRED_STAGES_MAX}`;
+
+/* Locks an app. Returns no row if another transaction has locked or deleted it. */
+const LOCK_UNLOCKED_APP = "SELECT id FROM app WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED";
+
+const LIST_DATA_SOURCES = "SELECT id FROM data_source WHERE app_id = $1 ORDER BY id";
+
+/** Deletes an app. Also revokes the credential of its Git connection, which is not deleted together with an app. */
+const DELETE_APP = `
+  WITH deleted AS (DELETE FROM app WHERE id = $1 RETURNING id),
        ended AS (UPDATE credential SET revoked_at = now() FROM app_git, deleted
                   WHERE app_git.app_id = deleted.id AND credential.id = app_git.credential_id)
   SELECT id FROM deleted`;
 
-const DELETE_STAGE = deleteAppsSql(
-  "SELECT app_id FROM app_stage WHERE app_id = $1 AND root_id = $2 AND expires_at IS NOT NULL",
-);
-
-const DELETE_EXPIRED_STAGES = deleteAppsSql(
-  `SELECT app_id FROM app_stage WHERE expires_at < now() ORDER BY expires_at LIMIT ${STAGES_PER_STATEMENT_MAX} FOR UPDATE SKIP LOCKED`,
-);
+/**
+ * Deletes a stage and its data. The caller has locked the app as `lockApp` does.
+ *
+ * First removes the entries of its data sources, as a commit locks them: entries before their data source. DELETE locks
+ * the app, then data sources and all other rows. Transactions that write such a row, and then insert a row that refers
+ * to the app or data source, lock in the opposite order. So DELETE gives up before PostgreSQL checks for a deadlock
+ * (`deadlock_timeout`, one second), releases its locks and starts again. Only the last round waits longer.
+ */
+async function deleteLockedStage(manager: EntityManager, stageAppId: number): Promise<void> {
+  for (let rounds = 1; ; rounds += 1) {
+    for (const { id } of await rows<{ id: number }>(manager, LIST_DATA_SOURCES, [stageAppId])) {
+      await lockWholeSource(manager, stageAppId, id);
+      await removeEntriesExcept(manager, { appId: stageAppId, id }, [], { entries: -1, bytes: 0 });
+    }
+    await rows(manager, "SAVEPOINT unlocked_app");
+    if (rounds < DELETION_ROUNDS_MAX) await rows(manager, `SET LOCAL lock_timeout = '${DELETION_LOCK_WAIT}'`);
+    try {
+      await rows(manager, DELETE_APP, [stageAppId]);
+      await rows(manager, "SET LOCAL lock_timeout TO DEFAULT");
+      return;
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error;
+      await rows(manager, "ROLLBACK TO SAVEPOINT unlocked_app");
+    }
+  }
+}
 
 /** Validates the fields of a new stage. @throws NAME_REQUIRED; REQUEST_INVALID whose message names the wrong field */
 function parseNewStage(body: unknown): { name: string; expiresInHours: number | null } {
@@ -190,13 +224,14 @@ export function createStages(options: {
     async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
       const rootId = await rootOf(appId);
       await db.transaction(async (manager) => {
-        const deletedStages = await rows(manager, DELETE_STAGE, [stageAppId, rootId]);
-        if (deletedStages.length === 0) {
+        const lockedPreviews = await rows(manager, LOCK_PREVIEW, [stageAppId, rootId]);
+        if (lockedPreviews.length === 0) {
           throw new ActionError(
             "NOT_FOUND",
             `app ${stageAppId} is not a preview of this app; only previews (stages that expire) can be removed`,
           );
         }
+        await deleteLockedStage(manager, stageAppId);
         // Writes the entry to the audit log of the original app, because the audit log of the preview can be deleted
         // with the preview.
         await recordChange(manager, caller, { appId: rootId, type: "app.stage.remove", data: { stageAppId } });
@@ -204,11 +239,21 @@ export function createStages(options: {
       await credentials.announce();
     },
 
-    /** Deletes expired stages. Returns the time of the next call as Unix time in milliseconds. */
+    /**
+     * Deletes expired stages, each in one transaction. Skips a stage that another transaction has locked; the next call
+     * deletes it. Returns the time of the next call as Unix time in milliseconds.
+     */
     async expire(): Promise<number> {
-      const expiredStages = await rows(db, DELETE_EXPIRED_STAGES);
-      if (expiredStages.length > 0) await credentials.announce();
-      return expiredStages.length === STAGES_PER_STATEMENT_MAX ? Date.now() : Date.now() + EXPIRY_INTERVAL_MS;
+      let deletedStages = 0;
+      for (const { id } of await rows<{ id: number }>(db, LIST_EXPIRED_STAGES)) {
+        await db.transaction(async (manager) => {
+          if ((await rows(manager, LOCK_UNLOCKED_APP, [id])).length === 0) return;
+          await deleteLockedStage(manager, id);
+          deletedStages += 1;
+        });
+      }
+      if (deletedStages > 0) await credentials.announce();
+      return deletedStages === EXPIRED_STAGES_MAX ? Date.now() : Date.now() + EXPIRY_INTERVAL_MS;
     },
   };
 }
