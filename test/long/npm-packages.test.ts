@@ -108,7 +108,9 @@ const UNSUPPORTED: readonly (readonly [dependency: string, reason: RegExp])[] = 
   ["better-sqlite3", /needs Node's .*\bfs\b/],
   ["chokidar", /needs Node's .*\bnode:fs\/promises\b/],
   ["typescript@5", /bundling takes more than 512 MB$/],
-  ["https-proxy-agent", /needs Node's net, tls\b/],
+  // The archives of version 7 have paths with a `.` segment, such as `package/./dist`.
+  ["https-proxy-agent@7", /needs Node's .*\bnet, tls\b/],
+  ["https-proxy-agent", /needs Node's .*\bnet, tls\b/],
   ["xml2js", /cannot be loaded: .*"events".*; use fast-xml-parser instead$/],
   ["pdfkit", /cannot be loaded: .*; use pdf-lib or jspdf instead$/],
   ["mjml-browser", /cannot be loaded: .*"cheerio".*; use svc-communicate with html instead$/],
