@@ -3,9 +3,9 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
 /**
- * Locks an app's row until the transaction ends. Writers of settings and definitions call it before they lock any other
- * row of the app, so they run one after the other and cannot deadlock with each other. Writers of entries, runs and
- * messages do not call it. They wait for it only if they insert a row that refers to an app that is being deleted.
+ * Locks an app's row until the transaction ends. Call it before you lock any other row of the app: transactions that do
+ * this run one after the other, so they cannot deadlock with each other. Many writers do not call it, such as those of
+ * single actions, data sources, entries, runs and messages. This lock does not prevent a deadlock with them.
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export async function lockApp(executor: Executor, appId: number): Promise<void> {
