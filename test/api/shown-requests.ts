@@ -34,7 +34,8 @@ const UNSENT_ROUTES: Readonly<Record<string, readonly string[]>> = {
       (name) => `DELETE ${AUTH}/${name}`,
     ),
     `PUT ${AUTH}/account`,
-    "PUT /v1/admin/administrators/{userId}",
+    "GET /v1/admin/administrators",
+    ...["PUT", "DELETE"].map((method) => `${method} /v1/admin/administrators/{userId}`),
   ],
   "the session of a page, as in test/web/own-pages.test.ts": [
     ...["POST", "PUT", "DELETE"].map((method) => `${method} ${SESSION}`),

@@ -151,7 +151,7 @@ describe("the page on containers", function () {
 
   it("writes a backup with the commands of the upgrade page, which another machine restores", async () => {
     const environment = environmentOf("api", port);
-    const [makeKey, backup, copy] = blocksIn("docs/operate/upgrading.md", "sh", 13)[2]!.trim().split("\n");
+    const [makeKey, backup, copy] = blocksIn("docs/operate/upgrading.md", "sh", 14)[3]!.trim().split("\n");
     const data = environment["DATA_DIR"]!;
     await operator.paste(fillPlaceholders(makeKey!, { "docker compose exec api ": "", "/data": data }), environment);
     const printed = await operator.paste(

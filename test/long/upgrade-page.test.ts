@@ -38,10 +38,10 @@ const git = (...words: string[]) => execFileSync("git", words, { cwd: ROOT, enco
 
 describe("the page on upgrading", function () {
   this.timeout(3_600_000);
-  const [release, backup, , upgrade, systemd, , ready, , back, putBack, restoreDump, copyData, dump] = blocksIn(
+  const [release, backup, , , upgrade, systemd, , ready, , back, putBack, restoreDump, copyData, dump] = blocksIn(
     PAGE,
     "sh",
-    13,
+    14,
   ) as string[];
   const [releaseBefore, thisRelease] = [commitOfReleaseBefore(), git("rev-parse", "HEAD")];
   const home = reader(freshFolder());

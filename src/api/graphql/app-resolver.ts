@@ -75,7 +75,8 @@ export class AppResolver {
   }
 
   @Mutation(() => AppType, {
-    description: "Updates an app like `updateApp` and writes its unprotected settings in one transaction; for admins.",
+    description:
+      "Updates the fields of an app, and writes its public and private settings, in one transaction; for admins.",
   })
   async administrateApp(
     @Ctx() context: RequestContext,

@@ -137,7 +137,7 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
 
 /** Sample query strings of routes that return an error without one. */
 export const QUERIES: Readonly<Record<string, string>> = {
-  [`GET ${V3}/schedule/preview`]: "?frequency=0+9+*+*+1-5&timezone=Europe/Berlin",
+  [`GET ${V3}/schedule/preview`]: "?frequency=0+13+*+*+*&timezone=Europe/Berlin",
   [`GET ${V3}/packages/declarations`]: "?integrity=sha256-…",
 };
 

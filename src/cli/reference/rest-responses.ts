@@ -11,6 +11,7 @@ const PASSKEYS = "/v1/auth/passkeys";
 const MORE = { "…": "…" };
 const USAGE = { inputTokens: 40, outputTokens: 12 };
 const PERSON = { id: 2, organizationId: 1, firstName: "Ann", lastName: "Lee", email: "ann@example.com" };
+const ADMINISTRATOR = { ...PERSON, updatedAt: TIME };
 const SIGNED_IN = { user: PERSON, expiresAt: TIME };
 const PASSKEY = { id: 1, name: "Laptop", createdAt: TIME, updatedAt: TIME, lastUsedAt: null };
 const FILE = {
@@ -60,7 +61,9 @@ export const SAMPLE_RESPONSES: Readonly<Record<string, unknown>> = {
   [`POST ${APP}/ai/embeddings`]: { vectors: [[0.12, -0.03]], usage: USAGE },
   [`POST ${APP}/ai/image`]: { images: [{ contentType: "image/png", data: "…" }] },
   [`POST ${APP}/ai/transcribe`]: { text: "Hello" },
-  "PUT /v1/admin/administrators/{userId}": { administrators: [{ ...PERSON, updatedAt: TIME }] },
+  "GET /v1/admin/administrators": { administrators: [ADMINISTRATOR, "…"] },
+  "PUT /v1/admin/administrators/{userId}": { administrators: [ADMINISTRATOR, "…"] },
+  "DELETE /v1/admin/administrators/{userId}": { administrators: [ADMINISTRATOR] },
   [`POST ${APP}/communicate/messages/{messageId}/decide`]: {
     message: { id: 2, kind: "email", status: "sent", subject: "Order 7", recipients: 1, ...MORE },
   },

@@ -194,6 +194,7 @@ const NAMES_IN_ADDRESSES: Readonly<Record<string, string>> = {
   name: "preset",
   columns: "Title",
   provider: "google",
+  stageAppId: "4",
 };
 
 /**
@@ -264,7 +265,7 @@ export async function restRoutesPage(
   const tags = [...new Set(rows.map(tagOf))].sort();
   const lead = `For everyone who calls the service over HTTP. [The API](api.md) explains credentials, errors, limits and conditional requests.
 
-**Examples** show real responses. A \`…\` stands for further fields, items or characters. [The GraphQL types](graphql-operations.md#types) list all fields.
+**Examples** show real responses, but with the same sample time everywhere. A \`…\` stands for further fields, items or characters. [The GraphQL types](graphql-operations.md#types) list all fields.
 
 **Next page of a list.** To get the next page, send the field \`nextCursor\` of the response as query parameter \`cursor\`. For runs, send \`nextBefore\` as \`before\`.
 

@@ -6,7 +6,8 @@
 /** Maximum number of fields of an object that the reference shows. */
 const FIELDS_SHOWN = 8;
 const DEPTH_SHOWN = 3;
-/** Replaces every time in a recorded response. */
+const DAY_MS = 86_400_000;
+/** Replaces every time in a recorded response, except the start of a range. */
 export const SAMPLE_TIME = "2026-11-21T12:00:00.000Z";
 /** Maximum length of a text that the reference shows in full, in characters. */
 const TEXT_SHOWN = 160;
@@ -29,6 +30,13 @@ function shownText(text: string): string {
   return fixed.length > TEXT_SHOWN ? `${fixed.slice(0, TEXT_SHOWN)}…` : fixed;
 }
 
+/** Returns a range of times with the same length in days, which ends at SAMPLE_TIME; nothing if `from` and `to` are no times. */
+function shownRange({ from, to }: { from?: unknown; to?: unknown }): { from?: string; to?: string } {
+  const days = Math.round((Date.parse(String(to)) - Date.parse(String(from))) / DAY_MS);
+  if (!Number.isFinite(days)) return {};
+  return { from: new Date(Date.parse(SAMPLE_TIME) - days * DAY_MS).toISOString(), to: SAMPLE_TIME };
+}
+
 /** Returns the part of a response that the reference shows. `…` replaces further fields, items or characters. */
 export function shownResponse(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return shownText(value);
@@ -42,5 +50,5 @@ export function shownResponse(value: unknown, depth = 0): unknown {
   const fields = Object.entries(value);
   if (fields.length > 0 && depth > DEPTH_SHOWN) return { "…": "…" };
   const shown = fields.slice(0, FIELDS_SHOWN).map(([name, field]) => [name, shownResponse(field, depth + 1)] as const);
-  return Object.fromEntries(fields.length > FIELDS_SHOWN ? [...shown, ["…", "…"]] : shown);
+  return { ...Object.fromEntries(fields.length > FIELDS_SHOWN ? [...shown, ["…", "…"]] : shown), ...shownRange(value) };
 }

@@ -14,20 +14,30 @@ const EVERYWHERE_NOTE =
 export const actionOf = (example: string): string =>
   `async function execute() {\n${example.replaceAll(/^/gm, "  ")}\n}`;
 
-const exampleOf = (title: string, { code: text, result }: { code: string; result: unknown }): string[] => [
+const exampleOf = (
+  title: string,
+  { code: text, result, notes = [] }: { code: string; result: unknown; notes?: string[] },
+): string[] => [
   `${title}:`,
   `\`\`\`js\n${text}\n\`\`\``,
+  ...notes,
   `The example returns \`${JSON.stringify(result)}\`.`,
 ];
 
 function examplesOf({ example, pageExample, package: name }: NamespaceExample): string[] {
   const dependencyNote = name === null ? "" : `, with \`"dependencies": ["${name}"]\``;
+  const notes = [
+    ...(example?.calls
+      ? [
+          `The example calls the action \`${example.calls.name}\`, which has a \`manual\` trigger: \`${example.calls.code}\``,
+        ]
+      : []),
+    ...(example?.resultNote ? [example.resultNote] : []),
+  ];
   return [
     ...(example
-      ? exampleOf(`Example of a server action${dependencyNote}`, { ...example, code: actionOf(example.code) })
+      ? exampleOf(`Example of a server action${dependencyNote}`, { ...example, code: actionOf(example.code), notes })
       : []),
-    ...(example?.calls ? [`The example calls the action \`${example.calls.name}\`: \`${example.calls.code}\``] : []),
-    ...(example?.resultNote ? [example.resultNote] : []),
     ...(pageExample ? exampleOf("Example in a page, inside an async function", pageExample) : []),
   ];
 }

@@ -18,6 +18,7 @@ export const RUN_EXAMPLE = joinLines(
 );
 
 export const ACTIONS_EXAMPLE = joinLines(
+  "// only in a page for yourself: visitors must never get this token",
   'Svc.configure({ apiUrl: "http://127.0.0.1:4000", appId: 1, token: "the token of an editor" });',
   "const { Actions } = Svc.App.V3;",
   "const greet = await Actions.create({",

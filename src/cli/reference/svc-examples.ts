@@ -78,6 +78,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       "ACTION_NOT_FOUND",
       "ACTION_INACTIVE",
       "ACTION_ACCESS_DENIED",
+      "TRIGGER_NOT_ALLOWED",
       "PAYLOAD_INVALID",
       "RUN_SKIPPED",
       "EXECUTION_FAILED",
@@ -88,7 +89,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       code: RUN_EXAMPLE,
       result: ["Hello Ann", "object", 201, { seats: 2 }],
       resultNote:
-        'The host `api.example.com` does not exist: write the address of your API instead. The result of the example is that of an API that answers 201 with the body of the request. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
+        'The host `api.example.com` does not exist: write the address of your API instead. The result below is that of an API that answers 201 with the body of the request. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
       calls: { name: "greet", code: GREET_CODE },
     },
     pageExample: { code: ACTIONS_EXAMPLE, result: ["Hello Ann", "Greets", 1, 1] },

@@ -50,7 +50,10 @@ export interface Communicate {
   sendSMS(message: SmsOptions): Promise<MessageReceipt>;
   /** Queues several text messages: all of them, or none if one is invalid. */
   batchSendSMS(messages: readonly SmsOptions[]): Promise<MessageReceipt[]>;
-  /** Creates a notification like `Svc.Notifications.insert`, with the status published by default. */
+  /**
+   * Creates a notification like `Svc.Notifications.insert`, with the status published by default. Devices get it only if `options` contains
+   * `pushNotification`.
+   */
   sendPushNotification(options: NotificationOptions): Promise<Notification>;
   /** In a page: opens the user's mail program. */
   composeEmail(message?: Partial<EmailOptions>): Promise<void>;
