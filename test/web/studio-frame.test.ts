@@ -79,6 +79,7 @@ describe("the frame of Studio", () => {
     await studio.replace('[data-field="name"] input', "quick");
     await page.setViewport({ width: 1280, height: 800 });
     await page.waitForSelector('[aria-label="Fields of the action"]', { visible: true });
+    expect(await page.$eval(".fields-button", (button) => button.checkVisibility())).to.equal(false);
     await studio.saved();
   });
 
