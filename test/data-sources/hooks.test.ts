@@ -200,6 +200,9 @@ describe("hooks of data sources that send", () => {
     const refused = await service.rest("POST", `${base}/Open/commit`, { as: "live", body: { entries } });
     expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
     expect(await received(id)).to.deep.equal([]);
+    // An invalid address counts as no message.
+    const invalid = { entries: entries.map(() => ({ data: { Email: "none" } })) };
+    expect((await service.rest("POST", `${base}/Open/commit`, { as: "live", body: invalid })).http).to.equal(200);
     const limited = await startTestService({ ROLES: "api", RATE_LIMIT_COMMUNICATE: "3" });
     try {
       const path = `/v1/apps/${limited.appId}/data-sources`;

@@ -191,9 +191,10 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
       },
       async store(executor) {
         const messages = await chooseMessages(executor);
-        if (messages.length > messagesMax) {
+        const deliveries = messages.filter(({ delivery }) => delivery !== null).length;
+        if (deliveries > messagesMax) {
           const message =
-            `the data source's hooks would send ${messages.length} messages, ` +
+            `the data source's hooks would send ${deliveries} messages, ` +
             `but one request can send at most ${messagesMax}; write fewer entries in one request`;
           throw new ActionError("REQUEST_INVALID", message);
         }
