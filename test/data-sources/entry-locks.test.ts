@@ -248,6 +248,8 @@ describe("data sources under locks", () => {
         const { http, body: changed } = await sent.commit;
         expect(http, JSON.stringify(changed)).to.equal(200);
         await sent.removal;
+        // Expiry skips a stage that is in use. Its next call deletes it.
+        if (remove === expireStages) await expireStages(stage);
         expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [stage])).to.have.length(0);
       });
     }
@@ -266,6 +268,28 @@ describe("data sources under locks", () => {
       });
       const { http, body: removed } = await sent.removal;
       expect([http, removed.status]).to.deep.equal([200, "STAGE_REMOVED"]);
+    });
+
+    it("stay while their stage is in use: its removal is rejected, and its expiry delays no other stage", async () => {
+      const stages: number[] = [];
+      for (const name of ["used", "unused"]) {
+        const { app } = (
+          await service.rest("POST", `/v1/apps/${service.appId}/stages`, { body: { name, expiresInHours: 1 } })
+        ).body;
+        stages.push(app.id);
+        await service.rest("POST", `/v1/apps/${app.id}/data-sources`, { body: { name: "Kept" } });
+      }
+      const [used, unused] = stages as [number, number];
+      await service.db.transaction(async (manager) => {
+        await manager.query("SELECT FROM data_source WHERE app_id = $1 FOR NO KEY UPDATE", [used]);
+        const { http, body } = await service.rest("DELETE", `/v1/apps/${service.appId}/stages/${used}`);
+        expect([http, body.status]).to.deep.equal([503, "OVERLOADED"]);
+        await service.db.query("UPDATE app_stage SET expires_at = now() - interval '1 minute' WHERE app_id = $1", [
+          used,
+        ]);
+        await expireStages(unused);
+      });
+      expect(await rows(service.db, "SELECT id FROM app WHERE id = ANY ($1)", [stages])).to.deep.equal([{ id: used }]);
     });
 
     it("are restored twice, one after the other", async () => {

@@ -3,17 +3,17 @@
  * "production". Each stage has its own settings and data.
  */
 
-import type { DataSource, EntityManager } from "typeorm";
+import { setTimeout as delay } from "node:timers/promises";
+import type { DataSource } from "typeorm";
 import { isDuplicate, isLockTimeout, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
+import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { refuseField } from "../../rules/fields.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { App, Apps } from "../apps/apps.js";
-import { lockWholeSource } from "../data-sources/data-source-rows.js";
-import { removeEntriesExcept } from "../data-sources/entry-statements.js";
 import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/app-lock.js";
@@ -25,11 +25,11 @@ const PREVIEW_HOURS_MAX = 744;
 const STAGE_NAME_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
 /** Interval in milliseconds at which expired stages are deleted. */
 const EXPIRY_INTERVAL_MS = 60_000;
-/** Maximum number of expired stages that one call of `expire` deletes. */
-const EXPIRED_STAGES_MAX = 5;
-/** Maximum time that the deletion of a stage waits for a lock, and how often it tries to get all locks in this time. */
-const DELETION_LOCK_WAIT = "200ms";
-const DELETION_ROUNDS_MAX = 20;
+/** Maximum number of expired stages that one call of `expire` reads. */
+const EXPIRED_STAGES_MAX = 1_000;
+/** Number of times that the removal of a stage tries to lock its rows, and the pause in milliseconds between two tries. */
+const REMOVAL_TRIES = 10;
+const REMOVAL_PAUSE_MS = 100;
 
 /** An app in a group of stages. Times are ISO 8601 text. */
 export interface Stage {
@@ -60,52 +60,25 @@ const COPY_PEOPLE = [
   "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
 ];
 
-/** Locks the preview $1 of the app $2. Returns no row if there is no such preview. */
-const LOCK_PREVIEW = `
-  SELECT app.id FROM app JOIN app_stage AS stage ON stage.app_id = app.id
-   WHERE app.id = $1 AND root_id = $2 AND expires_at IS NOT NULL FOR NO KEY UPDATE OF app`;
+const LIST_EXPIRED_STAGES = `SELECT app_id AS id FROM app_stage WHERE expires_at < now() ORDER BY app_id LIMIT ${EXPIRED_STAGES_MAX}`;
 
-const LIST_EXPIRED_STAGES = `
-  SELECT app_id AS id FROM app_stage WHERE expires_at < now() ORDER BY expires_at LIMIT ${EXPIRED_STAGES_MAX}`;
+/**
+ * A writer may have locked one row of a stage and wait for another that its deletion has locked. So the deletion waits
+ * for each lock less than PostgreSQL's `deadlock_timeout` of one second. It then fails, which releases its locks.
+ */
+const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 
-/* Locks an app. Returns no row if another transaction has locked or deleted it. */
-const LOCK_UNLOCKED_APP = "SELECT id FROM app WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED";
-
-const LIST_DATA_SOURCES = "SELECT id FROM data_source WHERE app_id = $1 ORDER BY id";
-
-/** Deletes an app. Also revokes the credential of its Git connection, which is not deleted together with an app. */
-const DELETE_APP = `
-  WITH deleted AS (DELETE FROM app WHERE id = $1 RETURNING id),
+/**
+ * Returns SQL that deletes the stage $1 if it meets the condition. Also revokes the credential of its Git connection,
+ * which is not deleted together with an app.
+ */
+const deleteStageSql = (condition: string): string => `
+  WITH deleted AS (DELETE FROM app WHERE id IN (SELECT app_id FROM app_stage WHERE app_id = $1 AND ${condition}) RETURNING id),
        ended AS (UPDATE credential SET revoked_at = now() FROM app_git, deleted
                   WHERE app_git.app_id = deleted.id AND credential.id = app_git.credential_id)
   SELECT id FROM deleted`;
-
-/**
- * Deletes a stage and its data. The caller has locked the app as `lockApp` does.
- *
- * First removes the entries of its data sources, as a commit locks them: entries before their data source. DELETE locks
- * the app, then data sources and all other rows. Transactions that write such a row, and then insert a row that refers
- * to the app or data source, lock in the opposite order. So DELETE gives up before PostgreSQL checks for a deadlock
- * (`deadlock_timeout`, one second), releases its locks and starts again. Only the last round waits longer.
- */
-async function deleteLockedStage(manager: EntityManager, stageAppId: number): Promise<void> {
-  for (let rounds = 1; ; rounds += 1) {
-    for (const { id } of await rows<{ id: number }>(manager, LIST_DATA_SOURCES, [stageAppId])) {
-      await lockWholeSource(manager, stageAppId, id);
-      await removeEntriesExcept(manager, { appId: stageAppId, id }, [], { entries: -1, bytes: 0 });
-    }
-    await rows(manager, "SAVEPOINT unlocked_app");
-    if (rounds < DELETION_ROUNDS_MAX) await rows(manager, `SET LOCAL lock_timeout = '${DELETION_LOCK_WAIT}'`);
-    try {
-      await rows(manager, DELETE_APP, [stageAppId]);
-      await rows(manager, "SET LOCAL lock_timeout TO DEFAULT");
-      return;
-    } catch (error) {
-      if (!isLockTimeout(error)) throw error;
-      await rows(manager, "ROLLBACK TO SAVEPOINT unlocked_app");
-    }
-  }
-}
+const DELETE_PREVIEW = deleteStageSql("root_id = $2 AND expires_at IS NOT NULL");
+const DELETE_EXPIRED_STAGE = deleteStageSql("expires_at < now()");
 
 /** Validates the fields of a new stage. @throws NAME_REQUIRED; REQUEST_INVALID whose message names the wrong field */
 function parseNewStage(body: unknown): { name: string; expiresInHours: number | null } {
@@ -167,6 +140,29 @@ export function createStages(options: {
     });
   }
 
+  /** Removes a preview. Returns false, and changes nothing, if other requests have locked its rows. @throws NOT_FOUND */
+  async function removeUnlessInUse(caller: Caller, rootId: number, stageAppId: number): Promise<boolean> {
+    try {
+      await db.transaction(async (manager) => {
+        await rows(manager, LIMIT_LOCK_WAIT);
+        const deletedStages = await rows(manager, DELETE_PREVIEW, [stageAppId, rootId]);
+        if (deletedStages.length === 0) {
+          throw new ActionError(
+            "NOT_FOUND",
+            `app ${stageAppId} is not a preview of this app; only previews (stages that expire) can be removed`,
+          );
+        }
+        // Writes the entry to the audit log of the original app, because the audit log of the preview can be deleted
+        // with the preview.
+        await recordChange(manager, caller, { appId: rootId, type: "app.stage.remove", data: { stageAppId } });
+      });
+    } catch (error) {
+      if (isLockTimeout(error)) return false;
+      throw error;
+    }
+    return true;
+  }
+
   return {
     /** Lists the group of stages to which the app belongs: the original app first, then the stages. */
     list: async (appId: number): Promise<Stage[]> => {
@@ -223,37 +219,36 @@ export function createStages(options: {
      */
     async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
       const rootId = await rootOf(appId);
-      await db.transaction(async (manager) => {
-        const lockedPreviews = await rows(manager, LOCK_PREVIEW, [stageAppId, rootId]);
-        if (lockedPreviews.length === 0) {
-          throw new ActionError(
-            "NOT_FOUND",
-            `app ${stageAppId} is not a preview of this app; only previews (stages that expire) can be removed`,
-          );
+      for (let tries = 1; !(await removeUnlessInUse(caller, rootId, stageAppId)); tries += 1) {
+        if (tries === REMOVAL_TRIES) {
+          const message = `other requests write to app ${stageAppId} at the moment; try again later`;
+          throw new ActionError("OVERLOADED", message, { retryAfter: OVERLOADED_RETRY_SECONDS });
         }
-        await deleteLockedStage(manager, stageAppId);
-        // Writes the entry to the audit log of the original app, because the audit log of the preview can be deleted
-        // with the preview.
-        await recordChange(manager, caller, { appId: rootId, type: "app.stage.remove", data: { stageAppId } });
-      });
+        await delay(REMOVAL_PAUSE_MS);
+      }
       await credentials.announce();
     },
 
     /**
-     * Deletes expired stages, each in one transaction. Skips a stage that another transaction has locked; the next call
-     * deletes it. Returns the time of the next call as Unix time in milliseconds.
+     * Deletes expired stages, each in one statement. The next call deletes those that are in use now. Returns the time
+     * of the next call as Unix time in milliseconds.
+     * @throws the first error of a deletion, after the other stages were deleted
      */
     async expire(): Promise<number> {
-      let deletedStages = 0;
+      const failures: unknown[] = [];
       for (const { id } of await rows<{ id: number }>(db, LIST_EXPIRED_STAGES)) {
-        await db.transaction(async (manager) => {
-          if ((await rows(manager, LOCK_UNLOCKED_APP, [id])).length === 0) return;
-          await deleteLockedStage(manager, id);
-          deletedStages += 1;
-        });
+        try {
+          await db.transaction(async (manager) => {
+            await rows(manager, LIMIT_LOCK_WAIT);
+            await rows(manager, DELETE_EXPIRED_STAGE, [id]);
+          });
+          await credentials.announce();
+        } catch (error) {
+          if (!isLockTimeout(error)) failures.push(error);
+        }
       }
-      if (deletedStages > 0) await credentials.announce();
-      return deletedStages === EXPIRED_STAGES_MAX ? Date.now() : Date.now() + EXPIRY_INTERVAL_MS;
+      if (failures.length > 0) throw failures[0];
+      return Date.now() + EXPIRY_INTERVAL_MS;
     },
   };
 }
