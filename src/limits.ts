@@ -177,7 +177,7 @@ export const BACKTEST_EVENTS = 1_000;
 
 /**
  * Maximum requests in progress in one process. Three separate limits: for a credential; for a visitor's session at one network address; for
- * all visitors and anonymous callers of one address together.
+ * all visitors of one address, and separately for its callers without a credential.
  */
 export const REQUESTS_IN_PROGRESS_PER_CREDENTIAL = 512;
 export const REQUESTS_IN_PROGRESS_PER_VISITOR = 64;
