@@ -25,9 +25,9 @@ const PAGES = sampleOf(
 );
 const ALL = [{ type: ["read"], allow: "all" }];
 
-/** Times, and the last use of a token, which requests of other callers change. */
+/** Times, and the last use of a token, session or person, which the service writes some time after a request. */
 const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
-const LAST_USE = /"lastUsed(At|Address)":(null|"[^"]*")/g;
+const LAST_USE = /"(lastUsedAt|lastUsedAddress|lastSeenAt|address)":(null|"[^"]*")/g;
 const HIDDEN_ROW = new RegExp(`${HIDDEN_TEXT}|\\b${HIDDEN_ID}\\b`);
 
 /** Routes and queries whose responses differ between any two requests, each with the reason. */
