@@ -19,7 +19,7 @@ const USER = { Email: "ada@example.org", Password: "seven lamps of the harbour" 
 export interface ListCallers {
   /** Token of an administrator, who sees the rows of both apps. */
   admin: string;
-  /** Callers whom the access rules of the app restrict. */
+  /** Tokens of callers who see only the rows that the app's access rules allow. null: no token. */
   visitors: Record<string, string | null>;
   /** People and programs with a role on the app. They see all rows of this app and none of other apps. */
   members: Record<string, string>;

@@ -107,7 +107,7 @@ describe("tests with the user's columns", () => {
     expect(filled("a{{user.b}}c{{user.b}}", { b: "-" })).to.equal("a-c-");
   });
 
-  it("match nobody if a placeholder is not closed, has no name or contains another", () => {
+  it("allow no user if a placeholder is incomplete or nested", () => {
     for (const text of ["{{user.b", "{{user.b}", "a {{ user.b} }", "{{user.}}", "{{user.{{user.b}}}}"])
       expect(fillColumnConditions({ a: { equals: text } }, { b: "x" }), text).to.equal(null);
   });

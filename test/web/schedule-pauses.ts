@@ -24,7 +24,7 @@ export const insertSkippedTick = ({ db, appId }: TestService, actionId: number) 
   );
 
 /** Stores 200 published actions whose next scheduled run is due before that of the live version. The page lists no more actions. */
-export const insertEarlierSchedules = ({ db }: TestService, actionId: number) =>
+const insertEarlierSchedules = ({ db }: TestService, actionId: number) =>
   db.query(
     `WITH draft AS (
        INSERT INTO action (app_id, name, code, active, environment, triggers)
@@ -39,6 +39,26 @@ export const insertEarlierSchedules = ({ db }: TestService, actionId: number) =>
     [actionId],
   );
 
+/** Pauses all schedules of the app in Studio, checks that the service stored the pause, and resumes them. */
+async function pauseAllSchedules({ service, page, studio }: StudioSession): Promise<void> {
+  await studio.button("Pause all schedules");
+  await studio.button("Pause", "//dialog");
+  await page.waitForSelector(studio.withText("span", "paused"));
+  const sql = "SELECT schedules_paused_at AS at FROM app WHERE id = $1";
+  expect((await service.db.query(sql, [service.appId]))[0].at).to.be.a("date");
+  await studio.button("Resume all schedules");
+  await page.waitForSelector(studio.withText("span", "on"));
+}
+
+/** Checks that a page with more schedules than it lists says so, and does not describe the live version as one without a schedule. */
+export async function checkUnlistedSchedule({ service, page, studio }: StudioSession, actionId: number): Promise<void> {
+  await insertEarlierSchedules(service, actionId);
+  await page.reload();
+  await page.waitForSelector(studio.withText("span", "next run not listed", "//tr[contains(., 'nightly')]"));
+  expect(await studio.textOf(".schedule-page .page-head .hint")).to.contain("200+ actions have a schedule.");
+  expect(await page.$(studio.withText("span", "no live schedule"))).to.equal(null);
+}
+
 interface StudioSession {
   service: TestService;
   page: Page;
@@ -46,7 +66,7 @@ interface StudioSession {
 }
 
 /** Pauses and resumes the schedule of the action "nightly". The page must show an open list of schedules with this one. */
-export async function pauseOneSchedule(
+async function pauseOneSchedule(
   { service, page, studio }: StudioSession,
   { id, copy }: { id: number; copy: number },
 ): Promise<void> {
@@ -90,4 +110,10 @@ export async function pauseOneSchedule(
   await waitForState("on");
   expect(await isLive()).to.deep.equal([true, true]);
   await page.waitForSelector(".week .due");
+}
+
+/** Pauses and resumes all schedules of the app, then only that of one action. */
+export async function pauseSchedules(...walk: Parameters<typeof pauseOneSchedule>): Promise<void> {
+  await pauseAllSchedules(walk[0]);
+  await pauseOneSchedule(...walk);
 }

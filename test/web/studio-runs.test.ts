@@ -7,7 +7,7 @@ import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { chooseColumns, chooseColumnsInMediumWindow } from "./runs-columns.js";
 import { BOOKING_CODE, ENDLESS_CODE, listedLinks, waitForLinks } from "./runs-samples.js";
-import { insertEarlierSchedules, insertSkippedTick, pauseOneSchedule, SCHEDULED_ACTION } from "./schedule-pauses.js";
+import { checkUnlistedSchedule, insertSkippedTick, pauseSchedules, SCHEDULED_ACTION } from "./schedule-pauses.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
 describe("runs in Studio", () => {
@@ -385,19 +385,8 @@ describe("runs in Studio", () => {
     expect(cells).to.match(/^At 03:00.*0 3 \* \* \*,[A-Z][a-z]{2}, .*03:00.*,.*,on$/);
     await page.click('button[aria-label="Run now: nightly"]');
     await page.waitForSelector(".schedule-table a[href*='/runs/']");
-    await studio.button("Pause all schedules");
-    await studio.button("Pause", "//dialog");
-    await page.waitForSelector(studio.withText("span", "paused"));
-    const sql = "SELECT schedules_paused_at AS at FROM app WHERE id = $1";
-    expect((await service.db.query(sql, [service.appId]))[0].at).to.be.a("date");
-    await studio.button("Resume all schedules");
-    await page.waitForSelector(studio.withText("span", "on"));
-    await pauseOneSchedule({ service, page, studio }, { id, copy });
-    await insertEarlierSchedules(service, copy);
-    await page.reload();
-    await page.waitForSelector(studio.withText("span", "next run not listed", "//tr[contains(., 'nightly')]"));
-    expect(await studio.textOf(".schedule-page .page-head .hint")).to.contain("200+ actions have a schedule.");
-    expect(await page.$(studio.withText("span", "no live schedule"))).to.equal(null);
+    await pauseSchedules({ service, page, studio }, { id, copy });
+    await checkUnlistedSchedule({ service, page, studio }, copy);
     expect(await studio.textOf(".missed .missed-line")).to.match(/skipped.*nightly.*still running/s);
     await page.click(".missed .missed-line");
     await page.waitForSelector(".run-head .run-state.skipped");
