@@ -13,9 +13,9 @@ const OUT_FOLDER = join(ROOT, "dist/web");
 const ASSETS_FOLDER = "assets";
 
 /**
- * Pages of the service, by name. `entry` is the page's script. `asks` lists the routes that the page requests first: for all callers, and
- * for signed-in callers. `next` lists the modules that it loads first for signed-in callers. `parts` names modules that it loads later; it
- * requests all files of a part at once. All parts share the loaded `core`.
+ * Pages of the service, by name. `entry` is the page's script. `firstRequests` lists the routes that the page requests first: for all
+ * callers, and for signed-in callers. `scriptsAfter` lists the modules that it loads first for signed-in callers. `parts` names modules that
+ * it loads later; it requests all files of a part at once. All parts share the loaded `core`.
  */
 const WEB_PAGES = {
   consent: { entry: "src/web/consent/page.ts", title: "Allow access · App Actions" },
@@ -25,9 +25,9 @@ const WEB_PAGES = {
   studio: {
     entry: "src/web/studio/page.ts",
     title: "Studio · App Actions",
-    asks: { all: ["/v1/session"], signedIn: ["/v1/apps", "/v1/auth/session"] },
+    firstRequests: { all: ["/v1/session"], signedIn: ["/v1/apps", "/v1/auth/session"] },
     core: "src/web/studio/shell/root.tsx",
-    next: ["src/web/studio/shell/root.tsx", "src/web/studio/home/home-page.tsx"],
+    scriptsAfter: ["src/web/studio/shell/root.tsx", "src/web/studio/home/home-page.tsx"],
     parts: {
       actions: "src/web/studio/actions/actions-page.tsx",
       runs: "src/web/studio/runs/runs-page.tsx",
@@ -239,7 +239,7 @@ function staticImportsOf(outputs, file, found = []) {
 }
 
 async function buildPage(name, workerFiles, monacoStyle) {
-  const { entry, title, asks = { all: [], signedIn: [] }, next = [], parts = {} } = WEB_PAGES[name];
+  const { entry, title, firstRequests = { all: [], signedIn: [] }, scriptsAfter = [], parts = {} } = WEB_PAGES[name];
   const { metafile } = await build({
     ...HASHED_OPTIONS,
     entryPoints: { [name]: entry },
@@ -261,18 +261,18 @@ async function buildPage(name, workerFiles, monacoStyle) {
   const [script, ...requiredFiles] = staticImportsOf(outputs, file);
   const partFiles = (module) => staticImportsOf(outputs, built.get(`${PART_NAMESPACE}:${module}`).file);
   const first = [script, ...requiredFiles];
-  const nextFiles = [...new Set(next.flatMap(partFiles))].filter((one) => !first.includes(one));
+  const nextFiles = [...new Set(scriptsAfter.flatMap(partFiles))].filter((one) => !first.includes(one));
   const isLater = (one) => !first.includes(one) && !nextFiles.includes(one);
   const page = {
     title,
     script: assetPath(script),
     // A browser requests six files at once, so a large file that is requested last would delay the page.
-    needs: largestFirst(requiredFiles),
-    next: largestFirst(nextFiles),
+    scriptsBefore: largestFirst(requiredFiles),
+    scriptsAfter: largestFirst(nextFiles),
     parts: Object.fromEntries(
       Object.entries(parts).map(([part, module]) => [part, largestFirst(partFiles(module).filter(isLater))]),
     ),
-    asks,
+    firstRequests,
     style: css ? assetPath(css) : null,
   };
   return [name, page];
@@ -297,10 +297,10 @@ async function compress(pages, monacoStyle) {
   const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT_FOLDER }).map((file) => join(OUT_FOLDER, file));
   const compressWithGzip = async (file) =>
     writeFile(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
-  const first = Object.values(pages).flatMap(({ script, needs: requiredFiles, next, parts, style }) => [
+  const first = Object.values(pages).flatMap(({ script, scriptsBefore: requiredFiles, scriptsAfter, parts, style }) => [
     script,
     ...requiredFiles,
-    ...next,
+    ...scriptsAfter,
     ...Object.values(parts).flat(),
     style ?? [],
   ]);

@@ -43,7 +43,7 @@ const writeFault = (error: unknown) => process.stderr.write(`${faultLine(error)}
 try {
   const config = readConfig();
   captureConsole(createLog(config.logLevel));
-  service = await startService(config, { unwanted: unwantedStart.signal, ownsProcess: true });
+  service = await startService(config, { stopRequested: unwantedStart.signal, ownsProcess: true });
   // The greeting is for people, so it is written to standard error. Standard output has only JSON lines for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));
   const stopRequested = new Promise<null>((resolve) => {

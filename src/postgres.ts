@@ -72,31 +72,31 @@ class ClientWithErrorListener extends pg.Client {
  * connection may receive nothing for longer.
  */
 class BoundedClient extends ClientWithErrorListener {
-  private isAsked = false;
+  private isStatementRunning = false;
 
   constructor(config?: string | pg.ClientConfig) {
     super(config);
     this.on("drain", () => {
-      this.isAsked = false;
+      this.isStatementRunning = false;
     });
     this.once("connect", () => {
       const socket = this.connection.stream as Socket;
       // The timeout starts again with every byte that is received or sent.
       socket.setTimeout(SILENCE_LIMIT_MS, () => {
-        if (this.isAsked) socket.destroy(new Error(SILENCE_MESSAGE));
+        if (this.isStatementRunning) socket.destroy(new Error(SILENCE_MESSAGE));
       });
     });
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: one implementation for all overloads of the base class
   override query(...args: any[]): any {
-    this.isAsked = true;
+    this.isStatementRunning = true;
     return super.query(...(args as Parameters<pg.Client["query"]>));
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: as above
   override end(...args: any[]): any {
-    this.isAsked = true;
+    this.isStatementRunning = true;
     return super.end(...(args as []));
   }
 }

@@ -56,7 +56,7 @@ export interface Service {
 export interface StartOptions {
   clock?: Clock;
   /** Signal that cancels the start. The parts that have already started are then stopped. */
-  unwanted?: AbortSignal;
+  stopRequested?: AbortSignal;
   /** True if the process runs nothing but the service. Unhandled rejections are then logged and counted, and do not end the process. */
   ownsProcess?: boolean;
 }
@@ -96,14 +96,14 @@ async function announceFirst(
 
 /**
  * Starts the parts of the service in order.
- * @throws the error of a part, or the reason of `unwanted` if it aborts
+ * @throws the error of a part, or the reason of `stopRequested` if it aborts
  */
 async function startServiceParts(
   input: Plan,
   url: string,
   baseUrl: string,
 ): Promise<Pick<Service, "databaseUrl" | "firstCredentials" | "setupLink">> {
-  const { config, log, onDatabaseReached, measures, unwanted } = input;
+  const { config, log, onDatabaseReached, measures, stopRequested } = input;
   await checkPreconditions(config);
   const starting = new Starting(input);
   const tracing = await starting.tracing();
@@ -150,7 +150,7 @@ async function startServiceParts(
   starting.metrics(openedDatabase, operations, work, browsers, skewMs);
   const nothingCreated = { firstCredentials: null, setupLink: null };
   const first = alone ? await announceFirst(operations, db, config, baseUrl, log) : nothingCreated;
-  unwanted.throwIfAborted();
+  stopRequested.throwIfAborted();
   openDoor();
   return { databaseUrl, ...first };
 }
@@ -173,10 +173,10 @@ function createStop({ config, log, parts, releases }: Plan, hurryController: Abo
 
 /**
  * Starts one process of the service. Resolves when it is ready.
- * @throws if a part does not start or `unwanted` aborts; the parts that have started are then stopped
+ * @throws if a part does not start or `stopRequested` aborts; the parts that have started are then stopped
  */
 export async function startService(config: Config, options: StartOptions = {}): Promise<Service> {
-  const { clock = SYSTEM_CLOCK, unwanted = NEVER_ABORTED } = options;
+  const { clock = SYSTEM_CLOCK, stopRequested = NEVER_ABORTED } = options;
   const { log, reached } = createOutageLog({ level: config.logLevel });
   const releases = new ReleaseStack(log);
   const parts = partsOf(config);
@@ -197,8 +197,8 @@ export async function startService(config: Config, options: StartOptions = {}): 
     parts,
     server,
     door,
-    unwanted,
-    impatience: hurryController.signal,
+    stopRequested,
+    gracePeriodEnded: hurryController.signal,
     fail,
   };
   const stop = createStop(plan, hurryController);

@@ -37,7 +37,7 @@ const SMALL_RESULT_BYTES = 64 * 1024;
 /** Minimum size in bytes of a read that must wait for its owner's turn. */
 const LARGE_READ_BYTES = 512 * 1024;
 /** Time to read and send one megabyte (measured). After a large read, its owner must pause in proportion to this time. */
-const MS_PER_MB = 10;
+const READ_MS_PER_MB = 10;
 
 export interface AnswersOptions {
   /** Memory limit for the responses of the whole process. */
@@ -212,7 +212,7 @@ export function createAnswers(
           countBytes(bytes);
           if (bytes <= LARGE_READ_BYTES) return;
           await turns.takeTurn(owner, () => undefined);
-          turns.owe(owner, (bytes / 2 ** 20) * MS_PER_MB);
+          turns.extendPause(owner, (bytes / 2 ** 20) * READ_MS_PER_MB);
           // The caller may have disconnected while the request waited.
           admitBytes(0);
         },

@@ -1,17 +1,17 @@
 /** Builds the HTML of an app's page, and of a page that shows only a message. */
 import type { RuntimeEnv } from "../rules/env-script.js";
-import { authorDocument } from "./author-document.js";
+import { buildAuthorDocument } from "./author-document.js";
 import { escapeHtml, PAGE_HEADERS } from "./web-assets.js";
 
 /** Builds the page of an app: the live one at `/apps/:id`, or the viewer, which runs drafts. */
-export function appPage(options: { name: string; env: RuntimeEnv & { token: string }; base: string }): {
+export function buildAppPage(options: { name: string; env: RuntimeEnv & { token: string }; base: string }): {
   html: string;
   headers: Record<string, string>;
 } {
   const { name, env, base } = options;
   const page = { name };
   const script = "/client/app-page.js";
-  return authorDocument({
+  return buildAuthorDocument({
     title: name,
     env,
     pageValues: page,
@@ -23,7 +23,7 @@ export function appPage(options: { name: string; env: RuntimeEnv & { token: stri
 }
 
 /** Builds a page that shows only a title and a text. */
-export function messagePage(title: string, text: string): { html: string; headers: Record<string, string> } {
+export function buildMessagePage(title: string, text: string): { html: string; headers: Record<string, string> } {
   const html = `<!doctype html>
 <html lang="en">
 <head>

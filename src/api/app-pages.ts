@@ -5,7 +5,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError, STATUS } from "../errors.js";
 import type { PageSession, PageSessions } from "../operations/client/page-sessions.js";
-import { appPage, messagePage } from "./app-page.js";
+import { buildAppPage, buildMessagePage } from "./app-page.js";
 import type { Resolvers } from "./graphql/schema.js";
 import type { PageOrigin } from "./page-origin.js";
 import { toId } from "./rest/request.js";
@@ -29,7 +29,7 @@ export function sendRefusal(reply: FastifyReply, pages: WebPages, error: unknown
   reply.code(http);
   if (http === 401 || http === 403) return pages.send(reply, "sign-in");
   if (error.details.retryAfter) reply.header("retry-after", error.details.retryAfter);
-  const { html, headers } = messagePage(http === 404 ? "Not found" : "Not now", error.message);
+  const { html, headers } = buildMessagePage(http === 404 ? "Not found" : "Not now", error.message);
   return reply.headers(headers).send(html);
 }
 
@@ -40,13 +40,13 @@ export function registerAppPages(app: FastifyInstance, { resolvers, sessions, or
     { caller, token, app: shownApp }: PageSession,
   ): Promise<FastifyReply> {
     const env = await resolvers.settings.runtimeEnv({ ...context, caller }, shownApp.id);
-    const { html, headers } = appPage({ name: shownApp.name, env: { ...env, token }, base: origin.base });
+    const { html, headers } = buildAppPage({ name: shownApp.name, env: { ...env, token }, base: origin.base });
     return reply.headers(headers).send(html);
   }
 
   app.get<AppRoute>("/apps/:id", async (request, reply) => {
     const appId = toId(request.params.id);
-    const moved = origin.moved(request, reply, `/apps/${appId}`);
+    const moved = origin.redirectIfOtherOrigin(request, reply, `/apps/${appId}`);
     if (moved) return moved;
     try {
       return await sendApp(request, reply, await sessions.visit(appId, request.context.address ?? ""));
@@ -58,7 +58,7 @@ export function registerAppPages(app: FastifyInstance, { resolvers, sessions, or
   app.get<AppRoute>("/apps/:id/viewer", async (request, reply) => {
     const appId = toId(request.params.id);
     try {
-      const session = await origin.preview(request, reply, { appId, actionId: null });
+      const session = await origin.openPreviewSession(request, reply, { appId, actionId: null });
       return session ? await sendApp(request, reply, session) : reply;
     } catch (error) {
       return sendRefusal(reply, pages, error);

@@ -44,7 +44,7 @@ const SAFE_ORIGIN_PATTERN = /^https?:\/\/[\w.:[\]-]+$/;
  * Returns the content security policy of a page. A script must have the nonce, which the client library passes on to scripts that it loads,
  * or come from the origin of an author's dependency.
  */
-function contentPolicy(nonce: string, dependencies: readonly ScriptDependency[]): string {
+function buildContentPolicy(nonce: string, dependencies: readonly ScriptDependency[]): string {
   const origins = dependencies.map(({ url }) => new URL(url).origin);
   const otherOrigins = new Set(origins.filter((origin) => SAFE_ORIGIN_PATTERN.test(origin)));
   return [
@@ -66,7 +66,7 @@ function contentPolicy(nonce: string, dependencies: readonly ScriptDependency[])
  * Returns the HTML document and its headers. The document contains values as JSON with escaped `<`, so that no value can open or close an
  * HTML element.
  */
-export function authorDocument({
+export function buildAuthorDocument({
   title,
   env,
   pageValues: page,
@@ -105,7 +105,7 @@ ${[...dependencies, { url: `${base}${script}` }].map(scriptElement).join("\n")}
   const headers = {
     ...HARDENING_HEADERS,
     "content-type": "text/html; charset=utf-8",
-    "content-security-policy": contentPolicy(nonce, dependencies),
+    "content-security-policy": buildContentPolicy(nonce, dependencies),
     "cross-origin-resource-policy": "same-origin",
     // The document contains a token, so caches must not store it.
     "cache-control": "no-store",

@@ -146,7 +146,7 @@ function endLateBody(request: IncomingMessage, paceMs: number): () => void {
 const UTF8_DECODER = new TextDecoder("utf-8", { fatal: true });
 
 /** Matches JSON text that may contain a number too large for a double. */
-const MAY_BE_HUGE = /[eE]\+?\d{3}|\d{100}/;
+const POSSIBLY_INFINITE_NUMBER = /[eE]\+?\d{3}|\d{100}/;
 
 function decodeUtf8(body: Buffer): string {
   try {
@@ -165,7 +165,7 @@ function parseBody(body: Buffer, { routeOptions }: FastifyRequest): unknown {
   const text = decodeUtf8(body);
   const value = parseJson(text);
   // JSON.parse turns 1e400 into Infinity, which would be stored as null.
-  if (MAY_BE_HUGE.test(text) && containsInfinity(value)) {
+  if (POSSIBLY_INFINITE_NUMBER.test(text) && containsInfinity(value)) {
     const status = routeOptions.url?.endsWith("/settings") ? "SETTINGS_INVALID" : "REQUEST_INVALID";
     throw new ActionError(status, "the body must not contain a number above 1.8e308");
   }
@@ -195,16 +195,18 @@ async function rejectOtherContentTypes(request: FastifyRequest, payload: Readabl
 /** Registers the hooks and the parser for request bodies. The hook that sets `request.context` must be registered first. */
 export function registerBodies(
   app: FastifyInstance,
-  options: { rooms: BodyCapacities; turns: Turns; appExists: AppExists; paceMs?: number },
+  options: { bodyCapacities: BodyCapacities; turns: Turns; appExists: AppExists; paceMs?: number },
 ): void {
-  const { rooms, turns, appExists, paceMs = PACE_MS } = options;
+  const { bodyCapacities, turns, appExists, paceMs = PACE_MS } = options;
   const arrivalCallbacks = new WeakMap<FastifyRequest, () => void>();
 
   /** Waits for memory for the body, then disconnects the sender if it sends the body too slowly. */
   async function admitBody(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
     const app = await quotaAppOf(request, appExists);
-    const freeCapacity = await rooms.capacityFor(bytes).reserveBytes(addressSender(context.address), bytes, app);
+    const freeCapacity = await bodyCapacities
+      .capacityFor(bytes)
+      .reserveBytes(addressSender(context.address), bytes, app);
     const stopWatching = endLateBody(raw, paceMs);
     raw.once("end", stopWatching);
     callWhenResponseEnds(raw, reply.raw, () => {
@@ -243,7 +245,7 @@ export function registerBodies(
       }
       return await turns.takeTurn(sender, () => parseBody(body, request));
     } finally {
-      turns.owe(sender, (body.length / 2 ** 20) * PROCESSING_MS_PER_MB);
+      turns.extendPause(sender, (body.length / 2 ** 20) * PROCESSING_MS_PER_MB);
     }
   });
   app.addContentTypeParser("*", rejectOtherContentTypes);

@@ -62,7 +62,7 @@ export function createBodyCapacity({
   const byAddress = new Map<string, number>();
   const byApp = new Map<string, number>();
   /** Waiting requests by network address, in the order of turns. An address moves to the end after its turn. */
-  const lines = new Map<string, Set<WaitingBody>>();
+  const waitingByAddress = new Map<string, Set<WaitingBody>>();
   let total = 0;
 
   /** True if the app would use at most half of the memory that other apps leave, so that the next app still gets a share. */
@@ -101,14 +101,14 @@ export function createBodyCapacity({
   }
 
   function leaveQueue(address: string, body: WaitingBody): void {
-    const line = lines.get(address)!;
+    const line = waitingByAddress.get(address)!;
     line.delete(body);
-    lines.delete(address);
-    if (line.size > 0) lines.set(address, line);
+    waitingByAddress.delete(address);
+    if (line.size > 0) waitingByAddress.set(address, line);
   }
 
   function callNext(): void {
-    for (const [address, line] of [...lines]) {
+    for (const [address, line] of [...waitingByAddress]) {
       const [first] = line;
       if (!first || !fitsCapacity(address, first.bytes, first.app)) continue;
       leaveQueue(address, first);
@@ -118,7 +118,7 @@ export function createBodyCapacity({
 
   return {
     async reserveBytes(address, bytes, app) {
-      const line = lines.get(address);
+      const line = waitingByAddress.get(address);
       if (!line && fitsCapacity(address, bytes, app)) return takeCapacity(address, bytes, app);
       if (line && line.size >= WAITING_PER_ADDRESS_MAX) throw overloadedError();
       return new Promise((resolve, reject) => {
@@ -134,7 +134,7 @@ export function createBodyCapacity({
           leaveQueue(address, body);
           reject(overloadedError());
         }, waitMs);
-        lines.set(address, (lines.get(address) ?? new Set()).add(body));
+        waitingByAddress.set(address, (waitingByAddress.get(address) ?? new Set()).add(body));
       });
     },
     reservedBytes: () => total,

@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import { sendRefusal } from "./app-pages.js";
-import { debugPage } from "./debug-page.js";
+import { buildDebugPage } from "./debug-page.js";
 import type { Resolvers } from "./graphql/schema.js";
 import type { PageOrigin } from "./page-origin.js";
 import { restRequest } from "./rest/request.js";
@@ -50,12 +50,12 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
       await sessions.checkAccess(context.caller, preview);
       await clients.compiledAction(context, appId, actionId);
     }
-    const session = await origin.preview(request, reply, preview);
+    const session = await origin.openPreviewSession(request, reply, preview);
     if (!session) return reply;
     const viewer = { ...context, caller: session.caller };
     const action = await clients.compiledAction(viewer, appId, actionId);
     const env = { ...(await settings.runtimeEnv(viewer, appId)), token: session.token };
-    const { html, headers } = debugPage({ action, env, base: origin.base });
+    const { html, headers } = buildDebugPage({ action, env, base: origin.base });
     return reply.headers(headers).send(html);
   }
 

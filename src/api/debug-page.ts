@@ -1,6 +1,6 @@
 /** Builds the page on which an author debugs one action with the browser's developer tools (specification, Debug page). */
 import type { RuntimeEnv } from "../rules/env-script.js";
-import { type AuthorDocument, authorDocument } from "./author-document.js";
+import { type AuthorDocument, buildAuthorDocument } from "./author-document.js";
 import { escapeHtml } from "./web-assets.js";
 
 export interface DebuggedAction {
@@ -16,7 +16,11 @@ export interface DebuggedAction {
  * `/client/debug.js` runs it. Thus the browser never parses an author's text as HTML, and the developer tools show the script under its own
  * name.
  */
-export function debugPage(options: { action: DebuggedAction; env: RuntimeEnv & { token: string }; base: string }): {
+export function buildDebugPage(options: {
+  action: DebuggedAction;
+  env: RuntimeEnv & { token: string };
+  base: string;
+}): {
   html: string;
   headers: Record<string, string>;
 } {
@@ -29,7 +33,7 @@ export function debugPage(options: { action: DebuggedAction; env: RuntimeEnv & {
 <p>The action runs in this page, with the payload given and without settings. Breakpoints in
 <code>${escapeHtml(`svc-action-${id}-${encodeURIComponent(name)}.js`)}</code> hold. The page has no cookie and no storage, and
 acts as a user of the app in the viewer.</p>`;
-  return authorDocument({
+  return buildAuthorDocument({
     title: `${name} · debug`,
     env,
     pageValues: { script },

@@ -21,7 +21,7 @@ export interface FrontDoor {
   /** Handles the server's event `clientError`: responds to bytes that are not valid HTTP or exceed Node's limits, and closes the socket. */
   rejectInvalidRequest(error: NodeJS.ErrnoException, socket: Socket): void;
   /** Passes all later requests to `api`. If `api` is null, they get 503. */
-  openApi(api: RequestListener | null): void;
+  forwardRequestsTo(api: RequestListener | null): void;
   /**
    * From now on, passes to the API only requests that a run may have sent. A stopping service rejects all other requests, but lets its runs
    * finish.
@@ -130,7 +130,7 @@ export function createFrontDoor(parts: ServiceParts): FrontDoor {
       else socket.end(createUnreadableResponse(error));
     },
 
-    openApi(next) {
+    forwardRequestsTo(next) {
       api = next;
     },
 

@@ -8,11 +8,11 @@ import type { Metrics } from "./health.js";
 
 export interface MetricSources {
   /** Reads the figures of all processes together from the database. Rejects while the database is unavailable. */
-  vitals: ReadVitals;
+  readVitalSigns: ReadVitals;
   /** Returns the number of connections in this process's database pool, by state. */
   database: () => { busy: number; idle: number; waiting: number };
   /** Returns the number of database connections that this process has lost since it started. */
-  lost: () => number;
+  countLostConnections: () => number;
   /** True while PostgreSQL rejects writes because its disk is full. */
   diskFull: () => boolean;
   /** Returns the number of free bytes under DATA_DIR. */
@@ -28,7 +28,7 @@ export interface MetricSources {
   /** Slots and runs of this process; null if the process is not a runner. */
   runner: {
     places: () => { total: number; free: number; waiting: number };
-    taking: () => boolean;
+    isClaimingRuns: () => boolean;
     browsers: () => { up: number; serving: number; warm: number; spare: number };
   } | null;
 }
@@ -78,10 +78,10 @@ function registerQueues(register: Registry): (now: VitalSigns | null) => void {
 }
 
 /**
- * Registers metrics with the values that `vitals` reads once per scrape. While the database is unavailable, the metrics have no values,
- * because zeros would look like an idle service.
+ * Registers metrics with the values that `readVitalSigns` reads once per scrape. While the database is unavailable, the metrics have no
+ * values, because zeros would look like an idle service.
  */
-function registerVitals(register: Registry, { vitals, measures, runner }: MetricSources): () => Promise<void> {
+function registerVitals(register: Registry, { readVitalSigns, measures, runner }: MetricSources): () => Promise<void> {
   const gauge = (name: string, help: string, readValue: (now: VitalSigns) => number) => {
     const gauge = new Gauge({ name, help, registers: [register] });
     return (now: VitalSigns | null) => (now ? gauge.set(readValue(now)) : gauge.remove());
@@ -108,7 +108,7 @@ function registerVitals(register: Registry, { vitals, measures, runner }: Metric
   const setQueues = registerQueues(register);
   return async () => {
     // Without the database there are no figures, and the metric `svc_database_up` is 0.
-    const now = await vitals().catch(() => null);
+    const now = await readVitalSigns().catch(() => null);
     up.set(now ? 1 : 0);
     for (const set of all) set(now);
     setQueues(now);
@@ -133,7 +133,7 @@ function registerRelease(register: Registry): void {
 
 function registerDatabase(
   register: Registry,
-  { database, lost, clockSkewMs, diskFull, dataDirFree }: MetricSources,
+  { database, countLostConnections, clockSkewMs, diskFull, dataDirFree }: MetricSources,
 ): void {
   new Gauge({
     name: "svc_database_disk_full",
@@ -174,7 +174,7 @@ function registerDatabase(
     registers: [register],
     collect() {
       this.reset();
-      this.inc(lost());
+      this.inc(countLostConnections());
     },
   });
 }
@@ -240,7 +240,7 @@ function registerRunner(register: Registry, runner: NonNullable<MetricSources["r
     help: "0 if this process has free slots but does not start queued runs, otherwise 1.",
     registers: [register],
     collect() {
-      this.set(runner.taking() ? 1 : 0);
+      this.set(runner.isClaimingRuns() ? 1 : 0);
     },
   });
 }

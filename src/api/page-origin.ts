@@ -22,12 +22,12 @@ export interface PageOrigin {
   /**
    * If the browser requested the page at another origin, redirects it to `path` at the origin of authors' pages. Otherwise returns null.
    */
-  moved(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply | null;
+  redirectIfOtherOrigin(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply | null;
   /**
    * Returns the session of an editor's page; null if this function has redirected the browser.
    * @throws the errors of PageSessions.preview
    */
-  preview(request: FastifyRequest, reply: FastifyReply, preview: PreviewPage): Promise<PageSession | null>;
+  openPreviewSession(request: FastifyRequest, reply: FastifyReply, preview: PreviewPage): Promise<PageSession | null>;
 }
 
 const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
@@ -52,8 +52,8 @@ export function createPageOrigin(
   if (runtimeUrl === null) {
     return {
       base: pathBefore(baseUrl),
-      moved: () => null,
-      preview: ({ context }, _reply, preview) => sessions.preview(context.caller, preview),
+      redirectIfOtherOrigin: () => null,
+      openPreviewSession: ({ context }, _reply, preview) => sessions.preview(context.caller, preview),
     };
   }
   const { host } = new URL(runtimeUrl);
@@ -66,8 +66,9 @@ export function createPageOrigin(
 
   return {
     base: "",
-    moved: (request, reply, path) => (isAtRuntimeHost(request) ? null : reply.redirect(runtimeUrl + path)),
-    async preview(request, reply, preview) {
+    redirectIfOtherOrigin: (request, reply, path) =>
+      isAtRuntimeHost(request) ? null : reply.redirect(runtimeUrl + path),
+    async openPreviewSession(request, reply, preview) {
       const path = pathOf(preview);
       reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
       if (!isAtRuntimeHost(request)) {

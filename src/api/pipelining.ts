@@ -14,16 +14,16 @@ type ParseBytes = (bytes: Buffer) => void;
 /** Passes the received bytes of one connection to the HTTP parser, one request at a time. */
 class RequestFeed {
   /** Bytes that the connection has received but the HTTP parser has not. */
-  private rest: Buffer = Buffer.alloc(0);
+  private unparsedBytes: Buffer = Buffer.alloc(0);
   private current: IncomingMessage | null = null;
   private isAnswered = true;
   /** Number of bytes of the current body that the parser has not received; null if the body's length is unknown. */
-  private bodyLeft: number | null = null;
+  private remainingBodyBytes: number | null = null;
   /**
    * Functions that start requests whose first bytes came in the same slice as the end of the previous request. Few requests fit into one
    * slice, so the list is short.
    */
-  private readonly early: (() => void)[] = [];
+  private readonly earlyRequests: (() => void)[] = [];
 
   constructor(
     private readonly socket: Socket,
@@ -34,7 +34,7 @@ class RequestFeed {
   }
 
   private readonly receive = (chunk: Buffer): void => {
-    this.rest = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
+    this.unparsedBytes = this.unparsedBytes.length === 0 ? chunk : Buffer.concat([this.unparsedBytes, chunk]);
     this.feed();
   };
 
@@ -45,17 +45,18 @@ class RequestFeed {
 
   /** Returns how many of the waiting bytes the parser may get next. */
   private sliceLength(): number {
-    if (this.current && !this.current.complete) return this.bodyLeft || SLICE_BYTES;
-    const headEnd = this.rest.indexOf(HEAD_END);
+    if (this.current && !this.current.complete) return this.remainingBodyBytes || SLICE_BYTES;
+    const headEnd = this.unparsedBytes.indexOf(HEAD_END);
     return headEnd === -1 ? SLICE_BYTES : headEnd + HEAD_END.length;
   }
 
   private readonly feed = (): void => {
     const { socket } = this;
-    while (this.rest.length > 0 && !socket.destroyed && !socket.isPaused() && !this.isBusy()) {
-      const slice = this.rest.subarray(0, this.sliceLength());
-      this.rest = this.rest.subarray(slice.length);
-      if (this.current && !this.current.complete && this.bodyLeft !== null) this.bodyLeft -= slice.length;
+    while (this.unparsedBytes.length > 0 && !socket.destroyed && !socket.isPaused() && !this.isBusy()) {
+      const slice = this.unparsedBytes.subarray(0, this.sliceLength());
+      this.unparsedBytes = this.unparsedBytes.subarray(slice.length);
+      if (this.current && !this.current.complete && this.remainingBodyBytes !== null)
+        this.remainingBodyBytes -= slice.length;
       this.parse(slice);
       // After an upgrade to a websocket, the parser has released the connection.
       if (!(socket as Socket & { parser?: object | null }).parser) {
@@ -64,20 +65,20 @@ class RequestFeed {
       }
     }
     // A paused connection does not report that the client has disconnected, so it is paused only while bytes wait.
-    if (this.rest.length > 0 && this.isBusy()) socket.pause();
+    if (this.unparsedBytes.length > 0 && this.isBusy()) socket.pause();
   };
 
   private release(): void {
     this.socket.off("data", this.receive).off("resume", this.feed);
-    if (this.rest.length > 0 && !this.socket.destroyed) this.socket.unshift(this.rest);
-    this.rest = Buffer.alloc(0);
+    if (this.unparsedBytes.length > 0 && !this.socket.destroyed) this.socket.unshift(this.unparsedBytes);
+    this.unparsedBytes = Buffer.alloc(0);
   }
 
   private beginRequest(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
     this.current = request;
     this.isAnswered = false;
     const { "transfer-encoding": encoding, "content-length": length } = request.headers;
-    this.bodyLeft = encoding === undefined && this.early.length === 0 ? Number(length ?? 0) : null;
+    this.remainingBodyBytes = encoding === undefined && this.earlyRequests.length === 0 ? Number(length ?? 0) : null;
     response.once("close", () => this.answered());
     handle(request, response);
   }
@@ -85,15 +86,15 @@ class RequestFeed {
   /** Handles the request now if no earlier request of this connection is in progress, otherwise after the earlier response. */
   accept(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
     if (this.isAnswered) this.beginRequest(request, response, handle);
-    else this.early.push(() => this.beginRequest(request, response, handle));
+    else this.earlyRequests.push(() => this.beginRequest(request, response, handle));
   }
 
   private answered(): void {
     this.isAnswered = true;
     if (this.socket.destroyed) return;
-    const next = this.early.shift();
+    const next = this.earlyRequests.shift();
     if (next) next();
-    else if (this.rest.length > 0) {
+    else if (this.unparsedBytes.length > 0) {
       if (this.socket.isPaused()) this.socket.resume();
       else this.feed();
     }

@@ -30,7 +30,7 @@ const DEFAULT_LIMITS: PortLimits = {
 };
 
 /** Tracks the connections that have sent nothing yet, by address and from the oldest to the newest. */
-function createSilence(max: number) {
+function createSilentConnections(max: number) {
   const byAddress = new Map<string, Set<Socket>>();
 
   function removeSocket(socket: Socket, address: string): void {
@@ -87,7 +87,7 @@ function limitRequestTime(
 }
 
 export function createPort(
-  door: Pick<FrontDoor, "handleRequest" | "rejectInvalidRequest">,
+  frontDoor: Pick<FrontDoor, "handleRequest" | "rejectInvalidRequest">,
   limits: PortLimits = DEFAULT_LIMITS,
 ): Server {
   const server = createServer({
@@ -96,8 +96,8 @@ export function createPort(
     connectionsCheckingInterval: limits.checkMs,
   });
   server.maxConnections = limits.connections;
-  handleInTurn(server, limitRequestTime(door, limits.requestMs));
+  handleInTurn(server, limitRequestTime(frontDoor, limits.requestMs));
   return server
-    .on("connection", createSilence(limits.silentPerAddress).enter)
-    .on("clientError", door.rejectInvalidRequest);
+    .on("connection", createSilentConnections(limits.silentPerAddress).enter)
+    .on("clientError", frontDoor.rejectInvalidRequest);
 }

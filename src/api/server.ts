@@ -87,7 +87,7 @@ export interface ApiOptions {
   refusalDelay: RefusalDelay;
   turns: Turns;
   limiter: RequestLimiter;
-  rooms: BodyCapacities;
+  bodyCapacities: BodyCapacities;
   appExists: (appId: number) => Promise<boolean>;
   measures: Pick<ServiceMeasures, "refused">;
   tracing: RequestTracing;
@@ -139,7 +139,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
  * Registers how responses are sent: a large text in slices, an error while the rest of the request is still read and dropped, and an error
  * about a credential after a delay.
  */
-function registerLeaving(app: FastifyInstance, refusalDelay: RefusalDelay): void {
+function registerResponseHooks(app: FastifyInstance, refusalDelay: RefusalDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
     if (reply.statusCode >= 400 || context?.isRejected === true) {
       discardUnreadBody(raw);
@@ -217,7 +217,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   });
   registerTraces(app, tracing);
   registerBodies(app, options);
-  registerLeaving(app, refusalDelay);
+  registerResponseHooks(app, refusalDelay);
   registerRest(app, ROUTES, options);
   registerEntryFiles(app, resolvers.entries);
   registerMediaBytes(app, resolvers.media);

@@ -171,7 +171,7 @@ export function createSockets({
   });
   const recheck = createRecheck<SocketContext["extra"]>({
     credentials,
-    onResolved(holder) {
+    onChecked(holder) {
       results.recheck(holder, holder.caller);
       if (!holder.caller) holder.outbox.callAfterSending(() => holder.socket.close(FORBIDDEN_CLOSE_CODE, "Forbidden"));
     },

@@ -11,12 +11,12 @@ const PAUSE_FACTOR = 9;
  * turns.
  */
 const SHARED_PAUSE_FACTOR = 1;
-const REST_MAX_MS = 3_000;
+const PAUSE_MAX_MS = 3_000;
 /** Maximum number of waiting tasks of one key. */
 const WAITING_MAX = 256;
 const RETRY_SECONDS = 2;
 /** Number of keys in memory from which the keys whose pause has ended are removed. */
-const KEYS_SWEPT = 1_000;
+const KEYS_BEFORE_CLEANUP = 1_000;
 
 export interface Turns {
   /**
@@ -27,12 +27,12 @@ export interface Turns {
    */
   takeTurn<T>(key: string, work: () => T, max?: number): Promise<T>;
   /** Adds `ms` milliseconds of work to the key's pause, for work that runs later or outside of a turn. */
-  owe(key: string, ms: number): void;
+  extendPause(key: string, ms: number): void;
 }
 
 interface TurnSender {
   waiting: (() => void)[];
-  restsUntil: number;
+  pausedUntil: number;
 }
 
 /** Clock and timers, which tests can replace. Times are in milliseconds. */
@@ -57,24 +57,24 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
   let plannedTurns = 0;
 
   function removeIdleSenders(now: number): void {
-    for (const [key, { waiting, restsUntil }] of senders) {
-      if (waiting.length === 0 && restsUntil <= now) senders.delete(key);
+    for (const [key, { waiting, pausedUntil }] of senders) {
+      if (waiting.length === 0 && pausedUntil <= now) senders.delete(key);
     }
   }
 
   function senderOf(key: string): TurnSender {
     const knownSender = senders.get(key);
     if (knownSender) return knownSender;
-    if (senders.size >= KEYS_SWEPT) removeIdleSenders(clock.now());
-    const sender: TurnSender = { waiting: [], restsUntil: 0 };
+    if (senders.size >= KEYS_BEFORE_CLEANUP) removeIdleSenders(clock.now());
+    const sender: TurnSender = { waiting: [], pausedUntil: 0 };
     senders.set(key, sender);
     return sender;
   }
 
   function restSender(sender: TurnSender, ms: number): void {
     const now = clock.now();
-    sender.restsUntil = Math.min(Math.max(now, sender.restsUntil) + ms * PAUSE_FACTOR, now + REST_MAX_MS);
-    allRestUntil = Math.min(Math.max(now, allRestUntil) + ms * SHARED_PAUSE_FACTOR, now + REST_MAX_MS);
+    sender.pausedUntil = Math.min(Math.max(now, sender.pausedUntil) + ms * PAUSE_FACTOR, now + PAUSE_MAX_MS);
+    allRestUntil = Math.min(Math.max(now, allRestUntil) + ms * SHARED_PAUSE_FACTOR, now + PAUSE_MAX_MS);
   }
 
   function measureWork<T>(sender: TurnSender, work: () => T, max: number): T {
@@ -93,7 +93,7 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
     const now = clock.now();
     if (allRestUntil <= now) {
       for (const [key, sender] of senders) {
-        if (sender.waiting.length === 0 || sender.restsUntil > now) continue;
+        if (sender.waiting.length === 0 || sender.pausedUntil > now) continue;
         // Moves the key behind all other keys.
         senders.delete(key);
         senders.set(key, sender);
@@ -106,8 +106,8 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
 
   function planNextTurn(): void {
     let first = Number.POSITIVE_INFINITY;
-    for (const { waiting, restsUntil } of senders.values()) {
-      if (waiting.length > 0) first = Math.min(first, restsUntil);
+    for (const { waiting, pausedUntil } of senders.values()) {
+      if (waiting.length > 0) first = Math.min(first, pausedUntil);
     }
     const at = Math.max(first, allRestUntil);
     if (at >= plannedFor) return;
@@ -121,7 +121,7 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
     async takeTurn(key, work, max = Number.POSITIVE_INFINITY) {
       const sender = senderOf(key);
       const now = clock.now();
-      const isFree = sender.waiting.length === 0 && sender.restsUntil <= now && allRestUntil <= now;
+      const isFree = sender.waiting.length === 0 && sender.pausedUntil <= now && allRestUntil <= now;
       if (isFree && plannedFor > now) return measureWork(sender, work, max);
       if (sender.waiting.length >= WAITING_MAX) {
         throw rateLimitError("too much work from this sender is already waiting", RETRY_SECONDS);
@@ -137,6 +137,6 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
         planNextTurn();
       });
     },
-    owe: (key, ms) => restSender(senderOf(key), ms),
+    extendPause: (key, ms) => restSender(senderOf(key), ms),
   };
 }

@@ -8,21 +8,21 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 const BUILT_FOLDER = fileURLToPath(new URL("../../web/", import.meta.url));
 
 /**
- * Page that the build wrote: its title, the address of its script, and the addresses of scripts that load before it (`needs`) and after it
- * (`next`).
+ * Page that the build wrote: its title, the address of its script, and the addresses of the scripts that load before it (`scriptsBefore`)
+ * and after it (`scriptsAfter`).
  */
 interface BuiltPage {
   title: string;
   script: string;
-  needs: string[];
-  next: string[];
+  scriptsBefore: string[];
+  scriptsAfter: string[];
   /** Files that the page's script loads later, by the name of the part of the page. The script preloads them. */
   parts: Record<string, string[]>;
   /**
    * API requests that the page sends first: `all` for every visitor, `signedIn` in addition for signed-in authors. The page preloads their
    * responses.
    */
-  asks: { all: string[]; signedIn: string[] };
+  firstRequests: { all: string[]; signedIn: string[] };
   style: string | null;
 }
 
@@ -70,17 +70,17 @@ export const ICON_SVG =
 
 function renderPage(
   name: string,
-  { title, script, needs, next, parts, asks, style }: BuiltPage,
+  { title, script, scriptsBefore, scriptsAfter, parts, firstRequests, style }: BuiltPage,
   { base, signedIn }: { base: string; signedIn: boolean },
 ): string {
   // Preload links make the browser request all files at once instead of one after the other.
   const preloadLinks = (files: string[]) =>
     files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
   // Preloads the API responses that the page's script requests first.
-  const preloadedAnswers = [...asks.all, ...(signedIn ? asks.signedIn : [])]
+  const preloadedAnswers = [...firstRequests.all, ...(signedIn ? firstRequests.signedIn : [])]
     .map((path) => `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + path)}">`)
     .join("");
-  const earlyLinks = preloadedAnswers + preloadLinks(needs) + preloadLinks(next);
+  const earlyLinks = preloadedAnswers + preloadLinks(scriptsBefore) + preloadLinks(scriptsAfter);
   const styleLink = style === null ? "" : `\n<link rel="stylesheet" href="${escapeHtml(base + style)}">`;
   return `<!doctype html>
 <html lang="en">

@@ -4,8 +4,8 @@
  */
 import "reflect-metadata";
 import { readArguments, runCommand } from "./command.js";
-import { diagnosticLines } from "./doctor/finding.js";
-import { collectDiagnostics } from "./doctor/findings.js";
+import { diagnosticLines } from "./doctor/diagnostic.js";
+import { collectDiagnostics } from "./doctor/diagnostics.js";
 
 const USAGE = "Usage: npm run doctor, without arguments";
 

@@ -22,14 +22,14 @@ const OPTIONS = {
 type TokenOption = keyof typeof OPTIONS;
 type Values = Partial<Record<TokenOption, string>>;
 
-/** Required (`must`) and allowed (`may`) options by kind of credential. All kinds also allow --name and --expires. */
-const OPTIONS_BY_KIND: Record<CredentialKind, { must: readonly TokenOption[]; may: readonly TokenOption[] }> = {
-  editor: { must: [], may: ["user", "app"] },
-  admin: { must: ["user"], may: [] },
-  api: { must: ["app"], may: [] },
-  task: { must: ["app"], may: ["run"] },
-  viewer: { must: ["app"], may: ["user"] },
-  live: { must: ["app"], may: ["user"] },
+/** Required (`required`) and allowed (`allowed`) options by kind of credential. All kinds also allow --name and --expires. */
+const OPTIONS_BY_KIND: Record<CredentialKind, { required: readonly TokenOption[]; allowed: readonly TokenOption[] }> = {
+  editor: { required: [], allowed: ["user", "app"] },
+  admin: { required: ["user"], allowed: [] },
+  api: { required: ["app"], allowed: [] },
+  task: { required: ["app"], allowed: ["run"] },
+  viewer: { required: ["app"], allowed: ["user"] },
+  live: { required: ["app"], allowed: ["user"] },
 };
 
 const UNIT_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -53,11 +53,11 @@ function readExpiry(text: string | undefined): Date | null {
 }
 
 function readCredential(kind: CredentialKind, values: Values): NewCredential {
-  const { must, may } = OPTIONS_BY_KIND[kind];
-  const missingOption = must.filter((option) => values[option] === undefined);
+  const { required, allowed } = OPTIONS_BY_KIND[kind];
+  const missingOption = required.filter((option) => values[option] === undefined);
   if (missingOption.length > 0) throw new StartError(`${kind} needs --${missingOption.join(" and --")}. ${USAGE}`);
   const unusedOptions = (["app", "user", "run"] as const).filter(
-    (option) => values[option] !== undefined && !must.includes(option) && !may.includes(option),
+    (option) => values[option] !== undefined && !required.includes(option) && !allowed.includes(option),
   );
   if (unusedOptions.length > 0)
     throw new StartError(`${kind} takes no --${unusedOptions.join(" and no --")}. ${USAGE}`);
@@ -72,7 +72,7 @@ function readCredential(kind: CredentialKind, values: Values): NewCredential {
 }
 
 /** Checks that the app, the person and the run exist, because the database would report a wrong ID with an unclear error. */
-async function checkNamed(db: DataSource, { appId, personId, runId }: NewCredential): Promise<void> {
+async function checkReferencedIds(db: DataSource, { appId, personId, runId }: NewCredential): Promise<void> {
   const rowExists = async (sql: string, parameters: unknown[]) => (await rows(db, sql, parameters)).length > 0;
   if (appId && !(await rowExists("SELECT 1 FROM app WHERE id = $1", [appId]))) {
     throw new StartError(`there is no app with the ID ${appId}`);
@@ -93,7 +93,7 @@ function createTask(kind: CredentialKind, values: Values): Task {
     throw new StartError(`editor needs either --app or --user. ${USAGE}`);
   }
   return async ({ db, credentials }) => {
-    await checkNamed(db, credential);
+    await checkReferencedIds(db, credential);
     if (kind !== "editor" || credential.personId) return credentials.issue(credential);
     return credentials.issue({ ...credential, appId: null, personId: await firstEditorOf(db, credential.appId!) });
   };

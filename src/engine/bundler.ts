@@ -100,10 +100,10 @@ export function createBundler(options: {
   sandbox: boolean;
   /**
    * For tests: another script for the build process (`script`), and another command that removes the network of this
-   * process (`apart`).
+   * process (`unshareCommand`).
    */
   script?: string;
-  apart?: readonly string[];
+  unshareCommand?: readonly string[];
   bounds?: Bounds;
   /** Returns the CPU time of a process and its children in seconds. */
   processorTime?: (pid: number) => Promise<number>;
@@ -112,7 +112,7 @@ export function createBundler(options: {
     log,
     sandbox,
     script = CHILD_PROGRAM,
-    apart = UNSHARE_COMMAND,
+    unshareCommand = UNSHARE_COMMAND,
     bounds = BUILD_BOUNDS,
     processorTime = readProcessorTime,
   } = options;
@@ -213,7 +213,7 @@ export function createBundler(options: {
 
   /** Finds the strictest sandbox that works on this machine. */
   async function findStrictest(): Promise<BundlerSandbox> {
-    for (const room of listSandboxes(apart, !sandbox)) {
+    for (const room of listSandboxes(unshareCommand, !sandbox)) {
       if (!(await isSandboxWorking(room))) continue;
       for (const what of missingProtections(room)) log.warn(what);
       return room;

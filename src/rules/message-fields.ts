@@ -99,8 +99,8 @@ function toHeaderEntries(value: unknown): [string, unknown][] {
       ? Object.entries(value)
       : refuseField("headers", "an object with a value for each header name, or an array of {name, value}", value);
   return value.map((element, index) => {
-    const recipientObject = isObject(element) ? element : {};
-    return [requireLine(recipientObject["name"], `headers[${index}].name`), recipientObject["value"]];
+    const headerObject = isObject(element) ? element : {};
+    return [requireLine(headerObject["name"], `headers[${index}].name`), headerObject["value"]];
   });
 }
 

@@ -28,15 +28,15 @@ export function databaseFault(error: unknown, config: Pick<Config, "roles" | "ru
 
 /**
  * Repeats `work` while the database is unavailable, with growing pauses. Logs the first failure, and then one line a minute.
- * @throws other errors of `work`, and the reason of `unwanted` if it aborts
+ * @throws other errors of `work`, and the reason of `stopRequested` if it aborts
  */
 export async function waitUntilReachable<T>(
   work: () => Promise<T>,
-  { log, unwanted, faultOf }: { log: Logger; unwanted: AbortSignal; faultOf: (error: unknown) => string },
+  { log, stopRequested, faultOf }: { log: Logger; stopRequested: AbortSignal; faultOf: (error: unknown) => string },
 ): Promise<T> {
   let lastLine = Number.NEGATIVE_INFINITY;
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, WAIT_MAX_MS)) {
-    unwanted.throwIfAborted();
+    stopRequested.throwIfAborted();
     try {
       const result = await work();
       if (lastLine > 0) log.info("the database responds");
@@ -47,8 +47,8 @@ export async function waitUntilReachable<T>(
         log.warn({ reason: faultOf(error) }, "waiting for the database");
         lastLine = performance.now();
       }
-      // If `unwanted` aborts, the pause ends early, and the loop checks the signal.
-      await delay(wait, undefined, { signal: unwanted }).catch(() => undefined);
+      // If `stopRequested` aborts, the pause ends early, and the loop checks the signal.
+      await delay(wait, undefined, { signal: stopRequested }).catch(() => undefined);
     }
   }
 }
@@ -74,7 +74,7 @@ export interface OpenedDatabase {
 export async function openService(
   config: Config,
   url: string,
-  { log, unwanted }: { log: Logger; unwanted: AbortSignal },
+  { log, stopRequested }: { log: Logger; stopRequested: AbortSignal },
 ): Promise<OpenedDatabase> {
   const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
   const databaseName = config.databaseUrl ? `the database of ${variable}` : "the embedded database";
@@ -104,8 +104,8 @@ export async function openService(
     }
   }
 
-  return waitUntilReachable(open, { log, unwanted, faultOf }).catch((error: Error) => {
-    if (error instanceof StartError || unwanted.aborted) throw error;
+  return waitUntilReachable(open, { log, stopRequested, faultOf }).catch((error: Error) => {
+    if (error instanceof StartError || stopRequested.aborted) throw error;
     throw new StartError(`${databaseName} could not be opened: ${faultOf(error)}`, { cause: error });
   });
 }

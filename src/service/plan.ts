@@ -30,9 +30,9 @@ export interface Plan {
   server: Server;
   door: FrontDoor;
   /** Aborts when the service must stop, also during its start. */
-  unwanted: AbortSignal;
+  stopRequested: AbortSignal;
   /** Aborts when the grace period of a stop has ended. */
-  impatience: AbortSignal;
+  gracePeriodEnded: AbortSignal;
   /** Stops the service because it can no longer work. */
   fail: (reason: Error) => void;
 }
@@ -48,7 +48,7 @@ export interface DatabaseConnections {
 export interface RunnerState {
   places: () => { total: number; free: number; waiting: number };
   /** False if queued runs have waited too long although this process has free slots. The process is then faulty. */
-  taking: () => boolean;
+  isClaimingRuns: () => boolean;
 }
 
 /** Returns the parts that this process needs by its ROLES, each marked as not ready. */

@@ -63,8 +63,8 @@ export class Starting {
   }
 
   async database(): Promise<DatabaseConnections> {
-    const { config, log, releases, parts, unwanted, fail } = this.plan;
-    unwanted.throwIfAborted();
+    const { config, log, releases, parts, stopRequested, fail } = this.plan;
+    stopRequested.throwIfAborted();
     let url = config.databaseDirectUrl ?? config.databaseUrl;
     if (!url) {
       const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
@@ -76,7 +76,7 @@ export class Starting {
       );
       url = embedded.socketUrl;
     }
-    const { db, notifications } = await openService(config, url, { log, unwanted });
+    const { db, notifications } = await openService(config, url, { log, stopRequested });
     releases.add("database", () => db.destroy());
     releases.add("notices", () => notifications.stop());
     const probe = createDiskProbe({ db, log });
@@ -103,8 +103,8 @@ export class Starting {
 
   /** Starts tracing. When the service stops, tracing is the last part to stop, so that it sends the traces of all others. */
   async tracing(): Promise<RequestTracing> {
-    const { config, log, releases, unwanted } = this.plan;
-    unwanted.throwIfAborted();
+    const { config, log, releases, stopRequested } = this.plan;
+    stopRequested.throwIfAborted();
     const tracing = await createTracing(config.otlpEndpoint, randomUUID(), log);
     releases.add("traces", tracing.stop);
     return tracing;
@@ -127,8 +127,8 @@ export class Starting {
    * @param apiUrl URL of this service. Runs may send requests to it although it is a private address
    */
   async browsers(apiUrl: string): Promise<Browsers | null> {
-    const { config, log, measures, releases, parts, unwanted } = this.plan;
-    unwanted.throwIfAborted();
+    const { config, log, measures, releases, parts, stopRequested } = this.plan;
+    stopRequested.throwIfAborted();
     if (!config.roles.has("runner")) return null;
     const { sources, egressOptions } = browserSources(config, log);
     const { hostname, port, protocol } = new URL(apiUrl);
@@ -151,15 +151,15 @@ export class Starting {
 
   /** Starts to renew the lease of this process in the database. Without a valid lease, the process may not execute runs. */
   async instance({ lease }: Operations): Promise<void> {
-    this.plan.unwanted.throwIfAborted();
+    this.plan.stopRequested.throwIfAborted();
     await lease.start();
     this.plan.releases.add("instance", () => lease.stop());
   }
 
   /** Starts the store of media files. */
   async media({ media }: Operations): Promise<void> {
-    const { config, releases, unwanted } = this.plan;
-    unwanted.throwIfAborted();
+    const { config, releases, stopRequested } = this.plan;
+    stopRequested.throwIfAborted();
     releases.add("media", media.stop);
     if (config.roles.has("api") || config.roles.has("scheduler")) await media.start();
   }
@@ -185,12 +185,12 @@ export class Starting {
       graphqlDocuments,
       log,
     };
-    const rooms = createBodyCapacities();
+    const bodyCapacities = createBodyCapacities();
     const { reports } = operations.communicate;
     const { scripts } = operations.packages;
     const { httpTriggers, toolCalls, oauth } = operations;
     const { openId } = operations.accounts;
-    const apiParts = { openId, toolCalls, oauth, refusalDelay, rooms, resolvers, sessions, reports, scripts };
+    const apiParts = { openId, toolCalls, oauth, refusalDelay, bodyCapacities, resolvers, sessions, reports, scripts };
     const { appExists } = gate;
     const addresses = { baseUrl, publicUrl, runtimeUrl };
     const { webhooks: gitWebhooks } = operations.git;
@@ -204,10 +204,10 @@ export class Starting {
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
     // The API stops after all runs have ended, because runs send requests to the API.
-    releases.add("door", () => door.openApi(null));
+    releases.add("door", () => door.forwardRequestsTo(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
-      door.openApi(handle);
+      door.forwardRequestsTo(handle);
       parts["api"] = () => true;
       releases.add("arrivals", () => {
         server.off("upgrade", sockets.upgrade);
@@ -221,8 +221,8 @@ export class Starting {
     { notifications }: DatabaseConnections,
     { runs, dispatcher, debouncer }: Operations,
   ): Promise<RunnerState> {
-    const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
-    unwanted.throwIfAborted();
+    const { config, log, releases, parts, door, gracePeriodEnded, stopRequested } = this.plan;
+    stopRequested.throwIfAborted();
     // Waits, so that the callers of aborted runs still receive their responses.
     releases.add("last answers", () =>
       Promise.race([door.waitUntilIdle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]),
@@ -234,16 +234,16 @@ export class Starting {
     };
     const ticker = createTicker({ work: claimRuns, msUntil: () => 0, log });
     const admitting = createTicker({ work: debouncer.releaseDue, msUntil: (time) => time - Date.now(), log });
-    const graceOver = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
+    const graceOver = new Promise((resolve) => gracePeriodEnded.addEventListener("abort", resolve, { once: true }));
     releases.add("runs", () =>
       Promise.all([
         ticker.stop(),
         admitting.stop(),
-        runs.drain(impatience),
+        runs.drain(gracePeriodEnded),
         Promise.race([door.waitUntilIdle(), graceOver]),
       ]),
     );
-    const taking = () => ticker.healthy() && longestWaitMs < WAIT_LIMIT_MS;
+    const isClaimingRuns = () => ticker.healthy() && longestWaitMs < WAIT_LIMIT_MS;
     if (config.roles.has("runner")) {
       notifications.listen(QUEUED_CHANNEL, (appId) => dispatcher.onRunQueued(Number(appId)));
       notifications.onGap(ticker.wake);
@@ -251,9 +251,9 @@ export class Starting {
       notifications.listen(LIMITS_CHANNEL, admitting.wake);
       notifications.onGap(admitting.wake);
       await admitting.start();
-      parts["runner"] = taking;
+      parts["runner"] = isClaimingRuns;
     }
-    return { places: () => dispatcher.usage(), taking };
+    return { places: () => dispatcher.usage(), isClaimingRuns };
   }
 
   /** Starts the metrics of the whole service and of this process. Every process reports both. */
@@ -271,9 +271,9 @@ export class Starting {
     const database = () => countConnections(db);
     door.publishMetrics(
       createMetrics({
-        vitals: vitals.read,
+        readVitalSigns: vitals.read,
         database,
-        lost: lostConnections,
+        countLostConnections: lostConnections,
         clockSkewMs,
         diskFull: isDiskFull,
         dataDirFree: () => freeBytesUnder(config.dataDir),

@@ -43,7 +43,7 @@ export async function startMessages(
   notifications: Notifications,
   { communicate, vitals }: Operations,
 ): Promise<void> {
-  const { config, clock, log, releases, impatience } = plan;
+  const { config, clock, log, releases, gracePeriodEnded } = plan;
   releases.add("mail", () => communicate.stop());
   const { sender } = communicate;
   const isScheduler = config.roles.has("scheduler");
@@ -59,7 +59,7 @@ export async function startMessages(
   notifications.listen(MESSAGE_CHANNEL, ticker.wake);
   notifications.onGap(ticker.wake);
   await ticker.start();
-  releases.add("messages", () => ticker.stop().then(() => sender.drain(impatience)));
+  releases.add("messages", () => ticker.stop().then(() => sender.drain(gracePeriodEnded)));
 }
 
 /** Starts to evaluate and send alerts. Every process does this, so that alerts work even if other processes fail. */
@@ -68,7 +68,7 @@ export async function startAlerts(
   notifications: Notifications,
   { alerts: { watch, delivery } }: Operations,
 ): Promise<void> {
-  const { clock, log, releases, impatience } = plan;
+  const { clock, log, releases, gracePeriodEnded } = plan;
   const tickerOptions = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_EVERY_MS, log };
   const tickers = [watch.checkRules, delivery.deliverDue].map((work) => createTicker({ work, ...tickerOptions }));
   const [, delivering] = tickers;
@@ -77,12 +77,12 @@ export async function startAlerts(
     notifications.listen(ALERT_CHANNEL, ticker.wake);
     await ticker.start();
   }
-  releases.add("alerts", () => stopTickers(tickers).then(() => delivery.drain(impatience)));
+  releases.add("alerts", () => stopTickers(tickers).then(() => delivery.drain(gracePeriodEnded)));
 }
 
 /** Starts to publish scheduled notifications, and to send published notifications to devices. */
 export async function startNotifications(plan: Plan, notices: Notifications, { notify }: Operations): Promise<void> {
-  const { config, clock, log, releases, impatience } = plan;
+  const { config, clock, log, releases, gracePeriodEnded } = plan;
   if (!config.roles.has("scheduler")) return;
   const { service, push } = notify;
   const tickers = [service.publishDue, push.sendDue].map((work) => createTicker({ work, msUntil: clock.msUntil, log }));
@@ -92,17 +92,17 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
   notices.listen(NOTIFICATION_CHANNEL, wake);
   notices.onGap(wake);
   for (const ticker of tickers) await ticker.start();
-  releases.add("notifications", () => stopTickers(tickers).then(() => push.drain(impatience)));
+  releases.add("notifications", () => stopTickers(tickers).then(() => push.drain(gracePeriodEnded)));
 }
 
 /** Starts to pull git repositories after webhooks, also after webhooks that a process accepted before it failed. */
-export async function startGitPulls({ config, clock, log, releases, impatience }: Plan, { git }: Operations) {
+export async function startGitPulls({ config, clock, log, releases, gracePeriodEnded }: Plan, { git }: Operations) {
   if (!config.roles.has("api")) return;
   const { webhooks } = git;
   const ticker = createTicker({ work: webhooks.deliverDue, msUntil: clock.msUntil, sleepMaxMs: GIT_EVERY_MS, log });
   webhooks.onPullsWaiting(ticker.wake);
   await ticker.start();
-  releases.add("git pulls", () => ticker.stop().then(() => webhooks.drain(impatience)));
+  releases.add("git pulls", () => ticker.stop().then(() => webhooks.drain(gracePeriodEnded)));
 }
 
 /** Starts to remove data that is too old or above its limit. */

@@ -48,7 +48,7 @@ describe("conditional requests", () => {
     for (const route of ROUTES) {
       if (!["PUT", "DELETE"].includes(route.method)) continue;
       if (ROUTES_WITH_CONTENT_ETAG.includes(nameOf(route))) continue;
-      expect(Boolean(REST_CHANGES[nameOf(route)]) !== Boolean(route.stateless), nameOf(route)).to.equal(true);
+      expect(Boolean(REST_CHANGES[nameOf(route)]) !== Boolean(route.hasNoVersion), nameOf(route)).to.equal(true);
     }
     for (const { name, args } of mutations()) {
       const hasConditionArgument = args.some(
@@ -124,7 +124,7 @@ describe("conditional requests", () => {
     });
   }
 
-  for (const route of ROUTES.filter(({ stateless }) => stateless)) {
+  for (const route of ROUTES.filter(({ hasNoVersion: stateless }) => stateless)) {
     it(`${nameOf(route)} rejects an If-Match, because there is no state to compare`, async () => {
       const path = route.path.replace(":appId", "1").replace(/:\w+/g, "999");
       const headers = { "if-match": '"x"' };

@@ -151,11 +151,11 @@ describe("the metrics of one process", () => {
     instances: { runner: 1 },
     apps: [3],
   };
-  const createRunnerMetrics = (vitals: () => Promise<VitalSigns>, taking: boolean) =>
+  const createRunnerMetrics = (vitals: () => Promise<VitalSigns>, isClaimingRuns: boolean) =>
     createMetrics({
-      vitals,
+      readVitalSigns: vitals,
       database: () => ({ busy: 3, idle: 2, waiting: 1 }),
-      lost: () => 4,
+      countLostConnections: () => 4,
       clockSkewMs: () => 0,
       diskFull: () => false,
       dataDirFree: async () => 5,
@@ -164,7 +164,7 @@ describe("the metrics of one process", () => {
       measures: createMeasures(),
       runner: {
         places: () => ({ total: 8, free: 5, waiting: 7 }),
-        taking: () => taking,
+        isClaimingRuns: () => isClaimingRuns,
         browsers: () => ({ up: 1, serving: 3, warm: 2, spare: 1 }),
       },
     }).readMetrics();
@@ -196,12 +196,12 @@ describe("the metrics of one process", () => {
   it("work without a database, and leave out what cannot be measured", async () => {
     let away = false;
     const metrics = createMetrics({
-      vitals: async () => {
+      readVitalSigns: async () => {
         if (away) throw new Error("away");
         return NOW;
       },
       database: () => ({ busy: 0, idle: 0, waiting: 0 }),
-      lost: () => 1,
+      countLostConnections: () => 1,
       clockSkewMs: () => 0,
       diskFull: () => false,
       dataDirFree: async () => 5,

@@ -26,7 +26,7 @@ describe("the tokens of open sockets", () => {
           return callerOf(token);
         },
       } as unknown as Credentials,
-      onResolved: ({ token, caller }: TokenHolder) => {
+      onChecked: ({ token, caller }: TokenHolder) => {
         if (caller === null) ended.push(token!);
       },
     });

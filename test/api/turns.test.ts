@@ -64,7 +64,7 @@ describe("turns on the main thread", () => {
   it("count work that was done outside of them", async () => {
     const clock = createClock();
     const turns = createTurns(clock);
-    turns.owe("a", 10);
+    turns.extendPause("a", 10);
     const begun = await Promise.all([turns.takeTurn("a", clock.now), clock.run()]);
     expect(begun[0]).to.equal(90);
   });

@@ -102,9 +102,9 @@ describe("uploads that stall", () => {
     app.setErrorHandler((error: ActionError, _request, reply) =>
       reply.code(error.status === "OVERLOADED" ? 503 : 400).send({ status: error.status }),
     );
-    const rooms = createBodyCapacities({ totalBytes: 4 * MB, maxBytesPerAddress: 2 * MB, maxWaitMs: waitMs });
+    const bodyCapacities = createBodyCapacities({ totalBytes: 4 * MB, maxBytesPerAddress: 2 * MB, maxWaitMs: waitMs });
     const appExists = async (id: number) => id === 1 || id === 2;
-    registerBodies(app, { rooms, turns: createTurns(), appExists, paceMs });
+    registerBodies(app, { bodyCapacities, turns: createTurns(), appExists, paceMs });
     app.post("/streamed", { config: { isStreamed: true } }, async ({ raw }) => {
       let bytes = 0;
       for await (const chunk of raw) {

@@ -31,7 +31,7 @@ describe("connections that waste the port", () => {
   async function listen(limits: Partial<PortLimits> = {}): Promise<number> {
     const door = createFrontDoor({});
     // The server responds only when it has read the whole body.
-    door.openApi((request, response) => request.resume().once("end", () => response.end()));
+    door.forwardRequestsTo((request, response) => request.resume().once("end", () => response.end()));
     const server = createPort(door, { ...SHORT, ...limits });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");

@@ -39,7 +39,7 @@ describe("pipelined requests", () => {
     const open: { request: IncomingMessage; response: ServerResponse }[] = [];
     const seen: string[] = [];
     const door = createFrontDoor({});
-    door.openApi((request, response) => {
+    door.forwardRequestsTo((request, response) => {
       seen.push(request.url!);
       open.push({ request, response });
     });

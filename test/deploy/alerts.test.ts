@@ -43,7 +43,7 @@ function process() {
   const measures = createMeasures();
   const state = {
     vitals: HEALTHY_VITALS as VitalSigns | null,
-    taking: true,
+    isClaimingRuns: true,
     browsers: 1,
     waiting: 0,
     loop: 0.01,
@@ -53,12 +53,12 @@ function process() {
     isDown: false,
   };
   const sources: MetricSources = {
-    vitals: async () => {
+    readVitalSigns: async () => {
       if (!state.vitals) throw new Error("away");
       return state.vitals;
     },
     database: () => ({ busy: 1, idle: 2, waiting: state.waiting }),
-    lost: () => 0,
+    countLostConnections: () => 0,
     diskFull: () => state.diskFull,
     dataDirFree: async () => state.dataDirFree,
     clockSkewMs: () => state.skewMs,
@@ -67,7 +67,7 @@ function process() {
     measures,
     runner: {
       places: () => ({ total: 4, free: 2, waiting: 0 }),
-      taking: () => state.taking,
+      isClaimingRuns: () => state.isClaimingRuns,
       browsers: () => ({ up: state.browsers, serving: 2, warm: 1, spare: 1 }),
     },
   };
@@ -89,7 +89,7 @@ type Process = ReturnType<typeof process>;
 const FAULTS: Record<string, (one: Process) => unknown> = {
   SvcDatabaseAway: ({ state }) => Object.assign(state, { vitals: null }),
   SvcSchedulerDead: ({ state }) => Object.assign(state, { vitals: { ...HEALTHY_VITALS, scheduleLagMs: 61_000 } }),
-  SvcRunnerNotTaking: ({ state }) => Object.assign(state, { taking: false }),
+  SvcRunnerNotTaking: ({ state }) => Object.assign(state, { isClaimingRuns: false }),
   SvcQueueOld: ({ state }) => {
     const queues = [{ appId: 1, queued: 5, oldestMs: 301_000 }];
     state.vitals = { ...HEALTHY_VITALS, queued: 5, oldestQueuedMs: 301_000, queues };

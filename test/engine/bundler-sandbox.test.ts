@@ -94,21 +94,21 @@ describe("the process in which packages are bundled", () => {
   });
 
   it("is checked again at the next package if the machine has no namespaces; until then packages are rejected", async () => {
-    const apart = ["false"];
-    const { bundler, lines } = bundlerWith({ apart });
+    const unshareCommand = ["false"];
+    const { bundler, lines } = bundlerWith({ unshareCommand });
     const refusal = await bundler.bundle([LIBRARY_ARCHIVE]).then(
       () => expect.fail("it was bundled"),
       (error: unknown) => error,
     );
     expect(refusal).to.be.instanceOf(UncontainedError);
     expect(lines).to.deep.equal([(refusal as Error).message]);
-    apart.splice(0, 1, ...UNSHARE_COMMAND);
+    unshareCommand.splice(0, 1, ...UNSHARE_COMMAND);
     expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
     expect((await bundler.room()).isApart).to.equal(true);
   });
 
   it("has network access only if the machine has no namespaces and the operator allows it, but no environment", async () => {
-    const open = { apart: ["false"], sandbox: false };
+    const open = { unshareCommand: ["false"], sandbox: false };
     const { bundler, lines } = bundlerWith(open);
     expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
     expect(lines[0]).to.contain("a process that has a network");

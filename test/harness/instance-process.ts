@@ -4,18 +4,19 @@ import { startService } from "../../src/service.js";
 import { createFastClock } from "./fast-clock.js";
 
 const [startTime, rate] = process.argv.slice(2).map(Number) as [number, number];
-const unwanted = new AbortController();
-process.once("SIGTERM", () => unwanted.abort(new Error("stopped")));
+const stopRequested = new AbortController();
+process.once("SIGTERM", () => stopRequested.abort(new Error("stopped")));
 
 try {
   const service = await startService(readConfig(), {
     clock: createFastClock(startTime, rate),
-    unwanted: unwanted.signal,
+    stopRequested: stopRequested.signal,
   });
-  if (!unwanted.signal.aborted) await new Promise((resolve) => unwanted.signal.addEventListener("abort", resolve));
+  if (!stopRequested.signal.aborted)
+    await new Promise((resolve) => stopRequested.signal.addEventListener("abort", resolve));
   await service.stop();
   process.exit(0);
 } catch (error) {
-  if (!unwanted.signal.aborted) console.error(error);
+  if (!stopRequested.signal.aborted) console.error(error);
   process.exit(1);
 }

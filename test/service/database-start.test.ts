@@ -101,12 +101,12 @@ describe("the wait for the database", () => {
 
   it("has growing pauses of at most ten seconds, and one log line a minute", async () => {
     const log = pino({}, { write: (line) => void lines.push({ at: time, msg: JSON.parse(line).msg }) });
-    const unwanted = new AbortController().signal;
+    const stopRequested = new AbortController().signal;
     const connect = async () => {
       if (time < 150_000) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
       return "opened";
     };
-    expect(await waitUntilReachable(connect, { log, unwanted, faultOf: () => "refused" })).to.equal("opened");
+    expect(await waitUntilReachable(connect, { log, stopRequested, faultOf: () => "refused" })).to.equal("opened");
     expect(pauses.slice(0, 5)).to.deep.equal([500, 1_000, 2_000, 4_000, 8_000]);
     expect(new Set(pauses.slice(5))).to.deep.equal(new Set([10_000]));
     expect(lines).to.deep.equal([
@@ -129,7 +129,7 @@ it("the start warns if PostgreSQL has fewer connections left than the process ma
     const config = readConfig({ DATABASE_URL: database.url, ROLES: "api" });
     const { db, notifications } = await openService(config, database.url, {
       log,
-      unwanted: new AbortController().signal,
+      stopRequested: new AbortController().signal,
     });
     await notifications.stop();
     await db.destroy();

@@ -1,7 +1,7 @@
 /** Test server for the client library: serves pages, returns scripted REST responses, publishes client actions, and records requests. */
 import type { AddressInfo } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
-import { debugPage } from "../../src/api/debug-page.js";
+import { buildDebugPage } from "../../src/api/debug-page.js";
 import { registerWebAssets } from "../../src/api/web-assets.js";
 import { compileScript } from "../../src/rules/compile-script.js";
 import type { RuntimeEnv } from "../../src/rules/env-script.js";
@@ -98,7 +98,7 @@ export async function startClientService() {
   app.get<CompileRoute>("/v3/apps/1/actions/:id/compile", (request, reply) => {
     const action = feed.actions.get(Number(request.params.id));
     if (action && "html" in request.query) {
-      const { html, headers } = debugPage({
+      const { html, headers } = buildDebugPage({
         action: { assets: [], ...action, script: compileScript(action) },
         env: { ...(page.env as unknown as RuntimeEnv), token: "of-the-page" },
         base: "",

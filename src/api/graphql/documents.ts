@@ -130,7 +130,7 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
       if (cost <= LIGHT_COST_MAX) return checked;
       // The document is executed in the sender's next turn. The cost of this document delays the sender's turn after that one.
       if (isLight) await turns.takeTurn(sender, () => undefined);
-      turns.owe(sender, cost * MS_PER_VALUE);
+      turns.extendPause(sender, cost * MS_PER_VALUE);
       return checked;
     },
 

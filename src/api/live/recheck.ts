@@ -24,9 +24,9 @@ const TIMER_MAX_MS = 2 ** 31 - 1;
 export function createRecheck<Holder extends TokenHolder>(options: {
   credentials: Pick<Credentials, "resolve">;
   /** Called after the token of a holder was checked: `caller` is null if the token is revoked or has expired. */
-  onResolved: (holder: Holder) => void;
+  onChecked: (holder: Holder) => void;
 }) {
-  const { credentials, onResolved } = options;
+  const { credentials, onChecked: onResolved } = options;
   /** Holders of a token, each with the timer for the expiry of its token. */
   const holders = new Map<Holder, NodeJS.Timeout | undefined>();
   let isRunning = false;

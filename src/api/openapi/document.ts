@@ -102,7 +102,7 @@ function parametersOf(route: Route, routeNotes: RouteNotes, nameOf: (name: strin
 }
 
 function operationOf(route: Route, routeNotes: RouteNotes, operationId: string, parameters: object[]): object {
-  const { http = 200, open } = route;
+  const { successStatus = 200, allowsAnonymous } = route;
   const etag = { ETag: { description: "The state that is shown.", schema: { type: "string" } } };
   const done = (schema: Schema) => ({
     description: "Done.",
@@ -115,9 +115,11 @@ function operationOf(route: Route, routeNotes: RouteNotes, operationId: string, 
     ...(routeNotes.description && { summary: routeNotes.description }),
     ...(parameters.length > 0 && { parameters }),
     ...(routeNotes.body && { requestBody: { content: { "application/json": { schema: routeNotes.body } } } }),
-    ...(open && { security: [{ authToken: [] }, { bearer: [] }, {}] }),
+    ...(allowsAnonymous && { security: [{ authToken: [] }, { bearer: [] }, {}] }),
     responses: {
-      [String(http)]: done(route.warns ? addWarningsToSchema(routeNotes.answer) : routeNotes.answer),
+      [String(successStatus)]: done(
+        route.canReturnWarnings ? addWarningsToSchema(routeNotes.answer) : routeNotes.answer,
+      ),
       ...(routeNotes.planAnswer && { 200: done(routeNotes.planAnswer) }),
       ...(route.method === "GET" && {
         304: { description: "If-None-Match names the ETag: the client has this representation." },

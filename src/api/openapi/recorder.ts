@@ -47,7 +47,7 @@ const ANY_NAME = "*";
 const PLAN_PARAMETER = "plan";
 
 /** Placeholder for any value with the given JSON Schema. */
-class StandIn {
+class ValuePlaceholder {
   constructor(readonly schema: Schema) {}
 
   /** Placeholder in a template literal: it stands for a property with any name. */
@@ -57,7 +57,7 @@ class StandIn {
 }
 
 /** Placeholder for a property that the handler read from the body. */
-class PartStandIn {
+class BodyPartPlaceholder {
   constructor(readonly name: string) {}
 }
 
@@ -67,7 +67,7 @@ class RequestRecording {
     ...{ ifMatch: false, tagged: false, body: null, answer: {}, planAnswer: null },
   };
   /** Placeholder for the whole body. */
-  private readonly whole = {};
+  private readonly bodyPlaceholder = {};
   private readonly parts = new Map<string, Schema>();
   private readonly stands = new WeakMap<object, Schema>();
   private readsBody = false;
@@ -86,11 +86,11 @@ class RequestRecording {
   readonly context: { httpStatus?: number } = {};
 
   /** Body as a proxy that records each property which the handler reads. */
-  private readonly object = new Proxy(this.whole, {
+  private readonly object = new Proxy(this.bodyPlaceholder, {
     get: (_target, name) => {
       if (typeof name !== "string") return undefined;
       if (!this.parts.has(name)) this.parts.set(name, {});
-      return this.isFilled ? new PartStandIn(name) : undefined;
+      return this.isFilled ? new BodyPartPlaceholder(name) : undefined;
     },
   });
 
@@ -98,12 +98,12 @@ class RequestRecording {
     const { notes } = this;
     const noteParameter = <T>(where: "path" | "query", name: string, schema: Schema): T => {
       notes[where].set(name, schema);
-      return new StandIn(schema) as T;
+      return new ValuePlaceholder(schema) as T;
     };
     const readBody = () => {
       this.readsBody = true;
     };
-    const { whole, object } = this;
+    const { bodyPlaceholder: whole, object } = this;
     return {
       context: this.context as RestRequest["context"],
       get body() {
@@ -139,11 +139,11 @@ class RequestRecording {
         notes.ifMatch = true;
         return null as never;
       },
-      at(_state, answer) {
+      setTag(_state, answer) {
         notes.tagged = true;
         return answer;
       },
-      ofList(_items, answer) {
+      setListTag(_items, answer) {
         notes.tagged = true;
         return answer;
       },
@@ -162,12 +162,13 @@ class RequestRecording {
     const field = this.fields.get(name);
     this.notes.operation ??= name;
     this.notes.description ??= field?.description ?? null;
-    if (!field) return new StandIn({});
+    if (!field) return new ValuePlaceholder({});
     values.slice(1).forEach((value, index) => {
       const type = field.args[index]?.type;
       if (!type) return;
-      if (value === this.whole || value === this.object) this.notes.body = this.bodySchema(this.schemas.whole(type));
-      if (value instanceof PartStandIn) this.parts.set(value.name, this.schemas.whole(type));
+      if (value === this.bodyPlaceholder || value === this.object)
+        this.notes.body = this.bodySchema(this.schemas.whole(type));
+      if (value instanceof BodyPartPlaceholder) this.parts.set(value.name, this.schemas.whole(type));
     });
     return this.placeholderFor(field.type, DEPTH_MAX);
   }
@@ -198,7 +199,7 @@ class RequestRecording {
       this.stands.set(list, schema);
       return list;
     }
-    if (!isObjectType(nullableType) || depth === 0) return new StandIn(schema);
+    if (!isObjectType(nullableType) || depth === 0) return new ValuePlaceholder(schema);
     const knownProperties = this.schemas.components[nullableType.name]?.["properties"] as
       | Record<string, Schema>
       | undefined;
@@ -206,7 +207,7 @@ class RequestRecording {
     // Adds the fields that only REST has, or has in another form.
     const restProperties = Object.entries(REST_FIELDS[nullableType.name] ?? {}).map(([name, schema]) => [
       name,
-      new StandIn(schema),
+      new ValuePlaceholder(schema),
     ]);
     const object = Object.fromEntries([
       ...fields.map((field) => [field.name, this.placeholderFor(field.type, depth - 1)]),
@@ -218,8 +219,8 @@ class RequestRecording {
 
   /** Returns the JSON Schema of a value that a handler built from placeholders. */
   private schemaOf(value: unknown): Schema {
-    if (value instanceof StandIn) return value.schema;
-    if (value instanceof PartStandIn || value === undefined) return {};
+    if (value instanceof ValuePlaceholder) return value.schema;
+    if (value instanceof BodyPartPlaceholder || value === undefined) return {};
     if (typeof value === "string") return { type: "string", const: value };
     if (typeof value !== "object" || value === null) return value === null ? { type: "null" } : { type: typeof value };
     const wholeSchema = this.stands.get(value);
@@ -254,7 +255,7 @@ export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): 
       const emptyRecording = new RequestRecording(schemas, fields, false, bodyField, isPlan);
       // A handler that rejects an empty body has already read the body's fields, so the recorder ignores the missing response.
       const emptyAnswer = await answer(emptyRecording.resolvers(), emptyRecording.request()).catch(
-        () => new StandIn({}),
+        () => new ValuePlaceholder({}),
       );
       return { routeNotes: emptyRecording.finish(emptyAnswer), http: emptyRecording.context.httpStatus };
     }

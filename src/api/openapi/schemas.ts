@@ -50,13 +50,15 @@ export const REST_FIELDS: Record<string, Record<string, Schema>> = {
 /** Fields that the response omits for callers without the right to read them, so that the schema marks them as optional. */
 const WITHHELD_FIELDS = ["Action.code"];
 /** Fields of GraphQL's lists that are deprecated there in favor of `Page`, but that REST responses contain. */
-const REST_TOO = ["LogList.nextCursor"];
+const DEPRECATED_IN_GRAPHQL_ONLY = ["LogList.nextCursor"];
 
 /** True if only GraphQL's interface `Page` has the field, so that REST responses lack it. */
 function isOfPage(type: GraphQLObjectType, name: string): boolean {
   const page = type.getInterfaces().find((interfaceType) => interfaceType.name === "Page");
   return (
-    page !== undefined && (name === "items" || name in page.getFields()) && !REST_TOO.includes(`${type.name}.${name}`)
+    page !== undefined &&
+    (name === "items" || name in page.getFields()) &&
+    !DEPRECATED_IN_GRAPHQL_ONLY.includes(`${type.name}.${name}`)
   );
 }
 
@@ -98,20 +100,20 @@ export class OpenApiSchemas {
   whole(type: GraphQLType): Schema {
     if (isNonNullType(type)) return this.whole(type.ofType);
     if (isListType(type)) return { type: "array", items: this.of(type.ofType) };
-    return this.named(type);
+    return this.namedSchema(type);
   }
 
-  private named(type: GraphQLNamedType): Schema {
+  private namedSchema(type: GraphQLNamedType): Schema {
     if (!isEnumType(type) && !isInputObjectType(type) && !isObjectType(type)) return SCALAR_SCHEMAS[type.name] ?? {};
     if (!(type.name in this.components)) {
       // Adds the name before the schema is built, because a type may contain itself.
       this.components[type.name] = {};
-      this.components[type.name] = this.component(type);
+      this.components[type.name] = this.componentSchema(type);
     }
     return { $ref: `#/components/schemas/${type.name}` };
   }
 
-  private component(type: GraphQLNamedType): Schema {
+  private componentSchema(type: GraphQLNamedType): Schema {
     const { description } = type;
     const descriptionField = description ? { description } : {};
     if (isEnumType(type))

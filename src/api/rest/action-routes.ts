@@ -15,7 +15,7 @@ export function withWarnings(action: Action): { warnings?: ActionWarning[] } {
 
 /** Returns a response with an action and sets its ETag. A run does not change the ETag, because it changes nothing that an author wrote. */
 const replyWithAction = (request: RestRequest, status: string, action: Action, beside: object = {}) =>
-  request.at(action, { status, action, ...beside }, endpointsTag(action));
+  request.setTag(action, { status, action, ...beside }, endpointsTag(action));
 
 /**
  * Returns a digest of the URLs of the action's HTTP triggers. It is part of the ETag, because a new trigger secret changes the URLs but not
@@ -45,8 +45,8 @@ export const actionRoutes: readonly Route[] = [
   {
     method: "POST",
     path: ACTIONS,
-    warns: true,
-    http: 201,
+    canReturnWarnings: true,
+    successStatus: 201,
     handle: async ({ actions }, request) =>
       savedAction(
         request,
@@ -88,7 +88,7 @@ export const actionRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: `${ACTIONS}/:id`,
-    warns: true,
+    canReturnWarnings: true,
     handle: async ({ actions }, request) =>
       savedAction(
         request,

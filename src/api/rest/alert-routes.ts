@@ -10,7 +10,7 @@ const digestOf = (text: string): string => createHash("sha256").update(text).dig
 
 /** Returns a response with an alert and sets its ETag, which stays the same when the alert fires. */
 const replyWithAlert = (request: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
-  request.at(alert, { alert }, alert.firing.length > 0 ? digestOf(JSON.stringify(alert.firing)) : null);
+  request.setTag(alert, { alert }, alert.firing.length > 0 ? digestOf(JSON.stringify(alert.firing)) : null);
 
 export const alertRoutes: readonly Route[] = [
   {
@@ -21,7 +21,7 @@ export const alertRoutes: readonly Route[] = [
   {
     method: "POST",
     path: ALERTS_ROUTE,
-    http: 201,
+    successStatus: 201,
     handle: async ({ alerts }, request) =>
       replyWithAlert(request, await alerts.createAlertRule(request.context, request.id("appId"), request.body)),
   },
@@ -68,7 +68,7 @@ export const alertRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${ALERTS_ROUTE}/:alertId/test`,
-    http: 202,
+    successStatus: 202,
     handle: async ({ alerts }, request) => ({
       delivery: await alerts.testAlertRule(request.context, request.id("appId"), request.id("alertId")),
     }),

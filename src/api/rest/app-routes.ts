@@ -6,7 +6,7 @@ import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
 
-const replyWithApp = (request: RestRequest, app: App) => request.at(app, { app });
+const replyWithApp = (request: RestRequest, app: App) => request.setTag(app, { app });
 
 export const appRoutes: readonly Route[] = [
   {
@@ -17,12 +17,12 @@ export const appRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: APP,
-    warns: true,
+    canReturnWarnings: true,
     handle: async ({ apps }, request) => {
       const body = request.object();
       const app = await apps.updateApp(request.context, request.id("appId"), body, request.ifMatch());
       const warnings = createIgnoredFieldWarnings(body, app);
-      return request.at(app, { app, ...(warnings.length > 0 && { warnings }) });
+      return request.setTag(app, { app, ...(warnings.length > 0 && { warnings }) });
     },
   },
   {
@@ -37,7 +37,7 @@ export const appRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/admin/apps",
-    http: 201,
+    successStatus: 201,
     handle: async ({ apps }, request) => replyWithApp(request, await apps.createApp(request.context, request.object())),
   },
   {
@@ -61,7 +61,7 @@ export const appRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${APP}/versions`,
-    http: 201,
+    successStatus: 201,
     handle: async ({ appVersions }, request) => ({
       version: await appVersions.createAppVersion(request.context, request.id("appId")),
     }),

@@ -8,22 +8,22 @@ export const authRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${AUTH_PATH}/setup`,
-    http: 201,
-    open: true,
+    successStatus: 201,
+    allowsAnonymous: true,
     isForAnonymous: true,
     handle: ({ auth }, request) => auth.setup(request.context, request.object()),
   },
   {
     method: "POST",
     path: `${AUTH_PATH}/sign-in`,
-    open: true,
+    allowsAnonymous: true,
     isForAnonymous: true,
     handle: ({ auth }, request) => auth.signIn(request.context, request.object()),
   },
   {
     method: "POST",
     path: `${AUTH_PATH}/sign-out`,
-    open: true,
+    allowsAnonymous: true,
     isForAnonymous: true,
     handle: async ({ auth }, request) => {
       const endSessionUrl = await auth.signOut(request.context);
@@ -34,7 +34,7 @@ export const authRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: `${AUTH_PATH}/account`,
-    stateless: true,
+    hasNoVersion: true,
     handle: async ({ auth }, request) => ({ user: await auth.updateAccount(request.context, request.object()) }),
   },
   {
@@ -42,7 +42,7 @@ export const authRoutes: readonly Route[] = [
     path: `${AUTH_PATH}/sessions`,
     handle: async ({ auth }, request) => {
       const sessions = await auth.authSessions(request.context);
-      return request.ofList(sessions, { sessions });
+      return request.setListTag(sessions, { sessions });
     },
   },
   {
@@ -56,7 +56,7 @@ export const authRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: `${AUTH_PATH}/sessions`,
-    stateless: true,
+    hasNoVersion: true,
     handle: async ({ auth }, request) => {
       await auth.endOtherAuthSessions(request.context);
       return { status: "SESSIONS_ENDED" };
@@ -65,8 +65,8 @@ export const authRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${AUTH_PATH}/reset`,
-    http: 202,
-    open: true,
+    successStatus: 202,
+    allowsAnonymous: true,
     isForAnonymous: true,
     handle: async ({ auth }, request) => {
       auth.requestReset(request.context, request.object());
@@ -76,7 +76,7 @@ export const authRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${AUTH_PATH}/reset/confirm`,
-    open: true,
+    allowsAnonymous: true,
     isForAnonymous: true,
     handle: async ({ auth }, request) => {
       await auth.confirmReset(request.context, request.object());
@@ -86,21 +86,21 @@ export const authRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${AUTH_PATH}/providers`,
-    open: true,
+    allowsAnonymous: true,
     isForAnonymous: true,
     handle: async ({ auth }) => ({ providers: await auth.providers() }),
   },
   {
     method: "POST",
     path: `${PASSKEYS_PATH}/authentication-options`,
-    open: true,
+    allowsAnonymous: true,
     isForAnonymous: true,
     handle: ({ auth }, request) => auth.passkeyAuthenticationOptions(request.context),
   },
   {
     method: "POST",
     path: `${PASSKEYS_PATH}/sign-in`,
-    open: true,
+    allowsAnonymous: true,
     isForAnonymous: true,
     handle: ({ auth }, request) => auth.passkeySignIn(request.context, request.object()),
   },
@@ -112,7 +112,7 @@ export const authRoutes: readonly Route[] = [
   {
     method: "POST",
     path: PASSKEYS_PATH,
-    http: 201,
+    successStatus: 201,
     handle: async ({ auth }, request) => ({ passkey: await auth.registerPasskey(request.context, request.object()) }),
   },
   {
@@ -120,7 +120,7 @@ export const authRoutes: readonly Route[] = [
     path: PASSKEYS_PATH,
     handle: async ({ auth }, request) => {
       const passkeys = await auth.passkeys(request.context);
-      return request.ofList(passkeys, { passkeys });
+      return request.setListTag(passkeys, { passkeys });
     },
   },
   {
@@ -128,7 +128,7 @@ export const authRoutes: readonly Route[] = [
     path: `${PASSKEYS_PATH}/:passkeyId`,
     handle: async ({ auth }, request) => {
       const passkey = await auth.passkey(request.context, request.id("passkeyId"));
-      return request.at(passkey, { passkey }, passkey.lastUsedAt);
+      return request.setTag(passkey, { passkey }, passkey.lastUsedAt);
     },
   },
   {
@@ -144,7 +144,7 @@ export const authRoutes: readonly Route[] = [
     path: `${AUTH_PATH}/identities`,
     handle: async ({ auth }, request) => {
       const identities = await auth.authIdentities(request.context);
-      return request.ofList(identities, { identities });
+      return request.setListTag(identities, { identities });
     },
   },
   {

@@ -5,7 +5,7 @@ import type { Route } from "./route.js";
 
 const BINDINGS_PATH = "/v1/apps/:appId/secret-bindings";
 
-const replyWithBindings = (request: RestRequest, at: TaggedBindings) => request.at(at, { bindings: at.bindings });
+const replyWithBindings = (request: RestRequest, at: TaggedBindings) => request.setTag(at, { bindings: at.bindings });
 
 export const bindingRoutes: readonly Route[] = [
   {

@@ -8,7 +8,7 @@ export const clientRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v3/apps/:appId/actions/:id/clientRuns/started",
-    http: 201,
+    successStatus: 201,
     handle: async ({ clients }, request) => ({
       status: "RUN_STARTED",
       ...(await clients.startClientRun(
@@ -22,7 +22,7 @@ export const clientRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v3/apps/:appId/actions/:id/clientRuns",
-    http: 201,
+    successStatus: 201,
     bodyLimit: CLIENT_RUN_MAX_BYTES,
     isReport: true,
     handle: async ({ clients }, request) => ({
@@ -33,7 +33,7 @@ export const clientRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/apps/:appId/analytics",
-    http: 201,
+    successStatus: 201,
     handle: async ({ clients }, request) => ({
       status: "EVENTS_RECORDED",
       ...(await clients.recordAnalytics(

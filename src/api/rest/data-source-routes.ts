@@ -13,8 +13,9 @@ const SOURCES_ROUTE = "/v1/apps/:appId/data-sources";
 const SOURCE = `${SOURCES_ROUTE}/:ds`;
 const ENTRIES_ROUTE = `${SOURCE}/entries`;
 
-const replyWithSource = (request: RestRequest, dataSource: DataSourceView) => request.at(dataSource, { dataSource });
-const replyWithEntry = (request: RestRequest, entry: Entry) => request.at(entry, entry);
+const replyWithSource = (request: RestRequest, dataSource: DataSourceView) =>
+  request.setTag(dataSource, { dataSource });
+const replyWithEntry = (request: RestRequest, entry: Entry) => request.setTag(entry, entry);
 
 /**
  * Sets `includePagination` in the query if the caller has not set it: false for queries with `aggregate` or `cursor`, whose results have no
@@ -46,7 +47,7 @@ const sourceRoutes: readonly Route[] = [
   {
     method: "POST",
     path: SOURCES_ROUTE,
-    http: 201,
+    successStatus: 201,
     handle: async ({ dataSources }, request) =>
       replyWithSource(
         request,
@@ -124,8 +125,8 @@ const entryRoutes: readonly Route[] = [
   {
     method: "POST",
     path: ENTRIES_ROUTE,
-    http: 201,
-    open: true,
+    successStatus: 201,
+    allowsAnonymous: true,
     handle: async ({ entries }, request) =>
       replyWithEntry(
         request,
@@ -135,7 +136,7 @@ const entryRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ENTRIES_ROUTE}/:entryId`,
-    open: true,
+    allowsAnonymous: true,
     handle: async ({ entries }, request) =>
       replyWithEntry(
         request,
@@ -150,7 +151,7 @@ const entryRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: `${ENTRIES_ROUTE}/:entryId`,
-    open: true,
+    allowsAnonymous: true,
     handle: async ({ entries }, request) => {
       const entryTarget = [request.id("appId"), request.reference("ds"), request.id("entryId")] as const;
       return replyWithEntry(
@@ -162,7 +163,7 @@ const entryRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: `${ENTRIES_ROUTE}/:entryId`,
-    open: true,
+    allowsAnonymous: true,
     handle: ({ entries }, request) =>
       entries.deleteEntry(
         request.context,
@@ -175,7 +176,7 @@ const entryRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${SOURCE}/query`,
-    open: true,
+    allowsAnonymous: true,
     handle: ({ entries }, request) => {
       const entryTarget = [request.context, request.id("appId"), request.reference("ds")] as const;
       const query = request.object();
@@ -188,7 +189,7 @@ const entryRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${SOURCE}/indexes/:columns`,
-    open: true,
+    allowsAnonymous: true,
     handle: ({ entries }, request) =>
       entries.dataSourceIndexes(
         request.context,
@@ -201,7 +202,7 @@ const entryRoutes: readonly Route[] = [
     method: "POST",
     path: `${SOURCE}/commit`,
     bodyLimit: LARGE_BODY_MAX_BYTES,
-    open: true,
+    allowsAnonymous: true,
     handle: ({ entries }, request) =>
       entries.commitEntries(request.context, request.id("appId"), request.reference("ds"), request.body),
   },

@@ -14,7 +14,7 @@ const digestOf = (text: string): string => createHash("sha256").update(text).dig
  * fail.
  */
 const replyWithGit = <T extends object>(request: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
-  request.at({ updatedAt }, answer, lastPull && digestOf(JSON.stringify(lastPull)));
+  request.setTag({ updatedAt }, answer, lastPull && digestOf(JSON.stringify(lastPull)));
 
 export const gitRoutes: readonly Route[] = [
   {
@@ -44,7 +44,7 @@ export const gitRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${GIT}/pull`,
-    stateless: true,
+    hasNoVersion: true,
     handle: async ({ git }, request) => {
       const { ref, commit } = request.object(flatShape(["ref", "commit"]));
       return { pull: await git.pullGit(request.context, request.id("appId"), ref, request.flag("plan"), commit) };

@@ -64,7 +64,7 @@ export const historyRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${APP}/runs/:runId/replay`,
-    http: 202,
+    successStatus: 202,
     handle: async ({ history }, request) => ({
       status: "ACTION_QUEUED",
       ...(await history.replayRun(request.context, request.id("appId"), request.id("runId"), request.object())),

@@ -10,7 +10,7 @@ export const manifestRoutes: readonly Route[] = [
     path: MANIFEST_ROUTE,
     handle: async ({ manifests }, request) => {
       const { tag, manifest } = await manifests.manifest(request.context, request.id("appId"));
-      return request.at({ updatedAt: tag }, manifest);
+      return request.setTag({ updatedAt: tag }, manifest);
     },
   },
   {
@@ -21,7 +21,7 @@ export const manifestRoutes: readonly Route[] = [
       const [appId, precondition] = [request.id("appId"), request.ifMatch()];
       const [plan, prune] = [request.flag("plan"), request.flag("prune")];
       const result = await manifests.applyManifest(request.context, appId, request.body, precondition, plan, prune);
-      return request.at({ updatedAt: result.tag }, { plan: result.plan });
+      return request.setTag({ updatedAt: result.tag }, { plan: result.plan });
     },
   },
 ];

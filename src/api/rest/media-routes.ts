@@ -8,23 +8,23 @@ import type { Route } from "./route.js";
 
 const MEDIA_ROUTE = "/v1/apps/:appId/media";
 
-const replyWithFile = (request: RestRequest, file: MediaFile) => request.at(file, { file });
-const replyWithFolder = (request: RestRequest, folder: MediaFolder) => request.at(folder, { folder });
+const replyWithFile = (request: RestRequest, file: MediaFile) => request.setTag(file, { file });
+const replyWithFolder = (request: RestRequest, folder: MediaFolder) => request.setTag(folder, { folder });
 const replyWithRules = (request: RestRequest, rules: MediaItemRules) =>
-  request.at(rules, { accessRules: rules.accessRules });
+  request.setTag(rules, { accessRules: rules.accessRules });
 
 const rulesOf = (kind: MediaItemKind): readonly Route[] => [
   {
     method: "GET",
     path: `${MEDIA_ROUTE}/${kind}s/:id/accessRules`,
-    open: true,
+    allowsAnonymous: true,
     handle: async ({ media }, request) =>
       replyWithRules(request, await media.ownRules(request.context, request.id("appId"), kind, request.id("id"))),
   },
   {
     method: "PUT",
     path: `${MEDIA_ROUTE}/${kind}s/:id/accessRules`,
-    open: true,
+    allowsAnonymous: true,
     handle: async ({ media }, request) =>
       replyWithRules(
         request,
@@ -44,7 +44,7 @@ export const mediaRoutes: readonly Route[] = [
   {
     method: "GET",
     path: MEDIA_ROUTE,
-    open: true,
+    allowsAnonymous: true,
     handle: ({ media }, request) =>
       media.mediaFolder(
         request.context,
@@ -58,8 +58,8 @@ export const mediaRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${MEDIA_ROUTE}/folders`,
-    http: 201,
-    open: true,
+    successStatus: 201,
+    allowsAnonymous: true,
     handle: async ({ media }, request) => {
       const { name, parentId } = request.object(FOLDER_SHAPE);
       return replyWithFolder(
@@ -71,7 +71,7 @@ export const mediaRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: `${MEDIA_ROUTE}/folders/:id`,
-    open: true,
+    allowsAnonymous: true,
     handle: async ({ media }, request) =>
       replyWithFolder(
         request,
@@ -87,7 +87,7 @@ export const mediaRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: `${MEDIA_ROUTE}/folders/:id`,
-    open: true,
+    allowsAnonymous: true,
     handle: async ({ media }, request) => {
       await media.deleteMediaFolder(request.context, request.id("appId"), request.id("id"), request.ifMatch());
       return { status: "FOLDER_DELETED" };
@@ -96,21 +96,21 @@ export const mediaRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${MEDIA_ROUTE}/files`,
-    open: true,
+    allowsAnonymous: true,
     handle: ({ media }, request) =>
       media.allFiles(request.context, request.id("appId"), request.number("limit"), request.number("offset")),
   },
   {
     method: "GET",
     path: `${MEDIA_ROUTE}/files/:id`,
-    open: true,
+    allowsAnonymous: true,
     handle: async ({ media }, request) =>
       replyWithFile(request, await media.mediaFile(request.context, request.id("appId"), request.id("id"))),
   },
   {
     method: "PUT",
     path: `${MEDIA_ROUTE}/files/:id`,
-    open: true,
+    allowsAnonymous: true,
     handle: async ({ media }, request) =>
       replyWithFile(
         request,
@@ -126,7 +126,7 @@ export const mediaRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: `${MEDIA_ROUTE}/files/:id`,
-    open: true,
+    allowsAnonymous: true,
     handle: async ({ media }, request) => {
       await media.deleteMediaFile(request.context, request.id("appId"), request.id("id"), request.ifMatch());
       return { status: "FILE_DELETED" };
@@ -135,7 +135,7 @@ export const mediaRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${MEDIA_ROUTE}/files/:id/link`,
-    open: true,
+    allowsAnonymous: true,
     handle: ({ media }, request) =>
       media.mediaLink(
         request.context,

@@ -14,7 +14,7 @@ const INVITATION_SHAPE = flatShape(
   ["id", "organizationId", "createdBy", "createdAt", "updatedAt", "expiresAt"],
 );
 
-const membersOf = (request: RestRequest, members: Member[]) => request.ofList(memberVersions(members), { members });
+const membersOf = (request: RestRequest, members: Member[]) => request.setListTag(memberVersions(members), { members });
 
 export const memberRoutes: readonly Route[] = [
   {
@@ -25,7 +25,7 @@ export const memberRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/organizations",
-    http: 201,
+    successStatus: 201,
     handle: async ({ members }, request) => ({
       organization: await members.createOrganization(request.context, request.object(ORGANIZATION_SHAPE)["name"]),
     }),
@@ -56,7 +56,7 @@ export const memberRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${ORGANIZATION_PATH}/members/:userId/reset-link`,
-    http: 201,
+    successStatus: 201,
     handle: ({ members }, request) =>
       members.createResetLink(request.context, request.id("organizationId"), request.id("userId")),
   },
@@ -92,13 +92,13 @@ export const memberRoutes: readonly Route[] = [
         request.id("organizationId"),
         request.number("appId"),
       );
-      return request.ofList(invitations, { invitations });
+      return request.setListTag(invitations, { invitations });
     },
   },
   {
     method: "POST",
     path: `${ORGANIZATION_PATH}/invitations`,
-    http: 201,
+    successStatus: 201,
     handle: ({ members }, request) =>
       members.createInvitation(request.context, request.id("organizationId"), request.object(INVITATION_SHAPE)),
   },
@@ -118,7 +118,7 @@ export const memberRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/auth/invitations/accept",
-    open: true,
+    allowsAnonymous: true,
     isForAnonymous: true,
     handle: async ({ members }, request) => {
       const { user, expiresAt } = await members.accept(request.context, request.object());

@@ -8,13 +8,13 @@ export const messageRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${COMMUNICATE_PATH}/email`,
-    http: 202,
+    successStatus: 202,
     handle: ({ messages }, request) => messages.sendEmail(request.context, request.id("appId"), request.body),
   },
   {
     method: "POST",
     path: `${COMMUNICATE_PATH}/email/batch`,
-    http: 202,
+    successStatus: 202,
     handle: async ({ messages }, request) => ({
       messages: await messages.batchSendEmail(request.context, request.id("appId"), request.body),
     }),
@@ -22,13 +22,13 @@ export const messageRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${COMMUNICATE_PATH}/sms`,
-    http: 202,
+    successStatus: 202,
     handle: ({ messages }, request) => messages.sendSms(request.context, request.id("appId"), request.body),
   },
   {
     method: "POST",
     path: `${COMMUNICATE_PATH}/sms/batch`,
-    http: 202,
+    successStatus: 202,
     handle: async ({ messages }, request) => ({
       messages: await messages.batchSendSms(request.context, request.id("appId"), request.body),
     }),

@@ -7,7 +7,7 @@ const APP = "/v1/apps/:appId";
 const NOTIFICATIONS_PATH = `${APP}/notifications`;
 
 const replyWithNotification = (request: RestRequest, notification: Notification) =>
-  request.at(notification, notification);
+  request.setTag(notification, notification);
 
 export const notificationRoutes: readonly Route[] = [
   {
@@ -22,7 +22,7 @@ export const notificationRoutes: readonly Route[] = [
   {
     method: "POST",
     path: NOTIFICATIONS_PATH,
-    http: 201,
+    successStatus: 201,
     handle: async ({ notifications }, request) =>
       replyWithNotification(
         request,
@@ -32,7 +32,7 @@ export const notificationRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${NOTIFICATIONS_PATH}/batch`,
-    http: 201,
+    successStatus: 201,
     handle: async ({ notifications }, request) => ({
       entries: await notifications.createNotifications(request.context, request.id("appId"), request.body),
     }),
@@ -81,14 +81,14 @@ export const notificationRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${APP}/push/subscriptions`,
-    http: 201,
+    successStatus: 201,
     handle: ({ notifications }, request) =>
       notifications.addPushSubscription(request.context, request.id("appId"), request.body),
   },
   {
     method: "DELETE",
     path: `${APP}/push/subscriptions`,
-    stateless: true,
+    hasNoVersion: true,
     handle: ({ notifications }, request) =>
       notifications.removePushSubscription(request.context, request.id("appId"), request.body),
   },

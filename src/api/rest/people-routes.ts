@@ -14,14 +14,14 @@ const NEW_TOKEN = flatShape(
 );
 
 const administratorsOf = (request: RestRequest, administrators: Administrator[]) =>
-  request.ofList(administrators, { administrators });
-const editorsOf = (request: RestRequest, editors: Editor[]) => request.ofList(editors, { editors });
+  request.setListTag(administrators, { administrators });
+const editorsOf = (request: RestRequest, editors: Editor[]) => request.setListTag(editors, { editors });
 
 export const peopleRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/admin/users",
-    http: 201,
+    successStatus: 201,
     handle: ({ apps }, request) => apps.createUser(request.context, request.object()),
   },
   {
@@ -33,7 +33,7 @@ export const peopleRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: "/v1/admin/administrators/:userId",
-    stateless: true,
+    hasNoVersion: true,
     handle: async ({ administrators }, request) =>
       administratorsOf(request, await administrators.addAdministrator(request.context, request.id("userId"))),
   },
@@ -79,13 +79,13 @@ export const peopleRoutes: readonly Route[] = [
     path: `${APP}/tokens`,
     handle: async (resolvers, request) => {
       const tokens = await resolvers.tokens.tokens(request.context, request.id("appId"));
-      return request.ofList(tokens, { tokens });
+      return request.setListTag(tokens, { tokens });
     },
   },
   {
     method: "POST",
     path: `${APP}/tokens`,
-    http: 201,
+    successStatus: 201,
     handle: ({ tokens }, request) =>
       tokens.createToken(request.context, request.id("appId"), request.object(NEW_TOKEN)),
   },

@@ -49,16 +49,25 @@ export function registerRest(
   routes: readonly Route[],
   { resolvers, tracing }: { resolvers: Resolvers; tracing: RequestTracing },
 ): void {
-  for (const { method, path, http = 200, handle: answer, open, stateless, bodyLimit, isReport } of routes) {
+  for (const {
+    method,
+    path,
+    successStatus = 200,
+    handle: answer,
+    allowsAnonymous,
+    hasNoVersion,
+    bodyLimit,
+    isReport,
+  } of routes) {
     app.route({
       method,
       url: path,
-      ...(!open && { onRequest: requireCredential }),
+      ...(!allowsAnonymous && { onRequest: requireCredential }),
       ...(bodyLimit !== undefined && { bodyLimit }),
       ...(isReport && { config: { isReport } }),
       handler: async (request, reply) => {
         const { context } = request;
-        if (stateless) refuseIfMatch(request);
+        if (hasNoVersion) refuseIfMatch(request);
         let tag: string | null = null;
         const restInput = restRequest(request, context, (named) => {
           tag = named;
@@ -87,7 +96,7 @@ export function registerRest(
         reply.header("Cache-Control", "no-store");
         if (isKnown) return reply.code(304).send();
         return reply
-          .code(context.httpStatus ?? http)
+          .code(context.httpStatus ?? successStatus)
           .type("application/json; charset=utf-8")
           .send(taggedBody(parts, reply));
       },

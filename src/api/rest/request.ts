@@ -48,9 +48,9 @@ export interface RestRequest {
    * Sets the `ETag` header from the version (`updatedAt`) of the returned resource, and returns `answer`. If a route does not call this
    * function, the ETag of its responses to GET is a digest of the body.
    */
-  at<T extends object>(state: { updatedAt: string }, answer: T, answerTag?: string | null): T;
+  setTag<T extends object>(state: { updatedAt: string }, answer: T, answerTag?: string | null): T;
   /** Sets the `ETag` header for a returned list, and returns `answer`. `If-Match` with this tag is then valid for each item of the list. */
-  ofList<T extends object>(items: readonly ListItemVersion[], answer: T): T;
+  setListTag<T extends object>(items: readonly ListItemVersion[], answer: T): T;
   /**
    * Returns the body as an object; `{}` if the request has no body.
    * @param shape fields that the body may have. Omit it if the operation checks the fields itself: the operation then reports an unknown
@@ -150,11 +150,11 @@ export function restRequest(
       }, undefined),
     check: (read) => readOrDefer(read, undefined),
     ifMatch: () => readOrDefer(() => readIfMatch(request.headers["if-match"]), undefined),
-    at({ updatedAt }, answer, answerTag = null) {
+    setTag({ updatedAt }, answer, answerTag = null) {
       onTag(createEntityTag(updatedAt, answerTag));
       return answer;
     },
-    ofList(items, answer) {
+    setListTag(items, answer) {
       const answerTag = hash("sha256", JSON.stringify(answer), "base64url").slice(0, 22);
       onTag(createEntityTag(computeListVersion(items), answerTag));
       return answer;

@@ -6,13 +6,13 @@ export interface Route {
   method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
   /** HTTP status code of a successful response; 200 by default. */
-  http?: number;
+  successStatus?: number;
   /**
    * True if the changed resource has no version. The service then rejects a request with `If-Match`, because it cannot compare versions.
    */
-  stateless?: true;
+  hasNoVersion?: true;
   /** True if the response can contain `warnings`: the change was saved, but a part of it has no effect. */
-  warns?: true;
+  canReturnWarnings?: true;
   /** Maximum bytes of the body; BODY_MAX_BYTES by default. */
   bodyLimit?: number;
   /** Field of the body that the handler passes to the operation. Without it, the handler passes the whole body. */
@@ -23,7 +23,7 @@ export interface Route {
    * True if the data source's access rules decide about anonymous callers. On other routes, the service rejects a request without a
    * credential before it reads the body.
    */
-  open?: true;
+  allowsAnonymous?: true;
   /** True if the body itself proves the caller's identity, as in a sign-in. Such a route is `open` too. */
   isForAnonymous?: true;
   /** Calls a resolver method and returns the body of the response. */

@@ -30,7 +30,7 @@ export const runRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${ACTIONS}/:nameOrId/run`,
-    http: 202,
+    successStatus: 202,
     handle: async ({ runs }, request) => ({
       status: "ACTION_QUEUED",
       ...(await runs.runAction(

@@ -28,7 +28,7 @@ export const sessionRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: SESSION_ROUTE,
-    stateless: true,
+    hasNoVersion: true,
     handle: async ({ sessions }, request) => ({
       session: await sessions.setSessionLocale(
         request.context,
@@ -40,7 +40,7 @@ export const sessionRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: SESSION_ROUTE,
-    stateless: true,
+    hasNoVersion: true,
     handle: async ({ sessions }, request) => ({
       session: await sessions.logoutAppUser(request.context, request.id("appId")),
     }),

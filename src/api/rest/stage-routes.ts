@@ -13,7 +13,7 @@ export const stageRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${APP}/stages`,
-    http: 201,
+    successStatus: 201,
     handle: async ({ stages }, request) => ({
       app: await stages.createStageOf(request.context, request.id("appId"), request.body),
     }),
@@ -21,7 +21,7 @@ export const stageRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: `${APP}/stages/:stageAppId`,
-    stateless: true,
+    hasNoVersion: true,
     handle: async ({ stages }, request) => {
       await stages.removeStage(request.context, request.id("appId"), request.id("stageAppId"));
       return { status: "STAGE_REMOVED" };
@@ -37,7 +37,7 @@ export const stageRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${APP}/promotions`,
-    http: 201,
+    successStatus: 201,
     handle: async ({ stages }, request) => {
       const { fromAppId } = request.object(flatShape(["fromAppId"]));
       const [isPlan, precondition] = [request.flag("plan"), request.ifMatch()];
@@ -49,13 +49,13 @@ export const stageRoutes: readonly Route[] = [
         precondition,
       );
       if (isPlan) request.context.httpStatus = 200;
-      return request.at({ updatedAt: tag! }, isPlan ? { plan } : { promotion });
+      return request.setTag({ updatedAt: tag! }, isPlan ? { plan } : { promotion });
     },
   },
   {
     method: "POST",
     path: `${APP}/promotions/:promotionId/rollback`,
-    http: 201,
+    successStatus: 201,
     handle: async ({ stages }, request) => {
       const { promotion } = await stages.rollbackPromotion(
         request.context,

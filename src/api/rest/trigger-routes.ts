@@ -25,7 +25,7 @@ export const triggerRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/apps/:appId/logs",
-    http: 201,
+    successStatus: 201,
     handle: async ({ triggers }, request) => ({
       log: await triggers.addLogEvent(request.context, request.id("appId"), request.body),
     }),

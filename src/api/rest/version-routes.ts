@@ -44,12 +44,12 @@ export const versionRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${ACTION}/versions/:versionId/restore`,
-    warns: true,
+    canReturnWarnings: true,
     handle: async ({ versions }, request) => {
       const ids = [request.id("appId"), request.id("actionId"), request.id("versionId")] as const;
       const restoredAction = await versions.restoreActionVersion(request.context, ...ids, request.ifMatch());
       const { action } = restoredAction as { action: Action };
-      return request.at(action, { status: "ACTION_RESTORED", ...restoredAction, ...withWarnings(action) });
+      return request.setTag(action, { status: "ACTION_RESTORED", ...restoredAction, ...withWarnings(action) });
     },
   },
   {

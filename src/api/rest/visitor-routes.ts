@@ -25,8 +25,8 @@ export const visitorRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${APP}/visitors`,
-    http: 201,
-    open: true,
+    successStatus: 201,
+    allowsAnonymous: true,
     isForAnonymous: true,
     handle: ({ visitors }, request) => visitors.createVisitor(request.context, request.id("appId")),
   },

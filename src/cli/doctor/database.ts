@@ -21,7 +21,7 @@ import {
 } from "../../operations/connections.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
 import { createClient, isDiskFull } from "../../postgres.js";
-import { createDiagnostic, type Diagnostic, noProblem } from "./finding.js";
+import { createDiagnostic, type Diagnostic, noProblem } from "./diagnostic.js";
 
 const VERSION_MIN = 140_000;
 const STATEMENT_LIMIT_MS = 5_000;
@@ -39,7 +39,7 @@ const SELECT_SERVICE_LIFE = `
          (SELECT count(*)::int FROM instance WHERE lease_until >= now() AND 'scheduler' = ANY (roles)) AS schedulers,
          (SELECT coalesce(extract(epoch FROM now() - min(next_tick)), 0)::float8 FROM schedule) AS "lagSeconds"`;
 
-interface Facts {
+interface DatabaseFacts {
   version: number;
   named: string;
   mayCreate: boolean;
@@ -49,7 +49,7 @@ interface Facts {
   isMigrated: boolean;
 }
 
-function checkServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): Diagnostic[] {
+function checkServer({ version, named, mayCreate, isReadOnly, isStandby }: DatabaseFacts): Diagnostic[] {
   const server =
     version >= VERSION_MIN
       ? noProblem("database", `PostgreSQL ${named} answers`)
@@ -62,7 +62,7 @@ function checkServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts
   return [server, createDiagnostic("rights", "the user may not create tables and schemas", advice)];
 }
 
-function checkClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Diagnostic {
+function checkClock({ clockMs }: DatabaseFacts, askedAt: number, answeredAt: number): Diagnostic {
   const skew = Math.max(askedAt - Number(clockMs), Number(clockMs) - answeredAt, 0);
   const text = `the clocks of this machine and of the database differ by at least ${Math.round(skew)} ms`;
   if (skew <= SKEW_MAX_MS) return noProblem("clock", text);
@@ -180,17 +180,15 @@ async function checkProxy(client: Client): Promise<Diagnostic> {
 
 /** Checks that PostgreSQL allows enough connections for all running processes of the service. */
 async function checkConnections(client: Client, config: Config): Promise<Diagnostic> {
-  const [{ maxConnections: most }] = (await client.query<ConnectionFacts>(SELECT_CONNECTION_FACTS)).rows as [
-    ConnectionFacts,
-  ];
+  const [{ maxConnections }] = (await client.query<ConnectionFacts>(SELECT_CONNECTION_FACTS)).rows as [ConnectionFacts];
   const living = await client.query<{ roles: Role[] }>(
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
   );
   const needs = living.rows.map(({ roles }) => maxConnectionsOf({ roles: new Set(roles) }));
   const needed = needs.length > 0 ? needs.reduce((sum, count) => sum + count) : maxConnectionsOf(config);
   const subject = needs.length > 0 ? `the ${needs.length} running processes need` : "a process with these ROLES needs";
-  const text = `${subject} up to ${needed} connections, and PostgreSQL allows ${most}`;
-  if (most >= needed) return noProblem("connections", text);
+  const text = `${subject} up to ${needed} connections, and PostgreSQL allows ${maxConnections}`;
+  if (maxConnections >= needed) return noProblem("connections", text);
   return createDiagnostic(
     "connections",
     text,
@@ -236,7 +234,7 @@ async function hasColumn(client: Client, table: string, column: string): Promise
 
 async function examineDatabase(client: Client, config: Config): Promise<Diagnostic[]> {
   const askedAt = Date.now();
-  const { rows } = await client.query<Facts>(SELECT_DATABASE_FACTS);
+  const { rows } = await client.query<DatabaseFacts>(SELECT_DATABASE_FACTS);
   const facts = rows[0]!;
   const diagnostics = [...checkServer(facts), checkClock(facts, askedAt, Date.now()), await checkDisk(client)];
   if (!facts.isMigrated) return [...diagnostics, noProblem("schema", "the service creates it at its first start")];

@@ -14,7 +14,7 @@ import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.j
 import { createIsolateCheck } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
-import { createDiagnostic, type Diagnostic, noProblem } from "./finding.js";
+import { createDiagnostic, type Diagnostic, noProblem } from "./diagnostic.js";
 
 const MB = 2 ** 20;
 const NODE_VERSION_MIN = { major: 24, minor: 11 };

@@ -85,7 +85,7 @@ const ROUTE_SUMMARIES: Record<string, string> = {
 };
 
 /** Routes that send or receive something other than JSON, so that the table of REST routes does not contain them. */
-const OTHERS: readonly (readonly [route: string, meaning: string, page: string])[] = [
+const NON_JSON_ROUTES: readonly (readonly [route: string, meaning: string, page: string])[] = [
   ["POST /v1/apps/{appId}/data-sources/{ds}/import", "Imports a file of entries", "data-sources.md#import"],
   ["GET /v1/apps/{appId}/data-sources/{ds}/export", "Exports all entries as a file", "data-sources.md#export"],
   ["POST /v1/apps/{appId}/media/files", "Uploads files", "media.md#files"],
@@ -276,7 +276,7 @@ export async function restRoutesPage(
   });
   const otherTable = markdownTable(
     ["route", "what it does", "page"],
-    OTHERS.map(([route, meaning, target]) => {
+    NON_JSON_ROUTES.map(([route, meaning, target]) => {
       const [file = ""] = target.split(".md");
       return [route.split(", ").map(inlineCode).join(", "), meaning, `[${file.split("/").at(-1)}](${target})`];
     }),

@@ -205,7 +205,7 @@ export function removeEscapes(layer: Layer, reused = false): Layer | null {
   moved.recordWritten(0, first, first, true);
   let length = first;
   /** Index of the output up to which `rewrittenSpans` is complete. */
-  let noted = 0;
+  let rewrittenUntil = 0;
   for (let index = first; index < bytes.length; ) {
     const meaning = decodeEscapeAt(bytes, index);
     if (meaning === 0) {
@@ -217,9 +217,9 @@ export function removeEscapes(layer: Layer, reused = false): Layer | null {
       index = to;
       continue;
     }
-    if (length + DECODED_BYTES_MAX >= noted) {
-      noted = length + BYTEWISE_DISTANCE;
-      addSpan(rewrittenSpans, Math.max(0, length - REWRITTEN_BYTES_MAX), noted);
+    if (length + DECODED_BYTES_MAX >= rewrittenUntil) {
+      rewrittenUntil = length + BYTEWISE_DISTANCE;
+      addSpan(rewrittenSpans, Math.max(0, length - REWRITTEN_BYTES_MAX), rewrittenUntil);
     }
     const value = meaning & 0xffff;
     const size = meaning >> LENGTH_SHIFT;

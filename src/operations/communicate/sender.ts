@@ -18,7 +18,7 @@ const SENDER_SLOTS = 100;
  * Share of the currently free send slots that one app can take, so that an app with slow mail servers cannot occupy all
  * slots.
  */
-const APP_SHARE_OF_SLOTS = 1 / 10;
+const APP_SHARE_OF_FREE_SLOTS = 1 / 10;
 const FIRST_RETRY_DELAY_MS = 30_000;
 const MAX_RETRY_DELAY_MS = 3_600_000;
 /**
@@ -126,7 +126,7 @@ export function createSender(options: {
      */
     async sendDue(): Promise<number | null> {
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
-        const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE_OF_SLOTS));
+        const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE_OF_FREE_SLOTS));
         const claimedMessages = await outbox.claim(holder, {
           sendingByApp: deliveries.byApp(),
           share: appShare,

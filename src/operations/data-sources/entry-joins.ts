@@ -3,7 +3,7 @@
  * whole page. A join with `required` is also a condition in the statement that reads the page.
  */
 import { ActionError } from "../../errors.js";
-import { throwLimitError } from "../../rules/entry-query/judge.js";
+import { throwLimitError } from "../../rules/entry-query/checks.js";
 import { textSql, typeSql } from "../../rules/entry-query/operators.js";
 import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
 import { orderBySql, parseOrder, sortKeySql } from "../../rules/entry-query/order.js";

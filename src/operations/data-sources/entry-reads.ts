@@ -5,7 +5,7 @@
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
 import { compileAggregate } from "../../rules/entry-query/aggregate.js";
-import { FIELDS_MAX, requireList } from "../../rules/entry-query/judge.js";
+import { FIELDS_MAX, requireList } from "../../rules/entry-query/checks.js";
 import { type EntryScope, type FindOptions, parseFind, QUERY_SHAPE } from "../../rules/entry-query/options.js";
 import {
   afterPositionSql,

@@ -63,7 +63,7 @@ interface EnqueuerOptions {
 }
 
 /** Check of the action that a call names by ID or name. */
-interface CallCheck {
+interface NamedActionCheck {
   /** Throws if the action cannot run, so that such a call uses no space in the queue. */
   check(): Promise<void>;
   /**
@@ -129,7 +129,7 @@ export class Enqueuer {
     run: Pick<NewRun, "appId" | "payload">,
     insert: InsertRun,
     awaitedBy: number | null,
-    call?: CallCheck,
+    call?: NamedActionCheck,
   ): Promise<EnqueuedRun> {
     const slot = this.options.dispatcher.tryAcquireSlot(run.appId, awaitedBy);
     if (!slot && !call?.isRunnable) await call?.check();

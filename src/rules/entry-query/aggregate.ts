@@ -5,14 +5,6 @@
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import {
-  ACCUMULATOR_SQL,
-  compileAccumulators,
-  compileExpression,
-  NAME_MAX,
-  requireFieldName,
-  typeRankSql,
-} from "./expressions.js";
-import {
   FIELDS_MAX,
   ORDER_MAX,
   readOperators,
@@ -20,7 +12,15 @@ import {
   requireText,
   requireWholeNumber,
   STAGES_MAX,
-} from "./judge.js";
+} from "./checks.js";
+import {
+  ACCUMULATOR_SQL,
+  compileAccumulators,
+  compileExpression,
+  NAME_MAX,
+  requireFieldName,
+  typeRankSql,
+} from "./expressions.js";
 import { jsonNullIfMissingSql, parsePath, type Source, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 import { compileWhere } from "./where.js";

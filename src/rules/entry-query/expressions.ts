@@ -1,8 +1,8 @@
 /** Compiles expressions and accumulators of `aggregate` to SQL over the documents of one stage. */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
+import { FIELDS_MAX, readOperators, rejectName, requireText, serializeJsonValue } from "./checks.js";
 import { numberSql } from "./filters.js";
-import { FIELDS_MAX, readOperators, rejectName, requireText, serializeJsonValue } from "./judge.js";
 import { textSql, typeSql } from "./operators.js";
 import { jsonNullIfMissingSql, parsePath, type Source, valueAtPathSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";

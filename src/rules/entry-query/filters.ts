@@ -5,17 +5,17 @@
 import { containsTextFoldedSql, foldCaseSql, formatDecimal, textsEqualTo } from "../comparable-text.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { rejectName, requireFields, requireList, requireText } from "./judge.js";
+import { rejectName, requireFields, requireList, requireText } from "./checks.js";
 import { isScalarSql, textSql, typeSql } from "./operators.js";
 import { anyValuePassesSql, parsePath, type Source, type ValueTestSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 const TEXT_MAX = 10_000;
 const LIST_MAX = 1_000;
-const NUMBER = /^\s*[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,3})?\s*$/;
+const NUMBER_PATTERN = /^\s*[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,3})?\s*$/;
 /** The pattern NUMBER as an SQL literal. PostgreSQL allows counts up to 255, so numbers with more digits do not match. */
 const NUMBER_SQL = "'^\\s*[-+]?(\\d{1,255}(\\.\\d{0,255})?|\\.\\d{1,255})([eE][-+]?\\d{1,3})?\\s*$'";
-const DAY = /^\d{4}-\d{2}-\d{2}/;
+const DAY_PATTERN = /^\d{4}-\d{2}-\d{2}/;
 const DAY_SQL = "'^\\d{4}-\\d{2}-\\d{2}'";
 
 /** Returns SQL that converts a number, or a text that contains a number, to the type numeric. Other values become NULL. */
@@ -35,7 +35,7 @@ function requireScalarText(value: unknown, fieldPath: string): string {
 }
 
 function parseDay(value: unknown, fieldPath: string): string {
-  if (typeof value === "string" && DAY.test(value)) return value.slice(0, 10);
+  if (typeof value === "string" && DAY_PATTERN.test(value)) return value.slice(0, 10);
   return refuseField(fieldPath, "a day as YYYY-MM-DD", value);
 }
 
@@ -66,7 +66,7 @@ const createComparison =
   (sign: string): CompileCondition =>
   (value, fieldPath, statement) => {
     const operand = requireScalarText(value, fieldPath);
-    if (NUMBER.test(operand)) {
+    if (NUMBER_PATTERN.test(operand)) {
       const number = statement.bind(operand.trim(), "numeric");
       return (sql) => falseIfNull(`${numberSql(sql)} ${sign} ${number}`);
     }

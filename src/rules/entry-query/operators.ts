@@ -1,7 +1,7 @@
 /** Compiles the operators of `where` that compare one value, such as `$eq` and `$in`, to SQL. */
 import { containsTextFoldedSql, UNICODE_COLLATION } from "../comparable-text.js";
 import { refuseField } from "../fields.js";
-import { LIST_MAX, requireList, requireText, requireWholeNumber, serializeJsonValue } from "./judge.js";
+import { LIST_MAX, requireList, requireText, requireWholeNumber, serializeJsonValue } from "./checks.js";
 import { jsonNullIfMissingSql, type ValueTestSql } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { SqlStatement } from "./statement.js";

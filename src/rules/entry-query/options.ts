@@ -3,7 +3,7 @@ import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { parsePageLimits } from "../page.js";
 import { flatShape, type Shape } from "../unknown-fields.js";
-import { JOINS_MAX, readFlag, requireList, requireObject, requireText, requireWholeNumber } from "./judge.js";
+import { JOINS_MAX, readFlag, requireList, requireObject, requireText, requireWholeNumber } from "./checks.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
 import { parsePath } from "./path.js";
 

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { ORDER_MAX, requireList, throwLimitError } from "./judge.js";
+import { ORDER_MAX, requireList, throwLimitError } from "./checks.js";
 import { type EntryField, entryFieldSql, type Path, parsePath, type Source, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 

@@ -3,7 +3,7 @@
  * through this file, so that columns that the caller cannot see are missing everywhere.
  */
 import { refuseField } from "../fields.js";
-import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, requireText } from "./judge.js";
+import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, requireText } from "./checks.js";
 import type { SqlStatement } from "./statement.js";
 
 /** Fields that the service stores for each entry, in addition to the columns in its `data`. */

@@ -4,8 +4,8 @@
  */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
+import { rejectName, requireList, throwLimitError, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./checks.js";
 import { compileFilter } from "./filters.js";
-import { rejectName, requireList, throwLimitError, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
 import { OPERATOR_TESTS, type OperatorTest, typeSql } from "./operators.js";
 import { anyValuePassesSql, type Path, parsePath, type Source } from "./path.js";
 import type { SqlStatement } from "./statement.js";

@@ -127,7 +127,7 @@ async function serverFor(
 /** Prints new runs until `stopSignal` aborts, if the token has permission to read runs. */
 async function showRuns(session: Session, stopSignal: AbortSignal): Promise<void> {
   try {
-    await followRuns(session, { withConsole: true, over: stopSignal });
+    await followRuns(session, { withConsole: true, stopSignal });
   } catch (error) {
     if (!(error instanceof ApiFailure && error.http === 403)) throw error;
     session.output.note("This token may not read runs: they are not shown.");
@@ -160,18 +160,18 @@ async function watchAndSave(session: Session, stopSignal: AbortSignal): Promise<
 
 /** Runs the development loop with the project's server, or with a service that this function starts and stops. */
 async function developWithService(session: Session, isThrowAway: boolean): Promise<void> {
-  const over = new AbortController();
+  const stopController = new AbortController();
   let server: LocalServer | null = null;
   try {
-    server = await serverFor(session, isThrowAway, over);
+    server = await serverFor(session, isThrowAway, stopController);
     if (server === null && isThrowAway)
       throw wrongUse(`--throw-away needs a service that svc dev starts (got ${session.target.url})`);
-    await Promise.race([watchAndSave(session, over.signal), ...(server ? [server.failed] : [])]);
+    await Promise.race([watchAndSave(session, stopController.signal), ...(server ? [server.failed] : [])]);
   } catch (error) {
     // After Ctrl C, the interrupted request or start is not a failure.
-    if (!over.signal.aborted) throw error;
+    if (!stopController.signal.aborted) throw error;
   } finally {
-    over.abort();
+    stopController.abort();
     await server?.stop();
     if (server !== null && isThrowAway) session.store.remove(server);
   }

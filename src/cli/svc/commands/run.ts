@@ -119,14 +119,14 @@ const isEnded = ({ state }: Record<string, unknown>): boolean => !["queued", "ru
 interface FollowOptions {
   withConsole: boolean;
   /** Signal that ends the command; if absent, the command runs until its process ends. */
-  over?: AbortSignal;
+  stopSignal?: AbortSignal;
 }
 
 /** Prints each run when its state differs from the state of the previous read. */
 async function followRun(
   session: Session,
   before: readonly Record<string, unknown>[],
-  { withConsole, over }: FollowOptions,
+  { withConsole, stopSignal: over }: FollowOptions,
 ): Promise<void> {
   const statesById = new Map(before.map((run) => [run["id"], run["state"]]));
   while (over?.aborted !== true) {

@@ -10,7 +10,7 @@ import type { HarnessFailure } from "./in-page/core.js";
 export const TEXT_MAX_CHARACTERS = 16_384;
 
 /** Answer of an isolate if the run uses a global that the isolate does not have. */
-export const NEEDS_MORE = "needs-more";
+export const NEEDS_OTHER_MODE = "needs-more";
 const ERROR_PREFIX = "error ";
 const DATA_PREFIX = "data ";
 
@@ -110,7 +110,7 @@ export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOut
   const start = isLong ? answer.toString("latin1", 0, ERROR_PREFIX.length) : answer;
   try {
     if (answer === "undefined") return { ok: true, data: undefined };
-    if (answer === NEEDS_MORE)
+    if (answer === NEEDS_OTHER_MODE)
       return failedPageOutcome("retry", "Error", "The run needs a global or function that its isolate does not have");
     if (start.startsWith(ERROR_PREFIX)) return readFailure(String(answer).slice(ERROR_PREFIX.length), name);
   } catch {

@@ -8,7 +8,7 @@ import { runInBackground } from "../../../background.js";
 import { RunRequests } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
 import { NO_SERVICE, type PageOutcome, type PageRun } from "../run.js";
-import { NEEDS_MORE } from "./answer.js";
+import { NEEDS_OTHER_MODE } from "./answer.js";
 import { NETWORK_ISOLATE_THREAD } from "./harness.js";
 import { Isolate, type IsolateKind } from "./isolate.js";
 import { splitWord } from "./long-text.js";
@@ -67,7 +67,7 @@ export class NetworkIsolate extends Isolate {
     this.calls.beginRun(request);
     const answer = await this.evaluate(request, serviceBase(request));
     if (answer === undefined) return answer;
-    if (answer === NEEDS_MORE) {
+    if (answer === NEEDS_OTHER_MODE) {
       this.fetchCount = 0;
       return answer;
     }

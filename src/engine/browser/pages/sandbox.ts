@@ -5,7 +5,7 @@
 import type { CDPSession, Connection } from "puppeteer";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { PageOutcome, PageRun } from "../run.js";
-import { NEEDS_MORE } from "./answer.js";
+import { NEEDS_OTHER_MODE } from "./answer.js";
 import type { PageLoss } from "./loss.js";
 
 export interface Sandbox {
@@ -50,7 +50,7 @@ export interface SandboxOptions {
 export const MISSING_ISOLATE: Sandbox = {
   prepare: async () => {},
   reset: async () => true,
-  execute: async () => NEEDS_MORE,
+  execute: async () => NEEDS_OTHER_MODE,
   maxMsUntilReady: () => 0,
   end: () => {},
   explainFailure: async (outcome) => outcome,

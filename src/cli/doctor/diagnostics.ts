@@ -1,7 +1,7 @@
 /** Runs all checks of the doctor, in the order of its output. */
 import { type Config, ConfigError, readConfig } from "../../config.js";
 import { checkDatabase } from "./database.js";
-import { createDiagnostic, type Diagnostic, noProblem } from "./finding.js";
+import { createDiagnostic, type Diagnostic, noProblem } from "./diagnostic.js";
 import { checkBrowser, checkBundling, checkEgress, checkFolder, checkIsolate, checkNode, keyFile } from "./machine.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
