@@ -5,8 +5,9 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { type RunEnd, RunFinisher } from "../../src/operations/runs/finish.js";
+import { finishRuns, type RunEnd, RunFinisher } from "../../src/operations/runs/finish.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
+import { untilLockWait } from "../harness/lock-waits.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { publishDirectly } from "../harness/production-copies.js";
 
@@ -101,6 +102,25 @@ describe("runs that end together", () => {
     await db.query("UPDATE run SET trigger = 'schedule', queued_at = now() - interval '1 hour' WHERE id = $1", [late]);
     expect((await repository.claim(HOLDER, new Map(), 9))?.id).to.equal(ready);
     expect(await repository.claim(HOLDER, new Map(), 9)).to.equal(null);
+  });
+
+  it("are locked in the order of their IDs, in whatever order they are passed", async () => {
+    const [first, second, third] = [await start(0), await start(1), await start(2)];
+    const runs = [third, first, second].map((id) => ({ id, holder: HOLDER, ...ending(0) }));
+    // Moves the first run behind the others in the table, so that a plan that reads the whole table reads it last.
+    await db.query("UPDATE run SET queued_at = queued_at WHERE id = $1", [first]);
+    const lock = "SELECT FROM run WHERE id = $1 FOR UPDATE NOWAIT";
+    let finished: Promise<boolean[]> | null = null;
+    await db.transaction(async (rival) => {
+      await rival.query(lock, [first]);
+      finished = db.transaction(async (manager) => {
+        for (const plan of ["indexscan", "bitmapscan"]) await manager.query(`SET LOCAL enable_${plan} = off`);
+        return finishRuns(manager, runs);
+      });
+      await untilLockWait(db, finished);
+      await rival.query(lock, [third]);
+    });
+    expect(await finished).to.deep.equal([true, true, true]);
   });
 
   it("end only for their holder, and once, whichever runs end with them", async () => {

@@ -71,13 +71,16 @@ const SELECT_CONCURRENCY_STATE = `
          (SELECT json_agg(json_build_object('runId', run_id, 'policy', policy, 'admitted', admitted) ORDER BY run_id)
             FROM (SELECT * FROM admitted UNION ALL SELECT * FROM others) AS contending) AS runs`;
 
+/* IDs of the runs $1, which it locks in the order of their IDs, as all statements do that write several runs. */
+const LOCKED_RUN_IDS = "ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)";
+
 const IS_WAITING = `${startStateSql("claim")} AND waits_for = 'concurrency'`;
 
 /* Admits runs. Notifies the runners, and the process of a run that waits for one of the admitted runs. */
 const ADMIT_RUN = `
   WITH admitted AS (
     UPDATE run SET waits_for = NULL, ready_at = now()
-     WHERE id = ANY ($1::bigint[]) AND ${IS_WAITING} RETURNING id, app_id, cause_run_id),
+     WHERE id = ANY (${LOCKED_RUN_IDS}) AND ${IS_WAITING} RETURNING id, app_id, cause_run_id),
   marked AS (UPDATE run_concurrency SET admitted = true FROM admitted WHERE run_id = admitted.id)
   SELECT count(*) AS count, count(pg_notify('${QUEUED_CHANNEL}', app_id::text)),
          count(pg_notify('${AWAITED_CHANNEL}', cause_run_id || ':' || id)) FILTER (WHERE cause_run_id IS NOT NULL)
@@ -85,7 +88,7 @@ const ADMIT_RUN = `
 
 const SKIP_RUN = `
   UPDATE run SET ${toState("skip")}, reason = '${SKIP_REASON.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
-   WHERE id = ANY ($1::bigint[]) AND ${IS_WAITING} RETURNING id, trigger`;
+   WHERE id = ANY (${LOCKED_RUN_IDS}) AND ${IS_WAITING} RETURNING id, trigger`;
 
 const REQUEST_CHECK = `
   INSERT INTO concurrency_due (action_id, key, at) VALUES ($1, decode($2, 'hex'), now() + $3 * ${RECHECK_AFTER})`;

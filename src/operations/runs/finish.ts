@@ -69,7 +69,7 @@ const FINISH_ONE = `
 
 /**
  * Writes the ends of several runs. Each parameter is an array with one value per run; the hosts are array literals.
- * Locks the actions in the order of their IDs, so that two such statements cannot deadlock.
+ * Locks the runs, and then the actions, in the order of their IDs, so that two such statements cannot deadlock.
  */
 const FINISH_MANY = `
   WITH ending AS (
@@ -79,7 +79,7 @@ const FINISH_MANY = `
     UPDATE run SET state = ending.state, holder = NULL, finished_at = now(), hosts = ending.hosts::text[], sandbox = ending.sandbox,
                    requests = coalesce(ending.requests::json, run.requests), log_id = ${NEXT_ENTRY_ID}
       FROM ending
-     WHERE run.id = ANY ($1::bigint[]) AND run.id = ending.id AND run.finished_at IS NULL
+     WHERE run.id = ANY (ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)) AND run.id = ending.id AND run.finished_at IS NULL
        AND run.holder IS NOT DISTINCT FROM ending.holder AND ${areSecretsCurrentSql("ending.secrets_version")}
     RETURNING run.id, run.app_id, run.action_id, run.log_id, ending.holder, ending.type, ending.data, ending.payload_at),
   touched AS (

@@ -133,9 +133,13 @@ const RETURN_CLAIM = `
   UPDATE run SET ${toState("returnClaim")}, holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND ${startStateSql("returnClaim")} RETURNING id`;
 
+/* Locks the runs in the order of their IDs, as all statements do that write several runs. So they cannot deadlock. */
 const SKIP_LATE_RUNS = `
   UPDATE run SET ${toState("skip")}, reason = 'late by more than 60 s', finished_at = now()
-   WHERE ${startStateSql("skip")} AND finished_at IS NULL AND ${IS_LATE} RETURNING id`;
+   WHERE ${startStateSql("skip")} AND finished_at IS NULL
+     AND id = ANY (ARRAY(SELECT id FROM run WHERE ${startStateSql("skip")} AND finished_at IS NULL AND ${IS_LATE}
+                          ORDER BY id FOR NO KEY UPDATE SKIP LOCKED))
+  RETURNING id`;
 
 /* Selects the runs of the holder $1, except the known ones $2. */
 const SELECT_UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
