@@ -8,7 +8,10 @@ import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.j
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
 
-/** `Retry-After` in seconds while the database is unavailable. A restarted database usually accepts connections within this time. */
+/**
+ * `Retry-After` in seconds while the database is unavailable, or after a conflict with another request. A restarted database usually accepts
+ * connections within this time.
+ */
 const DATABASE_RETRY_SECONDS = 1;
 
 /** JSON body of every error response (contract, section 4). */
@@ -39,11 +42,19 @@ function convertFastifyError(error: FastifyError): ActionError | null {
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
 }
 
+const SCRIPT_REMOVED = "a script of the action's dependencies was removed at the same moment; try again";
+const UPLOAD_DISCARDED = "the upload was discarded before its file was stored; send the file again";
+
 /**
- * Errors for the ends of names of foreign keys. A row violates such a key if another request has just deleted the
- * row that it refers to.
+ * Errors for the ends of names of foreign keys. The first end that matches applies. A row violates such a key if another request has just
+ * deleted the row that it refers to. Rows of scripts and uploads are removed by the service, so the caller can repeat the request.
  */
 const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
+  ["kept_script_use_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED],
+  ["package_choice_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED],
+  ["media_file_blob_key_fkey", "OVERLOADED", UPLOAD_DISCARDED],
+  ["media_file_thumbnail_key_fkey", "OVERLOADED", UPLOAD_DISCARDED],
+  ["git_webhook_app_id_fkey", "NOT_FOUND", "no Git repository is connected to this app"],
   ["media_folder_app_id_parent_id_fkey", "FOLDER_NOT_FOUND"],
   ["_data_source_id_fkey", "DATA_SOURCE_NOT_FOUND"],
   ["_notification_id_fkey", "NOTIFICATION_NOT_FOUND"],
@@ -79,7 +90,7 @@ function convertMissingReference(error: unknown, log: Logger): ActionError | nul
   const [, status, message] = ERROR_BY_FOREIGN_KEY.find(([end]) => key?.endsWith(end)) ?? [];
   if (!status) return null;
   log.warn({ err: error, foreignKey: key }, "a request failed because a row that it refers to does not exist");
-  return new ActionError(status, message);
+  return new ActionError(status, message, status === "OVERLOADED" ? { retryAfter: DATABASE_RETRY_SECONDS } : {});
 }
 
 /** Converts any thrown value to an error that callers may see. Logs unexpected errors and hides them behind INTERNAL_ERROR. */

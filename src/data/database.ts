@@ -152,11 +152,6 @@ export function duplicatedIndex(error: unknown): string | null {
   return code === "23505" ? (constraint ?? "") : null;
 }
 
-/** True if the error means that a referenced row does not exist. */
-export function isMissingReference(error: unknown): boolean {
-  return driverErrorOf(error).code === "23503";
-}
-
 /** Returns the name of the foreign key that a row violates, because the referenced row does not exist; null for other errors. */
 export function violatedForeignKey(error: unknown): string | null {
   const { code, constraint } = driverErrorOf(error);

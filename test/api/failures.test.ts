@@ -4,6 +4,7 @@ import { pino } from "pino";
 import { errorReply } from "../../src/api/error-reply.js";
 import { rows } from "../../src/data/database.js";
 import { STATUS } from "../../src/errors.js";
+import { createAlertRules } from "../../src/operations/alerts/alert-rules.js";
 import type { StoredDataSource } from "../../src/operations/data-sources/data-source-rows.js";
 import {
   createEntryChanges,
@@ -11,6 +12,7 @@ import {
   type EntryWriter,
 } from "../../src/operations/data-sources/entry-changes.js";
 import { insertEntryTexts } from "../../src/operations/data-sources/entry-statements.js";
+import type { Caller } from "../../src/rules/access.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -19,8 +21,28 @@ import { until } from "../harness/until.js";
 const INTERNAL_TEXT =
   /node_modules|\/src\/|\.ts:\d|\.js:\d|\bat .+:\d+:\d+|SELECT |INSERT |QueryFailed|typeorm|fastify|FST_|apollo/i;
 
-/** Tables whose rows only the service itself refers to. A missing row is a fault of the service: 500. */
-const TABLES_OF_INTERNAL_ROWS = ["kept_script", "media_blob"];
+/** Status and message of the error if a row is missing, for each table that a foreign key of the schema refers to. */
+const ERROR_BY_TABLE: Readonly<Record<string, string>> = {
+  action: "ACTION_NOT_FOUND the app has no action with this ID or name",
+  action_version: "VERSION_NOT_FOUND no such version",
+  alert_rule: "NOT_FOUND no such alert",
+  app: "APP_NOT_FOUND no such app",
+  app_git: "NOT_FOUND no Git repository is connected to this app",
+  app_version: "VERSION_NOT_FOUND no such version",
+  credential: "NOT_FOUND no such token or session",
+  data_source: "DATA_SOURCE_NOT_FOUND no such data source",
+  data_source_version: "VERSION_NOT_FOUND no such version",
+  kept_script: "OVERLOADED a script of the action's dependencies was removed at the same moment; try again",
+  media_blob: "OVERLOADED the upload was discarded before its file was stored; send the file again",
+  media_folder: "FOLDER_NOT_FOUND no such folder",
+  notification: "NOTIFICATION_NOT_FOUND no such notification",
+  oauth_client: "NOT_FOUND no such OAuth client",
+  oauth_grant: "NOT_FOUND no such authorization",
+  one_time_link: "NOT_FOUND no such link",
+  organization: "NOT_FOUND no such organization",
+  person: "NOT_FOUND no such person",
+  push_subscription: "NOT_FOUND no such push subscription",
+};
 
 const SECRET = "s3cret-value-99";
 
@@ -99,22 +121,38 @@ describe("errors that callers get", () => {
     for (const answer of await Promise.all(sent.answers)) expectFailure(answer, "APP_NOT_FOUND");
   });
 
-  it("404 and a line in the log: a row refers to a row that another request removes meanwhile", async () => {
+  it("the error of the missing row and a line in the log: a row refers to a row that another request removes meanwhile", async () => {
     const keys = await rows<{ name: string; table: string }>(
       service.db,
       "SELECT conname AS name, confrelid::regclass::text AS table FROM pg_constraint WHERE contype = 'f' AND conparentid = 0 ORDER BY 1",
     );
     const lines: { level: number; foreignKey?: string }[] = [];
     const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
-    const withoutError = keys.filter(({ name }) => {
+    const errors = keys.map(({ name, table }) => {
       const violation = Object.assign(new Error("no such row"), { code: "23503", constraint: name });
-      return errorReply(violation, log).http !== 404;
+      const { http, headers, body } = errorReply(violation, log);
+      expect([http, "Retry-After" in headers], name).to.deep.equal(
+        body.status === "OVERLOADED" ? [503, true] : [404, false],
+      );
+      return `${name} -> ${table}: ${body.status} ${body.error}`;
     });
-    expect([...new Set(withoutError.map(({ table }) => table))].sort()).to.deep.equal(TABLES_OF_INTERNAL_ROWS);
-    const warned = lines
-      .filter(({ level }) => level === pino.levels.values["warn"])
-      .map(({ foreignKey }) => foreignKey);
-    expect(warned).to.have.members(keys.filter((key) => !withoutError.includes(key)).map(({ name }) => name));
+    expect(errors).to.deep.equal(keys.map(({ name, table }) => `${name} -> ${table}: ${ERROR_BY_TABLE[table]}`));
+    expect(lines.map(({ level, foreignKey }) => [level, foreignKey])).to.deep.equal(
+      keys.map(({ name }) => [pino.levels.values["warn"], name]),
+    );
+  });
+
+  it("the error of the missing row: an alert whose audit entry refers to a row that another request removes meanwhile", async () => {
+    const violation = Object.assign(new Error("no such row"), {
+      code: "23503",
+      constraint: "audit_entry_credential_id_fkey",
+    });
+    const db = { transaction: () => Promise.reject(violation) };
+    const alerts = createAlertRules({ db } as unknown as Parameters<typeof createAlertRules>[0]);
+    const body = { name: "a", condition: "failed", channel: "email", to: ["a@example.com"] };
+    const error = await alerts.create({} as Caller, 1, body).catch((caught: unknown) => caught);
+    const { body: answer } = errorReply(error, pino({ level: "silent" }));
+    expect(answer).to.deep.equal({ status: "NOT_FOUND", error: "no such token or session" });
   });
 
   it("404 and a line in the log: a commit of entries that refers to a missing data source or app", async () => {

@@ -1,6 +1,6 @@
 /** Operations of callers on an app's alert rules: create, change, remove, list, send a test message. */
 import type { DataSource, EntityManager } from "typeorm";
-import { isDuplicate, isMissingReference, rows } from "../../data/database.js";
+import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -82,7 +82,6 @@ export function createAlertRules(options: {
     } catch (error) {
       if (isDuplicate(error))
         throw new ActionError("REQUEST_INVALID", '"name" must be unique; another alert of this app has the same name');
-      if (isMissingReference(error)) throw new ActionError("ACTION_NOT_FOUND");
       throw error;
     }
   }
