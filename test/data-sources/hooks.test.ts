@@ -225,13 +225,18 @@ describe("hooks of data sources that send", () => {
     [
       "an address that is none",
       { ...WELCOME_HOOK, to: [{ email: "ann" }] },
-      /hooks\[0\]: to\[0\].email|hooks\[0\]: to must/,
+      /^hooks\[0\]\.to\[0\]\.email must be an e-mail address such as ann@example\.com \(got "ann"\)$/,
+    ],
+    [
+      "an address that is none beside a column",
+      { ...WELCOME_HOOK, to: [{ email: "{{Email}}" }, { email: "Bea's office" }] },
+      /^hooks\[0\]\.to\[1\]\.email must be an e-mail address/,
     ],
     ["no text", { ...WELCOME_HOOK, html: undefined }, /hooks\[0\]: a message needs "html" or "text"/],
     ["a field that there is not", { ...WELCOME_HOOK, cc: [] }, /hooks\[0\]\.cc is not a known field/],
     ["verbs that never send", { ...WELCOME_HOOK, runOn: ["delete"] }, /hooks\[0\].runOn/],
     ["a where that is none", { ...REMINDER_HOOK, where: { $or: 1 } }, /hooks\[0\]: where/],
-    ["a number that is none", { ...REMINDER_HOOK, to: "Bea" }, /hooks\[0\]: to must be a phone number/],
+    ["a number that is none", { ...REMINDER_HOOK, to: "Bea" }, /^hooks\[0\]\.to must be a phone number/],
   ] as const) {
     it(`are rejected with ${what}, and the error names the field`, async () => {
       const { http, body } = await service.rest("POST", base, { body: { name: `No ${what}`, hooks: [hook] } });

@@ -6,6 +6,7 @@ import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../described.js";
 import { SqlStatement } from "../entry-query/statement.js";
 import { compileWhere } from "../entry-query/where.js";
+import { refuseField } from "../fields.js";
 import { isEmailAddress, isPhoneNumber } from "../message-fields.js";
 import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
 import { fillTemplate, readPlaceholders } from "../message-template.js";
@@ -61,6 +62,11 @@ function fillAddresses({ type, to }: SendingHook, texts: FillText): FilledAddres
   );
 }
 
+const ADDRESS_KINDS = {
+  email: "an e-mail address such as ann@example.com",
+  sms: "a phone number such as +15550100",
+} as const;
+
 const isValidAddress = (type: SendingHook["type"], text: string): boolean =>
   type === "email" ? isEmailAddress(text) : isPhoneNumber(text);
 
@@ -73,13 +79,24 @@ function describeAddressFault(type: SendingHook["type"], addresses: readonly Fil
   const [first] = invalid;
   if (first === undefined) return null;
   const columns = readPlaceholders(first.template).slice(0, LISTED_COLUMNS_MAX).map(describeValue).join(", ");
-  const kind = type === "email" ? "an e-mail address such as ann@example.com" : "a phone number such as +15550100";
+  const origin = columns === "" ? "" : ` after its placeholders are replaced (columns: ${columns})`;
   const rest = invalid.length - 1;
   const others =
     rest === 0
       ? ""
       : `; ${rest} other ${rest === 1 ? "address of this hook is" : "addresses of this hook are"} invalid too`;
-  return `${first.path} must be ${kind} after its placeholders are replaced (columns: ${columns})${others}`;
+  return `${first.path} must be ${ADDRESS_KINDS[type]}${origin}${others}`;
+}
+
+/**
+ * Rejects an address without placeholders that is neither empty nor valid, because the service could never send to it.
+ * @throws REQUEST_INVALID with the path of the address
+ */
+function checkFixedAddresses(hook: SendingHook, field: string): void {
+  for (const { path, template, text } of fillAddresses(hook, (address) => address)) {
+    if (text === "" || isValidAddress(hook.type, text) || readPlaceholders(template).length > 0) continue;
+    refuseField(`${field}.${path}`, ADDRESS_KINDS[hook.type], template);
+  }
 }
 
 /** Replaces the placeholders in recipients. Removes recipients whose address is then invalid. */
@@ -203,6 +220,7 @@ export function checkSendingHook(hook: Record<string, unknown>, field: string): 
     if (hook["where"] !== undefined) {
       compileWhere(hook["where"], { doc: "doc", entry: "e", canSeeColumn: () => true }, new SqlStatement());
     }
+    checkFixedAddresses(hook as SendingHook, field);
     buildMessage(hook as SendingHook, fillWithSamples(type === "email" ? "a@example.com" : "+15550100"), field);
   } catch (error) {
     if (!(error instanceof ActionError) || error.message.startsWith(field)) throw error;
