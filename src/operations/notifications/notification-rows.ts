@@ -6,6 +6,7 @@ import { type Executor, rows } from "../../data/database.js";
 import type { NotificationStatus, PushRequest } from "../../rules/notification-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Scope } from "../../rules/scope.js";
+import type { NotificationReader } from "./reader.js";
 
 /** PostgreSQL channel whose messages contain an `appId`: a notification of this app was published. */
 export const NOTIFICATION_CHANNEL = "svc_notification";
@@ -38,6 +39,8 @@ const NOTIFICATION_COLUMNS = `notification.id, notification.app_id AS "appId", n
 const READ_STATUS_SQL = `(EXISTS (SELECT FROM notification_read mark WHERE mark.notification_id = notification.id AND mark.reader = $2)
   OR notification.cursor <= coalesce((SELECT cursor FROM notification_read_all mark
                               WHERE mark.app_id = notification.app_id AND mark.reader = $2), -1)) IS TRUE AS "readStatus"`;
+
+const jsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
 
 type NotificationRow = Omit<Notification, "orderAt" | "publishedAt" | "createdAt" | "updatedAt"> & {
   orderAt: Date | null;
@@ -80,16 +83,38 @@ export async function readNotifications(
   return (await rows<NotificationRow>(executor, sql, [appId, reader, ...values])).map(toNotification);
 }
 
-/** Selects the newest published notifications, with only the fields that decide who can read them. */
-export async function listNewestPublished(
+/**
+ * SQL condition: the user ($5, NULL for an anonymous visitor) may be in the scope. Evaluates only conditions that compare a column with one
+ * value, such as `{"Email": "ann@example.com"}`, and takes every other condition as met. So the condition is true for all notifications
+ * that `isUserInScope` accepts.
+ */
+const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NULL AND EXISTS (
+  SELECT FROM jsonb_array_elements(CASE jsonb_typeof(notification.scope) WHEN 'array' THEN notification.scope
+                                   ELSE jsonb_build_array(notification.scope) END) AS alternative (conditions)
+   WHERE NOT EXISTS (
+     SELECT FROM jsonb_each(conditions) AS condition (name, expected)
+      WHERE jsonb_typeof(expected) IN ('string', 'number', 'boolean') AND strpos(name, '.') = 0
+        AND NOT coalesce($5::jsonb -> name @> expected, false))))`;
+
+/** Published notification with only the fields that decide who can read it and whether the reader has read it. */
+export type ListedNotification = Pick<Notification, "id" | "scope" | "readStatus"> & { cursor: number };
+
+/**
+ * Selects the newest published notifications that the reader may be able to read, the newest first. `isUserInScope` decides which of them
+ * the reader can read.
+ * @param before cursor below which the selection starts; null to start with the newest notification
+ */
+export async function listNewestCandidates(
   executor: Executor,
   appId: number,
-  reader: string,
-  limit: number,
-): Promise<Pick<Notification, "id" | "scope" | "readStatus">[]> {
-  const sql = `SELECT notification.id, notification.scope, ${READ_STATUS_SQL} FROM notification
-                WHERE notification.app_id = $1 AND notification.cursor IS NOT NULL ORDER BY notification.cursor DESC LIMIT $3`;
-  return rows(executor, sql, [appId, reader, limit]);
+  { key, user }: Pick<NotificationReader, "key" | "user">,
+  { before, limit }: { before: number | null; limit: number },
+): Promise<ListedNotification[]> {
+  const sql = `SELECT notification.id, notification.cursor, notification.scope, ${READ_STATUS_SQL} FROM notification
+                WHERE notification.app_id = $1 AND notification.cursor IS NOT NULL AND ($3::bigint IS NULL OR notification.cursor < $3)
+                  AND ${MAY_BE_IN_SCOPE_SQL}
+                ORDER BY notification.cursor DESC LIMIT $4`;
+  return rows(executor, sql, [appId, key, before, limit, jsonOrNull(user)]);
 }
 
 /** Selects up to 500 published notifications whose cursor is higher than `after`, by ascending cursor. */
@@ -128,8 +153,6 @@ export interface NotificationFields {
   orderAt: Date | null;
   push: PushRequest | null;
 }
-
-const jsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
 
 /** Inserts a notification with the status draft. */
 export async function insertNotification(

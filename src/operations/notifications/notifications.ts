@@ -28,7 +28,8 @@ import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import {
   insertNotification,
-  listNewestPublished,
+  type ListedNotification,
+  listNewestCandidates,
   type Notification,
   publishNotification,
   readNotifications,
@@ -37,11 +38,14 @@ import {
 } from "./notification-rows.js";
 import type { NotificationReader, ReaderOf } from "./reader.js";
 
+/** An app user gets only this number of the newest notifications that the user can read. */
+const LISTED_NOTIFICATIONS_MAX = 1_000;
+const NOTIFICATIONS_PER_QUERY = 1_000;
 /**
- * For an app user, only this number of the app's newest notifications is searched for notifications that the user can
- * read.
+ * Maximum number of notifications whose scope one request evaluates in this process. PostgreSQL has already excluded those whose scope
+ * requires another value in a column of the user.
  */
-const CHECKED_NOTIFICATIONS_MAX = 1_000;
+const CHECKED_NOTIFICATIONS_MAX = 10_000;
 /** Maximum number of scheduled notifications that one pass of the scheduler publishes. */
 const PUBLISH_BATCH_SIZE = 100;
 
@@ -166,14 +170,20 @@ export function createNotificationsService(options: {
     return readNotifications(db, { appId, reader: key, where, tail: "ORDER BY notification.id", values: [ids] });
   }
 
-  /** Returns those of the newest published notifications that the reader can read. */
-  async function listNotifications(
-    appId: number,
-    { key, user }: NotificationReader,
-  ): Promise<Pick<Notification, "id" | "readStatus">[]> {
-    return (await listNewestPublished(db, appId, key, CHECKED_NOTIFICATIONS_MAX)).filter(({ scope }) =>
-      isUserInScope(scope, user),
-    );
+  /** Returns the newest published notifications that the reader can read, the newest first. */
+  async function listNotifications(appId: number, reader: NotificationReader): Promise<ListedNotification[]> {
+    const readable: ListedNotification[] = [];
+    let before: number | null = null;
+    for (let checked = 0; checked < CHECKED_NOTIFICATIONS_MAX; checked += NOTIFICATIONS_PER_QUERY) {
+      const page: ListedNotification[] = await listNewestCandidates(db, appId, reader, {
+        before,
+        limit: NOTIFICATIONS_PER_QUERY,
+      });
+      readable.push(...page.filter(({ scope }) => isUserInScope(scope, reader.user)));
+      if (page.length < NOTIFICATIONS_PER_QUERY || readable.length >= LISTED_NOTIFICATIONS_MAX) break;
+      before = page.at(-1)!.cursor;
+    }
+    return readable.slice(0, LISTED_NOTIFICATIONS_MAX);
   }
 
   /**
@@ -332,7 +342,7 @@ export function createNotificationsService(options: {
       return { count: (await rows(db, MARK_READ, [appId, reader.key, markedIds])).length };
     },
 
-    /** Returns how many of the newest 1,000 notifications the caller can read but has not read. */
+    /** Returns how many of the newest 1,000 notifications that the caller can read are unread. */
     async countUnread(caller: Caller, appId: number): Promise<{ count: number }> {
       const all = await listNotifications(appId, await enterReader(caller, appId));
       return { count: all.filter(({ readStatus }) => !readStatus).length };
