@@ -8,6 +8,8 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const FOLLOW = "subscription { actionLogAdded(appId: 1) { id } }";
+/** Time limit in milliseconds of a wait for a message, far longer than a busy machine needs. */
+const MESSAGE_LIMIT_MS = 20_000;
 
 interface Message {
   type: string;
@@ -30,7 +32,12 @@ describe("the websocket", () => {
     socket.on("message", (text) => messages.push(JSON.parse(String(text))));
     const closed = once(socket, "close").then(([code, reason]) => ({ code: Number(code), reason: String(reason) }));
     const next = async (): Promise<Message> => {
-      while (messages.length === 0) await once(socket, "message");
+      const signal = AbortSignal.timeout(MESSAGE_LIMIT_MS);
+      while (messages.length === 0) {
+        await once(socket, "message", { signal }).catch((cause: Error) => {
+          throw new Error(`the socket received no message within ${MESSAGE_LIMIT_MS} ms`, { cause });
+        });
+      }
       return messages.shift()!;
     };
     const send = (message: object) => socket.send(JSON.stringify(message));

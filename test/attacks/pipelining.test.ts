@@ -116,6 +116,18 @@ describe("pipelined requests", () => {
     expect(seen).to.deep.equal(["/first"]);
   });
 
+  it("are dropped with their connection if Node has parsed them together with the end of a chunked body", async () => {
+    const { port, open, seen } = await listen();
+    const { socket } = dial(port);
+    socket.write(chunked("/first", "body") + get("/second").repeat(3));
+    await until(() => open.length > 0 && open[0]!.request.complete);
+    const closed = once(open[0]!.response, "close");
+    socket.resetAndDestroy();
+    await closed;
+    await new Promise(setImmediate);
+    expect(seen).to.deep.equal(["/first"]);
+  });
+
   it("detect that a caller has disconnected while the first of them is in progress", async () => {
     const { port, open } = await listen();
     const { socket } = dial(port);

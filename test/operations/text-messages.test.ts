@@ -10,6 +10,8 @@ import { until } from "../harness/until.js";
 
 const SECRET = "the-webhooks-secret";
 const TOKEN = "the-twilio-auth-token";
+/** Time limit in milliseconds for the end of a message. A message that waits for its next attempt does not end within it. */
+const LIMIT_MS = 15_000;
 
 interface ProviderCall {
   url: string;
@@ -58,7 +60,7 @@ describe("text messages and reports", () => {
     until(async () => {
       const found = await message(id);
       return found.status === "queued" ? null : found;
-    });
+    }, LIMIT_MS);
   const hmac = (text: string, secret = SECRET) => createHmac("sha256", secret).update(text).digest("hex");
 
   function report(
