@@ -64,12 +64,17 @@ function incremental(root, project, state) {
   return must("tsc", ["-p", project, "--incremental", "--tsBuildInfoFile", join(root, "dist", state)], { cwd: root });
 }
 
+/** Compiles the sources and bundles the pages, both at once. Types of the pages are checked only in development. */
 async function compile(root, isService) {
   const [project, state] = isService ? ["tsconfig.service.json", ".tsbuildinfo-service"] : [".", ".tsbuildinfo"];
-  await incremental(root, join(root, project), state);
-  const web = join(root, "src/web");
-  if (existsSync(join(web, "tsconfig.json"))) await incremental(root, web, ".tsbuildinfo-web");
-  if (existsSync(join(root, "scripts/build-web.mjs"))) await must("node", ["scripts/build-web.mjs"], { cwd: root });
+  const hasPages = existsSync(join(root, "src/web/tsconfig.json"));
+  const results = await Promise.allSettled([
+    incremental(root, join(root, project), state),
+    existsSync(join(root, "scripts/build-web.mjs")) && must("node", ["scripts/build-web.mjs"], { cwd: root }),
+    hasPages && !isService && incremental(root, join(root, "src/web"), ".tsbuildinfo-web"),
+  ]);
+  const failed = results.find(({ status }) => status === "rejected");
+  if (failed) throw failed.reason;
 }
 
 export async function build(root, isService = false) {
