@@ -51,6 +51,16 @@ describe("the frame of Studio", () => {
   const focused = (selector: string) =>
     page.waitForFunction(`document.activeElement?.matches(${JSON.stringify(selector)})`);
 
+  it("opens addresses with the app from the palette, also if the address after the sign-in names none", async () => {
+    for (const view of ["runs", "actions"]) {
+      await studio.press("k");
+      await focused(".palette input");
+      await page.keyboard.sendCharacter(`go to ${view}`);
+      await page.keyboard.press("Enter");
+      await page.waitForFunction(`location.hash === "#/${service.appId}/${view}"`);
+    }
+  });
+
   it("shows the open item in the window's title, with an icon", async () => {
     await title("Actions · First app · Studio");
     await studio.open(`${service.appId}/actions/${ids[0]}`);

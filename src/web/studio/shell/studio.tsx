@@ -114,7 +114,7 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
   const { roles, reloadRoles } = useRoles(api, known);
   const { confirm, dialog } = useConfirm();
   const mayLeave = useCallback(() => confirm(LEAVE_DIALOG), [confirm]);
-  const { place, go, setDirty, confirmLeaving } = usePlace(mayLeave);
+  const { place, go, setDirty, confirmLeaving } = usePlace(mayLeave, apps[0]?.id ?? null);
   const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
   const actions = useActions(api, app?.id ?? null);
   const { openDocs, docsPanel } = useDocs(app?.id ?? 0);

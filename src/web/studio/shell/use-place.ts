@@ -22,14 +22,17 @@ const isOtherItem = (from: string, to: string) => from.split("?")[0] !== to.spli
  */
 const readHistoryStep = (): number | null => (history.state as { step?: number } | null)?.step ?? null;
 
-/** @param mayLeave asks the person about unsaved changes; resolves to true if the page may be left */
-export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
+/**
+ * @param mayLeave asks the person about unsaved changes; resolves to true if the page may be left
+ * @param firstAppId ID of the app that Studio shows if the URL names no app; null if there are no apps
+ */
+export function usePlace(mayLeave: () => Promise<boolean>, firstAppId: number | null): Navigation {
   const [fragment, setFragment] = useState(location.hash);
   const current = useRef({ fragment, step: readHistoryStep() ?? 0 });
   const isDirty = useRef(false);
 
-  const setCurrentPlace = useCallback((next: string, step: number) => {
-    if (isOtherItem(current.current.fragment, next)) isDirty.current = false;
+  const setCurrentPlace = useCallback((next: string, step: number, from = current.current.fragment) => {
+    if (isOtherItem(from, next)) isDirty.current = false;
     current.current = { fragment: next, step };
     setFragment(next);
   }, []);
@@ -66,14 +69,17 @@ export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
   const go = useCallback<Navigation["go"]>(
     async (change, { force = false, replacesHistoryEntry = false, from } = {}) => {
       if (from && isOtherItem(hrefOf(from), hrefOf(parsePlace(current.current.fragment)))) return;
-      const next = hrefOf(changePlace(parsePlace(current.current.fragment), change));
+      const place = parsePlace(current.current.fragment);
+      // A URL without an app shows the first app, so the next URL names this app.
+      const named = { ...place, appId: place.appId ?? firstAppId };
+      const next = hrefOf(changePlace(named, change));
       if (next === location.hash) return;
-      if (!force && isOtherItem(current.current.fragment, next) && !(await mayLeaveDraft())) return;
+      if (!force && isOtherItem(hrefOf(named), next) && !(await mayLeaveDraft())) return;
       const step = current.current.step + (replacesHistoryEntry ? 0 : 1);
       history[replacesHistoryEntry ? "replaceState" : "pushState"]({ step }, "", next);
-      setCurrentPlace(next, step);
+      setCurrentPlace(next, step, hrefOf(named));
     },
-    [setCurrentPlace, mayLeaveDraft],
+    [setCurrentPlace, mayLeaveDraft, firstAppId],
   );
   const setDirty = useCallback((value: boolean) => {
     isDirty.current = value;
