@@ -309,6 +309,9 @@ describe("the week of schedules", () => {
     expect(byName.often.hasMore).to.equal(true);
     expect(byName.often.ticks).to.have.length(170);
     expect(body.missed).to.have.length(1);
-    expect(body.missed[0]).to.deep.include({ name: "daily", state: "skipped", reason: "down at that time", count: 3 });
+    expect(body.missed[0]).to.deep.include({
+      ...{ name: "daily", state: "skipped", reason: "down at that time", count: 3 },
+      timezone: "Europe/Berlin",
+    });
   });
 });

@@ -4,6 +4,7 @@ import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "../web/chromium.js";
+import { insertSkippedTick } from "../web/schedule-pauses.js";
 import { type StudioPage, studioPage } from "../web/studio-page.js";
 
 const ACTION = {
@@ -71,13 +72,19 @@ describe("edits and states in Studio", () => {
   it("the times of a schedule are those of its zone, with the zone's name, on a clock of 24 hours", async () => {
     const { action } = await send("POST", "/v3/APP/actions", ACTION);
     await send("POST", "/v1/APP/publish");
-    await send("POST", `/v3/APP/actions/${action.id}/publish`);
+    const published = await send("POST", `/v3/APP/actions/${action.id}/publish`);
+    await insertSkippedTick(service, published.action.id);
     await page.reload();
     await page.waitForSelector('::-p-aria([name="Run now: nightly"])');
     const row = (await studio.rowsOf("Schedules")).find(([name]) => name?.name === "nightly")!;
     expect(row.map(({ name }) => name).join(" "))
       .to.match(/, 15:00/)
       .and.contain("New_York");
+    const [{ tick }] = await service.db.query("SELECT tick FROM run WHERE state = 'skipped'");
+    const timeOfDay = tick.toLocaleTimeString("en", {
+      ...{ hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: ACTION.timezone },
+    });
+    expect(await studio.textOf(".missed-line time")).to.match(new RegExp(`, ${timeOfDay} ${ACTION.timezone}$`));
     expect(await shownText()).to.not.match(/\d [AP]M\b/);
   });
 

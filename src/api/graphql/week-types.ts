@@ -26,6 +26,7 @@ class MissedType implements MissedTicks {
   @Field(() => RunStateEnum, { description: "Outcome of the ticks: skipped or failed." }) state: "skipped" | "failed";
   @Field(() => String, { nullable: true, description: "Reason why the ticks were skipped; null for failed runs." })
   reason: string | null;
+  @Field(() => String, { description: "IANA name of the action's time zone." }) timezone: string;
   @Field(() => DateTime, { description: "Time of the first tick." }) from: string;
   @Field(() => DateTime, { description: "Time of the last tick." }) to: string;
   @Field(() => Int, { description: "Number of ticks." }) count: number;

@@ -33,6 +33,8 @@ export interface MissedTicks {
   state: "skipped" | "failed";
   /** Reason why the ticks were skipped; null for failed runs. */
   reason: string | null;
+  /** IANA name of the action's time zone; the default time zone for a deleted action. */
+  timezone: string;
   /** Time of the first tick in the group. `to` is the time of the last tick. */
   from: string;
   to: string;
@@ -96,10 +98,10 @@ const SELECT_MISSED_TICKS = `
      WHERE app_id = $1 AND state IN ('failed', 'skipped', 'cancelled') AND state <> 'cancelled' AND trigger = 'schedule'
        AND queued_at >= $2
      ORDER BY id DESC LIMIT ${MISSED_RUNS_READ_MAX})
-  SELECT missed.action_id AS "actionId", action.name, missed.state, missed.reason, min(tick) AS from, max(tick) AS to,
-         sum(tick_count) AS count, max(missed.id) AS "runId"
+  SELECT missed.action_id AS "actionId", action.name, missed.state, missed.reason, coalesce(action.timezone, $3) AS timezone,
+         min(tick) AS from, max(tick) AS to, sum(tick_count) AS count, max(missed.id) AS "runId"
     FROM missed LEFT JOIN action ON action.id = missed.action_id
-   GROUP BY missed.action_id, action.name, missed.state, missed.reason, date_trunc('day', tick, $3)
+   GROUP BY missed.action_id, action.name, action.timezone, missed.state, missed.reason, date_trunc('day', tick, $3)
    ORDER BY max(tick) DESC, max(missed.id) DESC LIMIT ${LISTED_MISSED_MAX}`;
 
 type ScheduledRow = Pick<ScheduledAction, "actionId" | "masterId" | "name" | "frequency"> & { timezone: string | null };

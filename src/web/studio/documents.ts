@@ -50,7 +50,7 @@ export const ReplayRun: Document<ReplayRunMutation, ReplayRunMutationVariables> 
   "mutation ReplayRun($appId:Int!$runId:Int!$options:ReplayInput){run:replayRun(appId:$appId runId:$runId options:$options){runId}}";
 
 export const ReadScheduleWeek: Document<ReadScheduleWeekQuery, ReadScheduleWeekQueryVariables> =
-  "query ReadScheduleWeek($appId:Int!){week:scheduleWeek(appId:$appId){from to hasMore crowded{tick count}scheduled{actionId masterId name frequency timezone description ticks hasMore}missed{actionId name state reason from to count runId}}}";
+  "query ReadScheduleWeek($appId:Int!){week:scheduleWeek(appId:$appId){from to hasMore crowded{tick count}scheduled{actionId masterId name frequency timezone description ticks hasMore}missed{actionId name state reason timezone from to count runId}}}";
 
 export const ReadSchedulePause: Document<ReadSchedulePauseQuery, ReadSchedulePauseQueryVariables> =
   "query ReadSchedulePause($appId:Int!){pause:schedulePause(appId:$appId){pausedAt}}";
@@ -1334,7 +1334,7 @@ export type ReadScheduleWeekQueryVariables = Exact<{
 }>;
 
 
-export type ReadScheduleWeekQuery = { week: { from: string, to: string, hasMore: boolean, crowded: Array<{ tick: string, count: number }>, scheduled: Array<{ actionId: number, masterId: number, name: string, frequency: string, timezone: string, description: string, ticks: Array<string>, hasMore: boolean }>, missed: Array<{ actionId: number, name: string | null, state: RunState, reason: string | null, from: string, to: string, count: number, runId: number }> } };
+export type ReadScheduleWeekQuery = { week: { from: string, to: string, hasMore: boolean, crowded: Array<{ tick: string, count: number }>, scheduled: Array<{ actionId: number, masterId: number, name: string, frequency: string, timezone: string, description: string, ticks: Array<string>, hasMore: boolean }>, missed: Array<{ actionId: number, name: string | null, state: RunState, reason: string | null, timezone: string, from: string, to: string, count: number, runId: number }> } };
 
 export type ReadSchedulePauseQueryVariables = Exact<{
   appId: number;

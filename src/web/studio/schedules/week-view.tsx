@@ -1,5 +1,5 @@
 /** Week view of the schedules: the runs on each of the next days, in the time zone of each action. */
-import { formatExactTime } from "../shared/format.js";
+import { formatTimeInZone } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 import { type DayLine, groupByDay } from "./week-days.js";
@@ -51,9 +51,9 @@ export function WeekView({ week, appId }: { week: Week; appId: number }) {
           </section>
         ))}
       </div>
-      {actionsWithMore.map(({ actionId, name, description, ticks }) => (
+      {actionsWithMore.map(({ actionId, name, description, ticks, timezone }) => (
         <p key={actionId} className="hint">
-          {name} continues after {formatExactTime(ticks.at(-1)!)}: {description}.
+          {name} continues after {formatTimeInZone(ticks.at(-1)!, timezone)} {timezone}: {description}.
         </p>
       ))}
       {week.hasMore && <p className="hint">Only the {week.scheduled.length} actions that run next are listed.</p>}
