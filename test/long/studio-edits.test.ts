@@ -88,15 +88,16 @@ describe("edits and states in Studio", () => {
     expect(await shownText()).to.not.match(/\d [AP]M\b/);
   });
 
-  it("a firing alert shows its message", async () => {
+  it("an open alert shows that it fires together with its message", async () => {
     const alert = { name: "nightly fails", condition: "failed", channel: "email", to: ["ann@example.com"] };
     const { id } = (await send("POST", "/v1/APP/alerts", alert)).alert;
+    await open(`alerts/${id}`);
+    await page.waitForFunction(`/Not firing.*None yet/s.test(document.querySelector(".reader aside")?.textContent)`);
     expect(
       (await service.rest("POST", `/v3/apps/${service.appId}/actions/nightly/runWithResult?by=name`, { as: "live" }))
         .http,
     ).to.equal(500);
     await until(async () => (await send("GET", `/v1/APP/alerts/${id}/deliveries`)).deliveries.length > 0);
-    await open(`alerts/${id}`);
     await page.waitForFunction(
       `/nightly.*failed.*Sent messages.*nightly/s.test(document.querySelector(".reader aside")?.textContent)`,
     );

@@ -1,4 +1,5 @@
 /** Editor of one alert: its condition, its recipients, its current state, and the messages that the service has sent for it. */
+import { keepPreviousData } from "@tanstack/react-query";
 import { type ReactNode, useId, useLayoutEffect, useState } from "react";
 import { ReadAlertDeliveries } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -201,8 +202,17 @@ function Recipients({ draft, change, getFieldFault }: AlertFieldsProps) {
   );
 }
 
+/** Interval between reads of the sent messages, whose status can change. */
+const REFRESH_INTERVAL_MS = 10_000;
+
 function AlertStatus({ appId, alert }: { appId: number; alert: Alert }) {
-  const { value, fault } = useResource(queryOf(ReadAlertDeliveries, { appId, id: alert.id }));
+  // The service stores a message together with the state of the alert, so a new state causes a new read of the messages.
+  const state = alert.firing.map(({ firedAt }) => firedAt).join(" ");
+  const { value, fault } = useResource({
+    ...queryOf(ReadAlertDeliveries, { appId, id: alert.id }, state),
+    refetchInterval: REFRESH_INTERVAL_MS,
+    placeholderData: keepPreviousData,
+  });
   return (
     <aside aria-label="Status of the alert">
       <h3>Now</h3>
