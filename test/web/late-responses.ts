@@ -29,7 +29,7 @@ const PREPARE_PAGE = `if (!globalThis.holdResponses) {
   const textFor = (field, number) => {
     if (field.tagName === "SELECT") return [...field.options].at(field.value === [...field.options].at(-1)?.value ? 0 : -1)?.value;
     if (field.type === "number") return String(number + 5);
-    if (field.type === "datetime-local") return "2030-01-01T10:" + String(number).padStart(2, "0");
+    if (field.type === "date") return "2030-01-" + String((number % 28) + 1).padStart(2, "0");
     if (field.type === "email") return "late" + number + "@example.com";
     if (/^https?:/.test(field.placeholder)) return "https://late" + number + ".example";
     if (field.value.startsWith("{") || field.placeholder.startsWith("{")) return '{"late": ' + number + "}";

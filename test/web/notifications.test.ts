@@ -131,6 +131,14 @@ describe("notifications in pages and Studio", function () {
     await page.select('select[aria-label="Comparison 4"]', "$gt");
     await studio.replace('input[aria-label="Value 4"]', "2026");
     await noFault();
+    await page.select('select[aria-label="When"]', "scheduled");
+    await page.type('input[aria-label="Date"]', "01312030");
+    await page.select('select[aria-label="Hour"]', "15");
+    await page.select('select[aria-label="Minute"]', "5");
+    await studio.button("Save");
+    await page.waitForSelector(".reader .chip.scheduled");
+    const stored = (await service.rest("GET", `/v1/apps/${service.appId}/notifications?limit=1`)).body.entries[0];
+    expect(stored.orderAt).to.equal(await page.evaluate('new Date("2030-01-31T15:05").toISOString()'));
     await page.select('select[aria-label="When"]', "published");
     await studio.button("Publish");
     await page.waitForSelector(".reader .chip.published");

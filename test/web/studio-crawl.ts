@@ -45,7 +45,7 @@ const pressCode = (key: string) => `(() => {
     element.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
     return element.click(), true;
   }
-  const typed = { number: "7", "datetime-local": "2030-01-01T10:00", email: "ada@example.com" }[element.type] ?? "x";
+  const typed = { number: "7", date: "2030-01-01", email: "ada@example.com" }[element.type] ?? "x";
   Object.getOwnPropertyDescriptor(Object.getPrototypeOf(element), "value").set.call(element, isTyped ? typed : value);
   element.dispatchEvent(new Event(isTyped ? "input" : "change", { bubbles: true }));
   return true;

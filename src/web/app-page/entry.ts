@@ -42,7 +42,9 @@ const events = createElement("output", { id: "events" });
 const result = createElement("output", { id: "result" });
 
 function showEvent(event: { type: string; data: Record<string, unknown> }): void {
-  events.prepend(`${new Date().toLocaleTimeString()}  ${event.type}  ${JSON.stringify(event.data)}\n`);
+  events.prepend(
+    `${new Date().toLocaleTimeString(undefined, { hourCycle: "h23" })}  ${event.type}  ${JSON.stringify(event.data)}\n`,
+  );
 }
 
 function createNavigation(): HTMLElement {

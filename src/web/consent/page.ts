@@ -21,6 +21,8 @@ interface ConsentRequest {
   apps: ConsentApp[];
 }
 
+const timeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
+
 const SCOPE_TEXTS: Record<string, string> = {
   read: "Read actions, runs, logs and data",
   run: "Run actions",
@@ -174,7 +176,7 @@ async function listPrograms(): Promise<void> {
       await fetch(serviceAddress(`/oauth/grants/${id}`), { method: "DELETE" });
       await listPrograms();
     });
-    const lastUse = lastUsedAt === null ? "never used" : `last used ${new Date(lastUsedAt).toLocaleString()}`;
+    const lastUse = lastUsedAt === null ? "never used" : `last used ${timeFormat.format(new Date(lastUsedAt))}`;
     return element(
       "li",
       {},

@@ -1,4 +1,5 @@
 /** Form that composes a schedule, such as "every weekday at 9:00", and converts it to a cron expression. */
+import { TimeOfDayFields } from "../shared/time-of-day.js";
 import {
   cronToPlan,
   DEFAULT_PLAN,
@@ -11,7 +12,6 @@ import {
 } from "./schedule-plan.js";
 
 const CUSTOM_SCHEDULE = "custom";
-const padToTwoDigits = (value: number): string => String(value).padStart(2, "0");
 
 interface PlanInputProps {
   plan: SchedulePlan;
@@ -21,22 +21,21 @@ interface PlanInputProps {
 interface NumberChoiceProps extends PlanInputProps {
   label: string;
   /** Name of the field of the schedule plan that this number input changes. */
-  of: "every" | "hour" | "minute" | "dayOfMonth";
+  of: "every" | "minute" | "dayOfMonth";
   options: readonly number[];
   textBefore?: string;
   textAfter?: string;
-  formatOption?: (option: number) => string;
 }
 
 function NumberSelect(props: NumberChoiceProps) {
-  const { label, of, options, textBefore, textAfter, formatOption = String, plan, changePlan } = props;
+  const { label, of, options, textBefore, textAfter, plan, changePlan } = props;
   return (
     <span className="row">
       {textBefore}
       <select aria-label={label} value={plan[of]} onChange={({ target }) => changePlan({ [of]: Number(target.value) })}>
         {options.map((option) => (
           <option key={option} value={option}>
-            {formatOption(option)}
+            {option}
           </option>
         ))}
       </select>
@@ -46,7 +45,6 @@ function NumberSelect(props: NumberChoiceProps) {
 }
 
 const MINUTE_OPTIONS = Array.from({ length: 60 }, (_, minute) => minute);
-const HOUR_OPTIONS = Array.from({ length: 24 }, (_, hour) => hour);
 const DAY_OPTIONS = Array.from({ length: 31 }, (_, day) => day + 1);
 
 function WeekdayInput({ plan: { weekdays }, changePlan }: PlanInputProps) {
@@ -88,20 +86,7 @@ function ScheduleDetails(plan: PlanInputProps) {
       {repeat === "monthly" && (
         <NumberSelect {...plan} textBefore="on day" label="Day of the month" of="dayOfMonth" options={DAY_OPTIONS} />
       )}
-      {/* Two selects instead of a native time field, which follows the language of the browser: "02:30 AM" or "02:30". */}
-      <fieldset className="time-of-day">
-        <legend className="unseen">Time of day</legend>
-        <NumberSelect
-          {...plan}
-          textBefore="at"
-          textAfter=":"
-          label="Hour"
-          of="hour"
-          options={HOUR_OPTIONS}
-          formatOption={padToTwoDigits}
-        />
-        <NumberSelect {...plan} label="Minute" of="minute" options={MINUTE_OPTIONS} formatOption={padToTwoDigits} />
-      </fieldset>
+      <TimeOfDayFields hour={plan.plan.hour} minute={plan.plan.minute} change={plan.changePlan} />
     </>
   );
 }

@@ -10,14 +10,14 @@ export interface NotificationDraft {
   /** Recipients as JSON text; "" for all users of the app. */
   scope: string;
   publicationTime: PublicationTime;
-  /** Time of publication in the notation of the browser's input `datetime-local`, in the person's time zone. */
+  /** Time of publication in the person's time zone, such as "2026-01-31T09:00". Without a date, such as "T09:00", it is not valid. */
   orderAt: string;
   push: boolean;
 }
 
 const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** Returns a time in the notation of the browser's input `datetime-local`, in the person's time zone. Returns "" for null. */
+/** Returns a time in the person's time zone, such as "2026-01-31T09:00". Returns "" for null. */
 function toLocalTime(iso: string | null): string {
   if (iso === null) return "";
   const date = new Date(iso);
@@ -44,7 +44,7 @@ export function draftToNotification(draft: NotificationDraft): NotificationInput
     status: publicationTime,
     extendData: { title, message, navigate: navigate || null },
     scope: scope.trim() === "" ? null : JSON.parse(scope),
-    orderAt: publicationTime === "scheduled" && orderAt !== "" ? new Date(orderAt).toISOString() : null,
+    orderAt: publicationTime === "scheduled" && !/^(T|$)/.test(orderAt) ? new Date(orderAt).toISOString() : null,
     pushNotification: push ? { payload: { title, body: message } } : null,
   };
 }

@@ -6,6 +6,7 @@ import type { Confirm } from "../shared/confirm.js";
 import { EditorFields } from "../shared/editor-fields.js";
 import { formatExactTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
+import { padToTwoDigits, type TimeOfDay, TimeOfDayFields } from "../shared/time-of-day.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import {
   draftToNotification,
@@ -51,11 +52,36 @@ function TextField({ label, value, change, rows, hint }: TextFieldProps) {
   );
 }
 
+/** Time of day of a moment that the person has not chosen yet. */
+const DEFAULT_TIME = "09:00";
+
 const PUBLICATION_OPTIONS: [PublicationTime, string][] = [
   ["draft", "Keep as a draft"],
   ["published", "Publish now"],
   ["scheduled", "Publish at"],
 ];
+
+/** Fields for a date and a time of day. Until a date is chosen, the moment has only the time of day, and is not valid. */
+function MomentFields({ moment, change }: { moment: string; change: (moment: string) => void }) {
+  const [date = "", time = DEFAULT_TIME] = moment.split("T");
+  const [hour = 0, minute = 0] = time.split(":").map(Number);
+  const changeTime = (part: Partial<TimeOfDay>) => {
+    const next = { hour, minute, ...part };
+    change(`${date}T${padToTwoDigits(next.hour)}:${padToTwoDigits(next.minute)}`);
+  };
+  return (
+    <>
+      <input
+        aria-label="Date"
+        className="when"
+        type="date"
+        value={date}
+        onChange={({ target }) => change(`${target.value}T${time}`)}
+      />
+      <TimeOfDayFields {...{ hour, minute }} change={changeTime} />
+    </>
+  );
+}
 
 function PublicationFields({
   draft,
@@ -83,13 +109,7 @@ function PublicationFields({
           ))}
         </select>
         {draft.publicationTime === "scheduled" && (
-          <input
-            aria-label="Moment"
-            className="when"
-            type="datetime-local"
-            value={draft.orderAt}
-            onChange={(event) => change({ orderAt: event.target.value })}
-          />
+          <MomentFields moment={draft.orderAt} change={(orderAt) => change({ orderAt })} />
         )}
         <label className="check">
           <input type="checkbox" checked={draft.push} onChange={(event) => change({ push: event.target.checked })} />

@@ -1,0 +1,45 @@
+/**
+ * Selects for the hour and the minute of a time of day, on a clock of 24 hours. The browser's own time fields follow its language, so they
+ * show "02:30 AM" for some people.
+ */
+const HOURS = Array.from({ length: 24 }, (_, hour) => hour);
+const MINUTES = Array.from({ length: 60 }, (_, minute) => minute);
+
+export interface TimeOfDay {
+  hour: number;
+  minute: number;
+}
+
+export const padToTwoDigits = (value: number): string => String(value).padStart(2, "0");
+
+interface TwoDigitSelectProps {
+  label: string;
+  value: number;
+  options: readonly number[];
+  choose: (value: number) => void;
+}
+
+function TwoDigitSelect({ label, value, options, choose }: TwoDigitSelectProps) {
+  return (
+    <select aria-label={label} value={value} onChange={({ target }) => choose(Number(target.value))}>
+      {options.map((option) => (
+        <option key={option} value={option}>
+          {padToTwoDigits(option)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+export function TimeOfDayFields({ hour, minute, change }: TimeOfDay & { change: (part: Partial<TimeOfDay>) => void }) {
+  return (
+    <fieldset className="time-of-day">
+      <legend className="unseen">Time of day</legend>
+      <span className="row">
+        at
+        <TwoDigitSelect label="Hour" value={hour} options={HOURS} choose={(next) => change({ hour: next })} />:
+      </span>
+      <TwoDigitSelect label="Minute" value={minute} options={MINUTES} choose={(next) => change({ minute: next })} />
+    </fieldset>
+  );
+}
