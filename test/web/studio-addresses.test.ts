@@ -1,8 +1,11 @@
-/** Opens every address of Studio, as bookmarks, e-mails and the documentation name them, and checks which page it shows. */
+/**
+ * Opens every address of Studio, as bookmarks, e-mails and the documentation name them. Checks which page it shows, that each control has a
+ * name for screen readers, and that no time has AM or PM.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { Browser, Page } from "puppeteer";
+import type { Browser, Page, SerializedAXNode } from "puppeteer";
 import { APP_PARTS, VIEW_DETAILS, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -20,6 +23,7 @@ interface Items {
   run: number;
   source: number;
   folder: number;
+  file: number;
   message: number;
   alert: number;
   notification: number;
@@ -70,7 +74,8 @@ const ADDRESSES_OF_ITEMS: Record<
     [`/${source}?search=Ada`, 'input[aria-label="Search the entries"]', "people"],
     ["/999999", ".data-view .welcome"],
   ],
-  media: ({ folder }) => [
+  media: ({ folder, file }) => [
+    [`?file=${file}`, "dialog[open]"],
     [`/${folder}`, '.path [aria-current="location"]'],
     [`?folder=${folder}`, "dialog[open]"],
     ["?search=pic", ".tiles li"],
@@ -143,7 +148,7 @@ function listAddresses(items: Items): Shown[] {
   ];
 }
 
-async function fillItems({ appId, rest }: TestService): Promise<Items> {
+async function fillItems({ appId, rest, url, tokens }: TestService): Promise<Items> {
   const post = async (path: string, body: unknown) => {
     const answer = await rest("POST", path, { body });
     expect(answer.http, `${path}: ${JSON.stringify(answer.body)}`).to.be.within(200, 299);
@@ -158,6 +163,11 @@ async function fillItems({ appId, rest }: TestService): Promise<Items> {
   const { dataSource } = await post(`${v1}/data-sources`, { name: "people" });
   await post(`${v1}/data-sources/${dataSource.id}/entries`, { name: "Ada" });
   const { folder } = await post(`${v1}/media/folders`, { name: "pictures" });
+  const content = new FormData();
+  content.append("file", new Blob(["a text"], { type: "text/plain" }), "words.txt");
+  const headers = { "auth-token": tokens.editor };
+  const sent = await fetch(`${url}${v1}/media/files`, { method: "POST", headers, body: content });
+  const { file } = (await sent.json()) as { file: { id: number } };
   const notification = await post(`${v1}/notifications`, { data: { title: "Hello" } });
   const to = [{ email: "ada@example.com" }];
   await post(`${v1}/communicate/email`, { to, subject: "Hello", html: "<p>Hello</p>" });
@@ -170,12 +180,33 @@ async function fillItems({ appId, rest }: TestService): Promise<Items> {
     run: run.id,
     source: dataSource.id,
     folder: folder.id,
+    file: file.id,
     message: message.id,
     alert: alert.alert.id,
     notification: notification.id,
     organization: organizations[0]?.id ?? 1,
   };
 }
+
+/** Roles of controls that a screen reader announces by their name. */
+const NAMED_ROLES = new Set(
+  "button,link,textbox,searchbox,combobox,checkbox,radio,switch,spinbutton,slider,tab,menuitem,dialog,alertdialog".split(
+    ",",
+  ),
+);
+
+/** Returns the roles of the controls without a name in the page's accessibility tree. */
+async function findUnnamedControls(page: Page): Promise<string[]> {
+  const listUnnamed = ({ role, name = "", children = [] }: SerializedAXNode): string[] => [
+    ...(NAMED_ROLES.has(role) && name.trim() === "" ? [`a ${role} without a name`] : []),
+    ...children.flatMap(listUnnamed),
+  ];
+  return listUnnamed((await page.accessibility.snapshot({ interestingOnly: false }))!);
+}
+
+/** Returns the times with AM or PM in the page. */
+const findTwelveHourTimes = async (page: Page): Promise<string[]> =>
+  (await page.$eval("#content", (content) => content.textContent)).match(/\d\s[AP]M\b/g) ?? [];
 
 /** Addresses in the documentation, with the items of this test. */
 function listDocumentedAddresses({ app, action, run, source }: Items): string[] {
@@ -244,6 +275,8 @@ describe("the addresses of Studio", () => {
     try {
       await leave(shown);
       await show(shown);
+      const wrong = [...(await findUnnamedControls(page)), ...(await findTwelveHourTimes(page))];
+      if (wrong.length > 0) throw new Error(`#${shown.address} shows ${wrong.join(", ")}`);
     } catch (error) {
       faults.push((error as Error).message);
     }
