@@ -56,12 +56,16 @@ describe("edits and states in Studio", () => {
   it("an added trigger shows its fields in a low window", async () => {
     await open("actions/new");
     await page.waitForSelector('[data-field="triggers"]');
-    for (const kind of ["http", "log"]) {
+    for (const [kind, added] of [
+      ["http", ".trigger"],
+      ["log", ".trigger"],
+      ["schedule", ".schedule-builder"],
+    ] as const) {
       await page.$eval(".fields", (fields) => fields.scrollTo(0, 0));
       await page.select(`[data-field="triggers"] select:has(option[value="${kind}"])`, kind);
       await page.waitForFunction(`(() => {
         const box = document.querySelector(".fields").getBoundingClientRect();
-        const { top, bottom } = [...document.querySelectorAll(".trigger")].at(-1).getBoundingClientRect();
+        const { top, bottom } = [...document.querySelectorAll("${added}")].at(-1).getBoundingClientRect();
         return top >= box.top && bottom <= Math.min(box.bottom, innerHeight);
       })()`);
     }
@@ -102,6 +106,16 @@ describe("edits and states in Studio", () => {
       `/nightly.*failed.*Sent messages.*nightly/s.test(document.querySelector(".reader aside")?.textContent)`,
     );
     expect(await studio.textOf(".reader aside")).to.not.contain("None yet");
+  });
+
+  it("Home shows that an alert fires, and that its e-mail is stored and not sent", async () => {
+    await open("home");
+    await page.waitForFunction(
+      '/nightly fails is firing: /.test(document.querySelector(".home-notice.bad")?.textContent)',
+    );
+    await page.waitForSelector(
+      studio.withText("a", "Set up e-mail", '//*[contains(., "Messages are stored, not sent")]'),
+    );
   });
 
   it("the audit log names the part of a data source that was changed", async () => {

@@ -132,11 +132,16 @@ describe("Studio at GET /studio", () => {
     expect(await studio.textOf(".console li span:last-child")).to.equal("for Ada");
   });
 
-  it("shows what the action threw, and adds its entry to the open log when it is written", async () => {
+  it("shows what the action threw, also at its line in the code, and adds its entry to the open log when it is written", async () => {
     await studio.replace("#payload", "{}");
     await studio.run();
     await waitForOutcome("failed");
     expect(await studio.textOf(".result.failed")).to.equal("TypeError: a name is required");
+    await page.waitForSelector(".code-editor .squiggly-error");
+    await page.focus(".code-editor textarea");
+    await page.keyboard.press("F8");
+    expect(await studio.textOf(".marker-widget .message")).to.contain("TypeError: a name is required");
+    await page.keyboard.press("Escape");
     await studio.button("Log", '//*[@role="tablist"]');
     await page.waitForSelector(".entry.failed");
     const body = { name: "live" };
