@@ -54,6 +54,13 @@ describe("the documentation", () => {
     expect(faulty).to.deep.equal([]);
   });
 
+  it("has a key, a passphrase or --unencrypted in each command that makes a backup, because the command fails without", () => {
+    const commands = PAGES.flatMap((page) => readPage(page).match(/\bnpm run (?:--silent )?backup -- [^`\n]+/g) ?? []);
+    expect(commands).to.not.be.empty;
+    const failing = commands.filter((command) => !/ --(?:key-file|passphrase-file|unencrypted)\b/.test(command));
+    expect(failing).to.deep.equal([]);
+  });
+
   it("has every page in its index", () => {
     const index = readPage("docs/README.md");
     const missing = PAGES.filter((page) => page.startsWith("docs/") && page !== "docs/README.md")
