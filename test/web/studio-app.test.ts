@@ -101,7 +101,7 @@ describe("Studio's pages of an app", () => {
     expect(shown).to.include("GET /v1/balance Bearer «__stripe»").and.include("200").and.not.include("sk_live");
     await page.click(`[aria-label="Remove __stripe for ${origin}"]`);
     await studio.button("Remove", "//dialog");
-    await page.waitForSelector(studio.withText("p", "No binding yet: code has no credential to name."));
+    await page.waitForSelector(studio.withText("p", "No secret bindings yet."));
     expect((await service.rest("GET", app("/secret-bindings"))).body.bindings).to.deep.equal([]);
     await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${action.id}`);
   });

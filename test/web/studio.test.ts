@@ -172,7 +172,7 @@ describe("Studio at GET /studio", () => {
 
   it("publishes the app and the action, and shows what the next publication would change", async () => {
     await studio.button("Publish", '//*[@role="tablist"]');
-    expect(await studio.textOf(".publish-panel")).to.contain("Switching the draft off leaves the live copy as it is");
+    expect(await studio.textOf(".publish-panel")).to.contain("Switching the draft off leaves the live version as it is");
     await studio.button("Publish the app");
     await page.waitForSelector(studio.withText("span", "published", '//*[@class="top-bar"]'));
     await studio.button("Publish", '//*[@role="tabpanel"]');
@@ -182,7 +182,7 @@ describe("Studio at GET /studio", () => {
     await page.waitForSelector(".diff td.added");
     const change = await page.$$eval(".diff tbody tr > *", (cells) => cells.map((cell) => cell.textContent));
     expect(change).to.deep.equal(["active", "true", "false"]);
-    expect(await studio.textOf(".publish-panel .notice")).to.contain("the live copy still runs");
+    expect(await studio.textOf(".publish-panel .notice")).to.contain("the live version still runs");
   });
 
   it("restores a version and says so in the history", async () => {

@@ -9,6 +9,14 @@ import { ActionForOperators } from "./operated-action.js";
 import { TEMPLATES } from "./templates.js";
 import { Workspace } from "./workspace.js";
 
+const SHORTCUTS = [
+  ["Alt N", "new"],
+  ["/", "search"],
+  ["Ctrl S", "save"],
+  ["Ctrl Enter", "run"],
+  ["Ctrl K", "all commands"],
+] as const;
+
 function WelcomeText({ appId, none }: { appId: number; none: boolean }) {
   if (!mayEdit(useRole())) {
     return (
@@ -32,8 +40,11 @@ function WelcomeText({ appId, none }: { appId: number; none: boolean }) {
         ))}
       </ul>
       <p className="welcome-keys">
-        <kbd>Alt N</kbd> new <kbd>/</kbd> search <kbd>Ctrl S</kbd> save <kbd>Ctrl Enter</kbd> run <kbd>Ctrl K</kbd> all
-        commands
+        {SHORTCUTS.map(([keys, effect]) => (
+          <span key={keys}>
+            <kbd>{keys}</kbd> {effect}
+          </span>
+        ))}
       </p>
     </div>
   );

@@ -2,6 +2,7 @@
  * Form fields for the packages and script URLs on which an action's code depends. Each shows the version that the service resolved at the
  * last save. The service checks whether they exist.
  */
+import X from "lucide-react/icons/x";
 import { type KeyboardEvent, useState } from "react";
 import packages from "../../../rules/packages.json";
 import { Field } from "../shared/field.js";
@@ -70,11 +71,11 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
               </span>
               <button
                 type="button"
-                className="quiet small"
+                className="quiet icon"
                 aria-label={`Remove ${dependency}`}
                 onClick={() => setDependencies(dependencies.filter((name) => name !== dependency))}
               >
-                ✕
+                <X size={14} aria-hidden />
               </button>
             </div>
           ))}

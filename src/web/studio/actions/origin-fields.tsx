@@ -2,6 +2,7 @@
  * Form field for the origins that an action may call, with the secret bindings that apply to each origin. The service validates the
  * origins.
  */
+import X from "lucide-react/icons/x";
 import { type KeyboardEvent, useState } from "react";
 import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
 import { Field } from "../shared/field.js";
@@ -68,11 +69,11 @@ export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
                 ))}
               <button
                 type="button"
-                className="quiet small"
+                className="quiet icon"
                 aria-label={`Remove ${origin}`}
                 onClick={() => setOrigins(integrationOrigins.filter((other) => other !== origin))}
               >
-                ✕
+                <X size={14} aria-hidden />
               </button>
             </div>
           ))}

@@ -48,24 +48,27 @@ function PublicationStatus({
         <p>
           <span className="chip live">live</span> Published{" "}
           <span title={formatExactTime(liveVersion.updatedAt)}>{formatAge(liveVersion.updatedAt)}</span>
-          {isEqual && ", the same as the draft"}. The live copy is <b>{liveVersion.active ? "active" : "inactive"}</b>.
+          {isEqual && ", the same as the draft"}. The live version is{" "}
+          <b>{liveVersion.active ? "active" : "inactive"}</b>.
         </p>
       ) : (
         <p>
-          <span className="chip">draft</span> Not published: live apps, schedules and log events run the live copy, and
-          there is none.
+          <span className="chip">draft</span> Not published: live apps, schedules and log events run the live version,
+          and there is none.
         </p>
       )}
       {liveVersion?.active && !savedAction.active && (
-        <p className="notice">The draft is switched off, and the live copy still runs.</p>
+        <p className="notice">The draft is switched off, and the live version still runs.</p>
       )}
       <p className="access-told">{describePublishedAccess(savedAction)}</p>
       <p className="hint">
-        Switching the draft off leaves the live copy as it is until the next publish. To stop the live copy now, publish
-        the inactive draft or unpublish.
+        Switching the draft off leaves the live version as it is until the next publish. To stop the live version now,
+        publish the inactive draft or unpublish.
       </p>
       {!app.isPublished && (
-        <p className="notice">The app itself is not published, so none of its actions can be. {APP_ACCESS_SENTENCE}</p>
+        <p className="notice">
+          The app itself is not published, so its actions cannot be published. {APP_ACCESS_SENTENCE}
+        </p>
       )}
     </div>
   );
@@ -90,7 +93,7 @@ export function PublishPanel(props: PublishPanelProps) {
   }, []);
   const ids = { appId, id: savedAction.id, ifUpdatedAt: savedAction.updatedAt };
   const unpublish = async () => {
-    const text = "The live copy is removed: nothing runs it any more. The draft and its history stay.";
+    const text = "This removes the live version, and it no longer runs. The draft and its history stay.";
     const isConfirmed = await confirm({
       title: `Unpublish ${savedAction.name}?`,
       text,

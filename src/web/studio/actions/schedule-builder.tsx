@@ -102,6 +102,9 @@ export function ScheduleBuilder({ frequency, change }: ScheduleBuilderProps) {
   const isEmpty = frequency.trim() === "";
   return (
     <div className="schedule-builder">
+      <span className="field-label" aria-hidden="true">
+        Repeats
+      </span>
       <select
         aria-label="Repeats"
         value={plan ? plan.repeat : isEmpty ? "" : CUSTOM_SCHEDULE}

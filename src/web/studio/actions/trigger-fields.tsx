@@ -1,4 +1,5 @@
 /** Form fields for the triggers of an action: one row per trigger, with the filter fields of its kind. */
+import X from "lucide-react/icons/x";
 import { useEffect, useRef } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../../rules/trigger-match.js";
@@ -134,11 +135,11 @@ export function TriggerFields({ draft: { triggers, access, frequency, timezone }
                 <span className="grow">{TRIGGER_KINDS.find(([kind]) => kind === row.trigger)?.[1] ?? row.trigger}</span>
                 <button
                   type="button"
-                  className="quiet small"
+                  className="quiet icon"
                   aria-label={`Remove the ${row.trigger} trigger`}
                   onClick={() => setTriggers(triggers.filter(({ key }) => key !== row.key))}
                 >
-                  ✕
+                  <X size={14} aria-hidden />
                 </button>
               </div>
               {row.trigger === "manual" && <p className="hint">{describeAccess(access.who)}</p>}
@@ -149,7 +150,11 @@ export function TriggerFields({ draft: { triggers, access, frequency, timezone }
               )}
             </div>
           ))}
-          <select {...tied} value="" onChange={(event) => addTrigger(event.target.value as TriggerType)}>
+          <select
+            {...tied}
+            value=""
+            onChange={({ target }) => target.value !== "" && addTrigger(target.value as TriggerType)}
+          >
             <option value="" disabled>
               Add a trigger…
             </option>

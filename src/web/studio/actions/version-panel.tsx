@@ -55,7 +55,7 @@ export function VersionPanel(props: VersionPanelProps) {
   const restore = async ({ id, createdAt }: Version) => {
     const text = `The draft becomes what it was on ${formatExactTime(createdAt)}. Its present state is kept as a version first${
       dirty ? "; what you have not saved is lost" : ""
-    }. The live copy stays as it is.`;
+    }. The live version stays as it is.`;
     if (!(await confirm({ title: "Restore this version?", text, confirmLabel: "Restore" }))) return;
     try {
       await api.request(RestoreVersion, {

@@ -106,7 +106,7 @@ export function Workspace(props: WorkspaceProps) {
   const back = () => go({ item: null });
   const remove = async () => {
     if (!savedAction) return;
-    const text = "Its live copy and its version history go with it. The execution log stays.";
+    const text = "This also deletes its live version and its version history. The execution log stays.";
     if (!(await confirm({ title: `Delete ${savedAction.name}?`, text, confirmLabel: "Delete", isDangerous: true })))
       return;
     try {

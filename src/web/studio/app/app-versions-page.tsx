@@ -86,7 +86,7 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
               {formatExactTime(version.createdAt)}
             </button>
             <span className="chip">{VERSION_OCCASIONS[version.action] ?? version.action}</span>
-            {version.name !== null && version.name !== app.name && <span>{version.name}</span>}
+            {version.name !== null && version.name !== app.name && <span className="version-name">{version.name}</span>}
             <span className="hint">
               {[version.user && getFullName(version.user), formatAge(version.createdAt)].filter(Boolean).join(", ")}
             </span>

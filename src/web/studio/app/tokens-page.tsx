@@ -122,7 +122,7 @@ export function TokensPage({ api, appId, confirm }: PageProps) {
   const create = async (data: CreateTokenInput) => {
     const response = await change(() => api.request(CreateToken, { appId, data }));
     if (response)
-      setSecret({ label: `The ${data.kind} token ${data.name ?? ""}`.trim(), secret: response.created.token });
+      setSecret({ label: data.name ? `Token “${data.name}”` : "New token", secret: response.created.token });
     return response !== null;
   };
   const revoke = async (id: number, name: string | null) => {

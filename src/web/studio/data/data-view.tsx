@@ -78,7 +78,7 @@ function DataSourceTabs(props: SourceProps) {
   };
   const [fault, setFault] = useState<string | null>(null);
   const remove = async () => {
-    const text = "Its entries and its snapshots go with it; actions and pages that read it find nothing.";
+    const text = "This also deletes its entries and snapshots. Actions and pages can no longer read them.";
     if (!(await confirm({ title: `Delete ${source.name}?`, text, confirmLabel: "Delete", isDangerous: true }))) return;
     try {
       await api.request(DeleteDataSource, { appId, id: source.id, ifUpdatedAt: source.updatedAt });

@@ -88,20 +88,20 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
         <span className="hint" role="status">
           {entries.total === null ? "…" : formatCount(entries.total, "entry", "entries")}
         </span>
-        <span className="grow" />
-        <ForEditors>
-          <NewColumn columns={columns} add={(column) => setNewColumns((old) => [...old, column])} />
-          <button type="button" onClick={() => void addEntry()}>
-            Add an entry
-          </button>
-        </ForEditors>
-        <span className="row">
+        <div className="row entries-buttons">
+          <span className="hint">Export:</span>
           {["csv", "json", "jsonl"].map((format) => (
             <a key={format} href={exportUrl(format)} download={`${source.name}.${format}`}>
               {format.toUpperCase()}
             </a>
           ))}
-        </span>
+          <ForEditors>
+            <NewColumn columns={columns} add={(column) => setNewColumns((old) => [...old, column])} />
+            <button type="button" onClick={() => void addEntry()}>
+              Add an entry
+            </button>
+          </ForEditors>
+        </div>
       </div>
       <p className="fault" role="alert">
         {fault ?? entries.fault?.message}

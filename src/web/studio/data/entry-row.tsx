@@ -1,6 +1,7 @@
 /** Row of the grid of entries. A person can edit its cells in place. The row has no React state, because scrolling unmounts rows. */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
+import X from "lucide-react/icons/x";
 import { type KeyboardEvent, memo } from "react";
 import type { Entry } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
@@ -127,11 +128,11 @@ export const EntryRow = memo(function EntryRow(props: EntryRowProps) {
             <ForEditors>
               <button
                 type="button"
-                className="quiet small"
+                className="quiet icon"
                 aria-label={`Delete entry ${entry.id}`}
                 onClick={() => void remove(entry)}
               >
-                ✕
+                <X size={14} aria-hidden />
               </button>
             </ForEditors>
           </span>

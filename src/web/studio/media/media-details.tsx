@@ -1,4 +1,5 @@
 /** Dialog for one file or folder: a preview, its properties, and buttons to rename, move, share and delete it. */
+import X from "lucide-react/icons/x";
 import { type FormEvent, useEffect, useState } from "react";
 import { type Api, asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
@@ -202,8 +203,8 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
     <ModalDialog className="media-details" aria-label={openItem.name} onClose={close}>
       <div className="row">
         <h2 className="grow">{openItem.name}</h2>
-        <button type="button" className="quiet" aria-label="Close" onClick={close}>
-          ✕
+        <button type="button" className="quiet icon" aria-label="Close" onClick={close}>
+          <X size={14} aria-hidden />
         </button>
       </div>
       {file && (
@@ -212,8 +213,11 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
         </div>
       )}
       {file && <FileFacts file={file} />}
-      <form className="row" onSubmit={(event) => void rename(event)}>
-        <input aria-label="Name" className="grow" value={name} onChange={(event) => typeName(event.target.value)} />
+      <form className="row labelled" onSubmit={(event) => void rename(event)}>
+        <label>
+          <span>Name</span>
+          <input aria-label="Name" value={name} onChange={(event) => typeName(event.target.value)} />
+        </label>
         <button type="submit" disabled={isDeleted || !field.isDirty || field.isChangedElsewhere || name.trim() === ""}>
           Rename
         </button>
@@ -222,20 +226,23 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
       <p className="notice" role="alert">
         {isDeleted && `Someone else deleted this ${item.kind}.`}
       </p>
-      <select
-        aria-label="Move to"
-        value=""
-        onChange={(event) => void move(event.target.value === "top" ? null : Number(event.target.value))}
-      >
-        <option value="" disabled>
-          Move to…
-        </option>
-        {findPossibleFolders(listing, item, ownFolderId).map((place) => (
-          <option key={place.id ?? "top"} value={place.id ?? "top"}>
-            {place.name}
+      <label className="field">
+        Move to
+        <select
+          aria-label="Move to"
+          value=""
+          onChange={(event) => void move(event.target.value === "top" ? null : Number(event.target.value))}
+        >
+          <option value="" disabled>
+            Choose a folder…
           </option>
-        ))}
-      </select>
+          {findPossibleFolders(listing, item, ownFolderId).map((place) => (
+            <option key={place.id ?? "top"} value={place.id ?? "top"}>
+              {place.name}
+            </option>
+          ))}
+        </select>
+      </label>
       <div className="row">
         <div className="grow">
           {file && <FileActions api={api} file={file} createLink={media.createLink} showMessage={setMessage} />}

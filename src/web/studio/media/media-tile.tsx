@@ -1,4 +1,6 @@
 /** Tile of a folder or a file in the grid. A click or Enter opens it, Delete deletes it, and the person can drag it to a folder. */
+import Ellipsis from "lucide-react/icons/ellipsis";
+import Folder from "lucide-react/icons/folder";
 import type { DragEvent, KeyboardEvent, ReactNode } from "react";
 import type { Api } from "../shared/api.js";
 import { formatBytes } from "../shared/format.js";
@@ -102,11 +104,11 @@ export function FolderTile({
         onDragStart={startDrag({ kind: "folder", id: folder.id })}
         {...createDropHandlers(drop)}
       >
-        <span className="folder-sign" aria-hidden="true" />
+        <Folder size={18} aria-hidden />
         <b>{folder.name}</b>
       </button>
-      <button type="button" className="quiet small" aria-label={`Change the folder ${folder.name}`} onClick={edit}>
-        ⋯
+      <button type="button" className="quiet icon" aria-label={`Change the folder ${folder.name}`} onClick={edit}>
+        <Ellipsis size={16} aria-hidden />
       </button>
     </li>
   );

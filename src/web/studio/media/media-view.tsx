@@ -1,4 +1,5 @@
 /** Page of the app's media: a folder as a grid on which the person can drop files, the path to the folder, and the current uploads. */
+import X from "lucide-react/icons/x";
 import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { MediaListing } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -104,11 +105,11 @@ function UploadList({ sending }: { sending: readonly PendingUpload[] }) {
           )}
           <button
             type="button"
-            className="quiet small"
+            className="quiet icon"
             aria-label={fault === null ? `Break off ${name}` : `Forget ${name}`}
             onClick={cancelUpload}
           >
-            ✕
+            <X size={14} aria-hidden />
           </button>
         </li>
       ))}
@@ -192,7 +193,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
   const remove = async (item: MediaItem, name: string) => {
     const text =
       item.kind === "folder"
-        ? "All files and folders in it go with it."
+        ? "This also deletes all files and folders in it."
         : "Links to it end, and pages that show it show nothing.";
     if (!(await confirm({ title: `Delete ${name}?`, text, confirmLabel: "Delete", isDangerous: true }))) return;
     setFault(await media.remove(item));

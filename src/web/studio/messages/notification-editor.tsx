@@ -123,6 +123,7 @@ function PublicationFields({
 function NotificationPreview({ title, message, scope }: NotificationDraft) {
   return (
     <aside className="notification-preview" aria-label="Preview">
+      <h3>Preview</h3>
       <div className="notification-card">
         <b>{title || "Title"}</b>
         <p>{message || "Message"}</p>

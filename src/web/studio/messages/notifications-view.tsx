@@ -59,7 +59,7 @@ function NotificationLine({
   return (
     <li>
       <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
-        <b>{String(title ?? "(no title)")}</b>
+        <b>{String(title || "(no title)")}</b>
         <time dateTime={at} title={formatExactTime(at)}>
           {formatTime(at)}
         </time>

@@ -273,7 +273,7 @@ function PeoplePanel(props: PeoplePanelProps) {
     const text =
       appId === null
         ? "All roles in this organization and on its apps end at once. With the last role, so do the person's sessions."
-        : "The role on this app ends at once. With the last role, so do the person's sessions.";
+        : "The person loses the role on this app immediately. Without another role, the person is also signed out.";
     if (await confirm({ title: `Remove ${getFullName(user)}?`, text, confirmLabel: "Remove", isDangerous: true }))
       await remove(member);
   };

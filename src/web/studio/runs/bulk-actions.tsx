@@ -22,7 +22,7 @@ interface BulkAction {
 const REPLAY_ACTION: BulkAction = {
   verb: "Replay",
   pastParticiple: "queued",
-  text: "Each runs again with its own payload, by the current draft or live version: the one of the two that ran before.",
+  text: "Each run starts again with its payload. Runs of the draft use the current draft, other runs the current live version.",
   sendRequest: (api, appId, runId) => api.request(ReplayRun, { appId, runId, options: null }),
 };
 const CANCEL_ACTION: BulkAction = {

@@ -13,8 +13,8 @@ import { isChartComplete, parseTimeRange, type RunsQuery, toRunsFilter } from ".
 import { useColumns } from "./use-columns.js";
 import { type RunsFound, useRuns } from "./use-runs.js";
 
-function RunsCount({ runsFound: { runs, total, hasMore, isLoading, loadMore } }: { runsFound: RunsFound }) {
-  if (!runs || !total) return <p className="hint">Loading…</p>;
+function RunsCount({ runsFound: { runs, total, hasMore, isLoading, loadMore, fault } }: { runsFound: RunsFound }) {
+  if (!runs || !total) return fault ? null : <p className="hint">Loading…</p>;
   const orMoreText = total.isExact ? "" : " or more";
   return (
     <p className="hint row" role="status">

@@ -60,12 +60,14 @@ export function PauseButton({ api, app, appId, actions, confirm, action, liveVer
       <button
         type="button"
         aria-label={`${verb}: ${name}`}
+        title={obstacle ?? undefined}
         disabled={busy || obstacle !== null}
         onClick={() => void toggle()}
       >
         {verb}
       </button>
-      {obstacle && <span className="hint">{obstacle}</span>}
+      {/* The page already says that the app is not published. */}
+      {obstacle && app.isPublished && <span className="hint">{obstacle}</span>}
       {fault && (
         <span className="fault" role="alert">
           {fault}

@@ -21,7 +21,7 @@ function CrowdedWarning({ week: { crowded } }: { week: Week }) {
   if (!first) return null;
   const at = formatExactTime(first.tick);
   return (
-    <p className="banner" role="status">
+    <p className="notice" role="status">
       {first.count} scheduled runs start in the same second, {at}. Runs that do not begin within a minute are skipped.
       Set “Spread over, seconds” on actions that need not start exactly then, or ask the operator for more runners.
     </p>
@@ -73,12 +73,12 @@ export function SchedulePage(props: PageProps) {
         </ForOperators>
       </div>
       {pausedAt && (
-        <p className="banner" role="status">
+        <p className="notice" role="status">
           All schedules are paused since {formatExactTime(pausedAt)}. Their runs are skipped.
         </p>
       )}
       {!app.isPublished && week !== null && !isEmpty && (
-        <p className="banner" role="status">
+        <p className="notice" role="status">
           The app is not published. Scheduled runs are skipped until it is.
         </p>
       )}

@@ -126,7 +126,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
   return (
     <>
       <h3>Secret bindings</h3>
-      {value && bindings.length === 0 && <p className="hint">No binding yet: code has no credential to name.</p>}
+      {value && bindings.length === 0 && <p className="hint">No secret bindings yet.</p>}
       <ul className="records">
         {bindings.map((binding) => (
           <BindingLine

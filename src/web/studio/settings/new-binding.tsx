@@ -88,7 +88,7 @@ export function NewBinding({ busy, add }: NewBindingProps) {
   return (
     <form className="binding-form" aria-label="New binding" onSubmit={(event) => void submit(event)}>
       {input("key", "Key of the setting", { placeholder: "__stripe" })}
-      {input("value", "New value", { type: "password", placeholder: "leave empty to use the setting's value" })}
+      {input("value", "New value", { type: "password", placeholder: "unchanged if empty" })}
       {input("origin", "Origin", { placeholder: "https://api.stripe.com" })}
       <label>
         Place in the request

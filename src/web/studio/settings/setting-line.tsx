@@ -68,7 +68,7 @@ export function SettingLine(props: SettingLineProps) {
       row.current?.querySelector<HTMLElement>(VALUE_SELECTOR)?.focus();
   };
   const remove = async () => {
-    const text = "Whatever reads it finds nothing from then on.";
+    const text = "Actions and pages can no longer read this setting.";
     if (!(await confirm({ title: `Delete ${name}?`, text, confirmLabel: "Delete", isDangerous: true }))) return;
     const refusal = await settings.remove(name);
     setFault(refusal);
@@ -79,12 +79,12 @@ export function SettingLine(props: SettingLineProps) {
       <div className="setting-name">
         <code>{name}</code>
         {details && getTier(name) === "private" && (
-          <label className="hint" title="Whether a run fails that would let this value out">
+          <label className="hint check" title="Whether a run fails that would let this value out">
             <input
               type="checkbox"
               checked={details.secret}
               onChange={async ({ target }) => setFault(await settings.markAsSecret(name, target.checked))}
-            />{" "}
+            />
             secret
           </label>
         )}

@@ -11,7 +11,7 @@ interface SecretOnceProps {
 export function SecretOnce({ label, secret, close }: SecretOnceProps) {
   return (
     <div className="notice secret-once" role="alert">
-      <p>{label}. It is shown only once. Store it in a safe place.</p>
+      <p>{label}: it is shown only once. Store it in a safe place.</p>
       <code>{secret}</code>
       <p className="row">
         <CopyButton className="primary" text={() => secret} />

@@ -1,4 +1,9 @@
 /** Hook for the commands of the palette that are available on every page: they open pages, apps, and actions by name. */
+import CircleUser from "lucide-react/icons/circle-user";
+import LayoutGrid from "lucide-react/icons/layout-grid";
+import LogOut from "lucide-react/icons/log-out";
+import Plus from "lucide-react/icons/plus";
+import Server from "lucide-react/icons/server";
 import { useCallback, useEffect, useMemo } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import type { App } from "../shared/model.js";
@@ -10,8 +15,13 @@ import { APP_PARTS, type AppPart, VIEW_DETAILS, VIEW_NAMES, type View } from "./
 /** Pages without a command, because their URL must name the item that they show. */
 const VIEWS_OF_ONE_ITEM: readonly View[] = ["app", "people", "access"];
 
-/** Icons of pages by the page's name. Pages without a link in the sidebar have none. */
-const VIEW_ICONS: Partial<Record<View, IconComponent>> = PAGE_ICONS;
+/** Icons of pages by the page's name. */
+const VIEW_ICONS: Partial<Record<View, IconComponent>> = {
+  ...PAGE_ICONS,
+  account: CircleUser,
+  apps: LayoutGrid,
+  service: Server,
+};
 
 interface FrameCommands {
   isAdmin: boolean;
@@ -35,7 +45,7 @@ export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameC
   }, [createAction]);
   const commands = useMemo<Command[]>(() => {
     return [
-      { name: "New action", shortcut: "Alt N", run: createAction },
+      { name: "New action", shortcut: "Alt N", icon: Plus, run: createAction },
       ...VIEW_NAMES.filter((view) => !VIEWS_OF_ONE_ITEM.includes(view) && (view !== "service" || isAdmin)).map(
         (view) => ({
           name: `Go to ${VIEW_DETAILS[view].label}`,
@@ -53,8 +63,12 @@ export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameC
         icon: PAGE_ICONS.actions,
         run: () => go({ view: "actions", item: String(id), query: {} }),
       })),
-      ...apps.map(({ id, name }) => ({ name: `Switch to the app ${name} · ${id}`, run: () => go({ appId: id }) })),
-      { name: "Sign out", run: signOut },
+      ...apps.map(({ id, name }) => ({
+        name: `Switch to the app ${name} · ${id}`,
+        icon: LayoutGrid,
+        run: () => go({ appId: id }),
+      })),
+      { name: "Sign out", icon: LogOut, run: signOut },
     ];
   }, [isAdmin, apps, go, list, signOut, createAction]);
   useCommands(commands);
