@@ -368,7 +368,7 @@ describe("Studio's pages while other people change the app", () => {
       if (request.postData()?.includes("query ReadAudit")) reads += 1;
     };
     page.on("request", onRequest);
-    await studio.button("Read again");
+    await studio.button("Refresh");
     await shows("keys newest");
     await entryCount("=== 100");
     page.off("request", onRequest);

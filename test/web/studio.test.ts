@@ -172,7 +172,9 @@ describe("Studio at GET /studio", () => {
 
   it("publishes the app and the action, and shows what the next publication would change", async () => {
     await studio.button("Publish", '//*[@role="tablist"]');
-    expect(await studio.textOf(".publish-panel")).to.contain("Switching the draft off leaves the live version as it is");
+    expect(await studio.textOf(".publish-panel")).to.contain(
+      "Switching the draft off leaves the live version as it is",
+    );
     await studio.button("Publish the app");
     await page.waitForSelector(studio.withText("span", "published", '//*[@class="top-bar"]'));
     await studio.button("Publish", '//*[@role="tabpanel"]');

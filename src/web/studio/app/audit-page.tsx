@@ -42,7 +42,7 @@ export function AuditPage({ api, appId, actions }: PageProps) {
     <>
       <p className="page-action">
         <button type="button" onClick={() => void readAgain()}>
-          Read again
+          Refresh
         </button>
       </p>
       <p className="hint">{formatCount(total, "change is", "changes are")} stored.</p>

@@ -102,10 +102,11 @@ function describeUsers(recipients: Exclude<Recipients, { kind: "everyone" }>): s
   if (recipients.kind === "users")
     return recipients.ids.length === 0 ? "No user yet" : `Users of the app with the ID ${recipients.ids.join(" or ")}`;
   const { conditions } = recipients;
+  if (conditions.some(({ column }) => column === "")) return "Users of the app who meet the conditions";
   return conditions.length === 0
     ? "All signed-in users of the app"
     : `Users of the app whose ${conditions.map(describeCondition).join(" and ")}`;
 }
 
 const describeCondition = ({ column, comparison, value }: Condition): string =>
-  `${column || "…"} ${RECIPIENT_COMPARISONS.find(([operator]) => operator === comparison)![1]} “${value}”`;
+  `${column} ${RECIPIENT_COMPARISONS.find(([operator]) => operator === comparison)![1]} “${value}”`;

@@ -49,7 +49,7 @@ function AccessLog(props: LogProps) {
     <>
       <p className="page-action">
         <button type="button" onClick={() => void readAgain()}>
-          Read again
+          Refresh
         </button>
       </p>
       <p className="fault" role="alert">

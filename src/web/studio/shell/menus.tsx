@@ -48,7 +48,11 @@ export function AppMenu({ apps, app, go }: AppMenuProps) {
                   <LetterIcon name={name} />
                   <span className="grow">{name}</span>
                   {id === app.id && <span className="hint">open</span>}
-                  <span className={isPublished ? "dot on" : "dot"} aria-hidden="true" />
+                  <span
+                    className={isPublished ? "dot on" : "dot"}
+                    title={isPublished ? "published" : "not published"}
+                    aria-hidden="true"
+                  />
                 </Command.Item>
               ))}
               <Command.Item
