@@ -167,7 +167,7 @@ async function fillItems({ appId, rest, url, tokens }: TestService): Promise<Ite
   content.append("file", new Blob(["a text"], { type: "text/plain" }), "words.txt");
   const headers = { "auth-token": tokens.editor };
   const sent = await fetch(`${url}${v1}/media/files`, { method: "POST", headers, body: content });
-  const { file } = (await sent.json()) as { file: { id: number } };
+  const { files } = (await sent.json()) as { files: { id: number }[] };
   const notification = await post(`${v1}/notifications`, { data: { title: "Hello" } });
   const to = [{ email: "ada@example.com" }];
   await post(`${v1}/communicate/email`, { to, subject: "Hello", html: "<p>Hello</p>" });
@@ -180,7 +180,7 @@ async function fillItems({ appId, rest, url, tokens }: TestService): Promise<Ite
     run: run.id,
     source: dataSource.id,
     folder: folder.id,
-    file: file.id,
+    file: files[0]!.id,
     message: message.id,
     alert: alert.alert.id,
     notification: notification.id,
