@@ -7,8 +7,14 @@ import { pino } from "pino";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { until } from "./until.js";
 
-/** Settings of the server. It may lose data, so it never waits for the disk. */
-const SETTINGS = { fsync: "off", full_page_writes: "off", synchronous_commit: "off", max_connections: "600" };
+/** Settings of the server. It may lose data, so it never waits for the disk. DROP DATABASE searches all buffers, so it has few. */
+const SETTINGS = {
+  fsync: "off",
+  full_page_writes: "off",
+  synchronous_commit: "off",
+  max_connections: "600",
+  shared_buffers: "32MB",
+};
 /** Time limit in which a connection must close, in milliseconds. A connection that closes slowly on a busy machine is not a leak. */
 const CLOSING_LIMIT_MS = 10_000;
 const TEMPLATE = "migrated_template";
@@ -30,6 +36,8 @@ export interface FreshDatabase {
 }
 
 let server: Promise<Pick<EmbeddedPostgres, "url" | "stop">> | null = null;
+/** Connection of this process to the database `postgres`, until the server is stopped. */
+let admin: Promise<Client> | null = null;
 let databases = 0;
 
 function urlOf(base: string, database: string): string {
@@ -38,23 +46,38 @@ function urlOf(base: string, database: string): string {
   return url.href;
 }
 
-async function connectAsAdmin<T>(base: string, action: (client: Client) => Promise<T>): Promise<T> {
+async function openAdmin(base: string): Promise<Client> {
   const client = new Client({ connectionString: urlOf(base, "postgres") });
+  client.on("error", () => {
+    admin = null;
+  });
   await client.connect();
-  return action(client).finally(() => client.end());
+  return client;
+}
+
+function connectAsAdmin(base: string): Promise<Client> {
+  admin ??= openAdmin(base).catch((error) => {
+    admin = null;
+    throw error;
+  });
+  return admin;
 }
 
 async function startOwnServer(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
   const folder = await mkdtemp(join(tmpdir(), "svc-test-"));
   const log = pino({ level: "silent" });
   const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "data"), log, settings: SETTINGS });
+  // A service opens about ten connections at its start. With the normal number of iterations, each costs a millisecond of hashing.
+  const client = await connectAsAdmin(postgres.url);
+  await client.query("SET scram_iterations = 1");
+  await client.query(`ALTER ROLE CURRENT_USER PASSWORD '${new URL(postgres.url).password}'`);
   return { url: postgres.url, stop: () => postgres.stop().finally(() => rm(folder, { recursive: true, force: true })) };
 }
 
 /** Adds the template to a server that has none yet. */
 async function ensureTemplate(base: string): Promise<void> {
   try {
-    await connectAsAdmin(base, (admin) => admin.query(`CREATE DATABASE ${TEMPLATE}`));
+    await (await connectAsAdmin(base)).query(`CREATE DATABASE ${TEMPLATE}`);
   } catch (error) {
     if ((error as { code?: string }).code === DUPLICATE_DATABASE) return;
     throw error;
@@ -70,8 +93,8 @@ async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
   return postgres;
 }
 
-async function openConnections(admin: Client, database: string): Promise<string[]> {
-  const found = await admin.query<{ who: string }>(
+async function openConnections(client: Client, database: string): Promise<string[]> {
+  const found = await client.query<{ who: string }>(
     // Selects the open connections of clients, without PostgreSQL's own background processes.
     `SELECT concat(application_name, ': ', left(query, 80)) AS who FROM pg_stat_activity
       WHERE datname = $1 AND backend_type = 'client backend'`,
@@ -81,40 +104,51 @@ async function openConnections(admin: Client, database: string): Promise<string[
 }
 
 async function drop(base: string, database: string): Promise<void> {
-  await connectAsAdmin(base, async (admin) => {
-    let open: string[] = [];
-    // PostgreSQL notices a closed socket only after a moment.
-    const closed = await until(async () => {
-      open = await openConnections(admin, database);
-      return open.length === 0;
-    }, CLOSING_LIMIT_MS).catch(() => false);
-    await admin.query(`DROP DATABASE ${database} WITH (FORCE)`);
-    if (!closed) throw new Error(`${open.length} connections to a test's database were left open: ${open.join("; ")}`);
-  });
+  const client = await connectAsAdmin(base);
+  let open: string[] = [];
+  // PostgreSQL notices a closed socket only after a moment.
+  const closed = await until(async () => {
+    open = await openConnections(client, database);
+    return open.length === 0;
+  }, CLOSING_LIMIT_MS).catch(() => false);
+  await client.query(`DROP DATABASE ${database} WITH (FORCE)`);
+  if (!closed) throw new Error(`${open.length} connections to a test's database were left open: ${open.join("; ")}`);
 }
 
-async function createDatabase(template: string): Promise<FreshDatabase> {
+/** Creates a database as a clone of `template`. Returns its URL. */
+async function clone(base: string, template: string, database: string): Promise<string> {
+  const client = await connectAsAdmin(base);
+  const { rows } = await client.query<{ version: number }>(
+    "SELECT current_setting('server_version_num')::int AS version",
+  );
+  const strategy = rows[0]!.version >= STRATEGY_SINCE_VERSION ? "STRATEGY file_copy" : "";
+  await client.query(`CREATE DATABASE ${database} TEMPLATE ${template} ${strategy}`);
+  return urlOf(base, database);
+}
+
+/** Creates a database as a clone of `template`. */
+export async function databaseFrom(template: string): Promise<FreshDatabase> {
   const base = await startTestServer();
   databases += 1;
   const database = `test_${PROCESS_NUMBER}_${databases}`;
-  await connectAsAdmin(base, async (admin) => {
-    const { rows } = await admin.query<{ version: number }>(
-      "SELECT current_setting('server_version_num')::int AS version",
-    );
-    const strategy = rows[0]!.version >= STRATEGY_SINCE_VERSION ? "STRATEGY file_copy" : "";
-    await admin.query(`CREATE DATABASE ${database} TEMPLATE ${template} ${strategy}`);
-  });
-  return { url: urlOf(base, database), drop: () => drop(base, database) };
+  return { url: await clone(base, template, database), drop: () => drop(base, database) };
+}
+
+/** Creates a migrated template of this process. `fill` writes its content, and must close its connections. Returns the template's name. */
+export async function createTemplate(name: string, fill: (databaseUrl: string) => Promise<void>): Promise<string> {
+  const database = `${name}_${process.pid}`;
+  await fill(await clone(await startTestServer(), TEMPLATE, database));
+  return database;
 }
 
 /** Creates a separate migrated database, in a few tens of milliseconds. The first call starts the server. */
 export function freshDatabase(): Promise<FreshDatabase> {
-  return createDatabase(TEMPLATE);
+  return databaseFrom(TEMPLATE);
 }
 
 /** Creates an empty database, for tests of the migrations. It is a clone of a template that no server process uses. */
 export function emptyDatabase(): Promise<FreshDatabase> {
-  return createDatabase("template0");
+  return databaseFrom("template0");
 }
 
 /** Starts the server, or uses the one in TEST_POSTGRES_URL, before a test needs it. Resolves to its URL. */
@@ -123,8 +157,11 @@ export async function startTestServer(): Promise<string> {
   return (await server).url;
 }
 
-/** Stops the server if this process has started it. */
+/** Stops the server if this process has started it, and closes the connection to it. */
 export async function stopTestServer(): Promise<void> {
+  const connected = admin;
+  admin = null;
+  await (await connected)?.end();
   const running = server;
   server = null;
   await (await running)?.stop();

@@ -12,7 +12,7 @@ import { createNotifications } from "../../src/engine/notifications.js";
 import { bootstrap, type FirstCredentials } from "../../src/operations/access/bootstrap.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
 import { type Service, type StartOptions, startService } from "../../src/service.js";
-import { freshDatabase } from "./postgres.js";
+import { createTemplate, databaseFrom, startTestServer } from "./postgres.js";
 
 export type Kind = keyof FirstCredentials["tokens"];
 
@@ -63,6 +63,31 @@ export async function firstCredentials(databaseUrl: string, dataDir: string): Pr
   return JSON.parse(readFileSync(made, "utf8")) as FirstCredentials;
 }
 
+interface FirstAppTemplate {
+  name: string;
+  first: FirstCredentials;
+}
+
+/** Templates with the first app, by the URL of their server. */
+const firstAppTemplates = new Map<string, Promise<FirstAppTemplate>>();
+
+async function createFirstAppTemplate(dataDir: string): Promise<FirstAppTemplate> {
+  let first: FirstCredentials | null = null;
+  const name = await createTemplate("first_app_template", async (databaseUrl) => {
+    first = await firstCredentials(databaseUrl, dataDir);
+  });
+  return { name, first: first! };
+}
+
+/** Creates a database that has the first app and its tokens. The databases of one process have the same tokens. */
+async function databaseWithFirstApp(dataDir: string) {
+  const server = await startTestServer();
+  const template = firstAppTemplates.get(server) ?? createFirstAppTemplate(dataDir);
+  firstAppTemplates.set(server, template);
+  const { name, first } = await template;
+  return { database: await databaseFrom(name), first };
+}
+
 /**
  * Starts the service. `environment` overrides the test defaults: a free port, no rate limits, silent logs. `wayTo` returns the URL through
  * which the service connects to its database, so that a test can put a proxy in between. `options` may contain a clock that the test moves.
@@ -72,9 +97,8 @@ export async function startTestService(
   wayTo: (databaseUrl: string) => string | Promise<string> = (databaseUrl) => databaseUrl,
   options: StartOptions = {},
 ): Promise<TestService> {
-  const database = await freshDatabase();
   const dataDir = mkdtempSync(join(tmpdir(), "svc-service-"));
-  const first = await firstCredentials(database.url, dataDir);
+  const { database, first } = await databaseWithFirstApp(dataDir);
   const config = readConfig({
     PORT: "0",
     DATABASE_URL: await wayTo(database.url),
