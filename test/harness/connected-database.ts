@@ -24,6 +24,17 @@ export async function connectedDatabase(connections = 1): Promise<ConnectedDatab
   };
 }
 
+/**
+ * Deletes all rows of the tables, in this order, and starts all generated IDs at 1 again. TRUNCATE would take longer, because it creates a
+ * file for each table and index.
+ */
+export async function emptyTables(db: DataSource, tables: readonly string[]): Promise<void> {
+  for (const table of tables) await db.query(`DELETE FROM ${table}`);
+  await db.query(
+    "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, 1, false) FROM pg_sequences WHERE last_value IS NOT NULL",
+  );
+}
+
 export interface ConnectedClient {
   client: Client;
   url: string;

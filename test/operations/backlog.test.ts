@@ -8,25 +8,29 @@ import { Enqueuer } from "../../src/operations/runs/enqueue.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import type { NewRun } from "../../src/operations/runs/run-types.js";
 import type { Caller } from "../../src/rules/access.js";
-import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 
 const BOUNDS = { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 30 };
 const HOLDER = "00000000-0000-4000-8000-000000000001";
+const TABLES = ["run", "execution_log", "audit_entry", "action", "app", "organization"];
 const EDITOR = { kind: "editor", personId: null, credentialId: null } as unknown as Caller;
 
 describe("a backlog", () => {
   let database: ConnectedDatabase;
   let db: DataSource;
 
-  beforeEach(async () => {
+  before(async () => {
     database = await connectedDatabase(6);
     ({ db } = database);
+  });
+  beforeEach(async () => {
+    await emptyTables(db, TABLES);
     await db.query(`
       INSERT INTO organization (name) VALUES ('o');
       INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b');
       INSERT INTO action (app_id, name, code, environment) VALUES (1, 'one', '', 'server'), (1, 'two', '', 'server')`);
   });
-  afterEach(() => database.stop());
+  after(() => database.stop());
 
   const wait = (appId: number, runs: number, { actionId = 1, payload = '{"n":1}' } = {}) =>
     db.query(

@@ -4,24 +4,27 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
 import { finishRuns, type RunEnd, RunFinisher } from "../../src/operations/runs/finish.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
+import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 import { untilLockWait } from "../harness/lock-waits.js";
-import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { publishDirectly } from "../harness/production-copies.js";
 
 const HOLDER = randomUUID();
+const TABLES = ["run", "execution_log", "schedule", "audit_entry", "action", "app", "organization"];
 
 describe("runs that end together", () => {
-  let database: FreshDatabase;
+  let database: ConnectedDatabase;
   let db: DataSource;
   let repository: RunRepository;
   let appId: number;
   let actions: number[];
+  before(async () => {
+    database = await connectedDatabase(10);
+    ({ db } = database);
+  });
   beforeEach(async () => {
-    database = await freshDatabase();
-    db = await openDatabase(database.url);
+    await emptyTables(db, TABLES);
     repository = new RunRepository(db);
     const [organization] = await db.query("INSERT INTO organization (name) VALUES ('o') RETURNING id");
     const insert = "INSERT INTO app (organization_id, name) VALUES ($1, 'a') RETURNING id";
@@ -29,10 +32,7 @@ describe("runs that end together", () => {
     const wanted = ["a", "b", "c"].map((name) => ({ name, triggers: [{ trigger: "manual" }] }));
     actions = (await publishDirectly(db, appId, wanted)).map(({ id }) => id);
   });
-  afterEach(async () => {
-    await db.destroy();
-    await database.drop();
-  });
+  after(() => database.stop());
 
   async function start(at: number, holder: string | null = HOLDER): Promise<number> {
     const run = { appId, copy: "production", trigger: "manual", payload: `{"at":${at}}` } as const;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
-import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 
 const HOLDER = "00000000-0000-4000-8000-000000000001";
 const RUN = {
@@ -18,15 +18,18 @@ describe("the idempotency key of a run", () => {
   let database: ConnectedDatabase;
   let db: DataSource;
 
-  beforeEach(async () => {
+  before(async () => {
     database = await connectedDatabase(6);
     ({ db } = database);
+  });
+  beforeEach(async () => {
+    await emptyTables(db, ["run", "credential", "app", "organization"]);
     await db.query(`
       INSERT INTO organization (name) VALUES ('o');
       INSERT INTO app (organization_id, name) VALUES (1, 'a');
       INSERT INTO credential (kind, hash, app_id) VALUES ('api', 'x', 1), ('api', 'y', 1)`);
   });
-  afterEach(() => database.stop());
+  after(() => database.stop());
 
   const finish = (id: number, state: string) =>
     db.query("UPDATE run SET state = $2, holder = NULL, finished_at = now() WHERE id = $1", [id, state]);
