@@ -16,8 +16,11 @@ const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
  * were idle for 30 % of the time.
  */
 const PROCESSES = 6;
-/** Folders with the longest test files, longest first. Short files then fill the gaps at the end. */
-const LONG_FOLDERS = ["service", "docs", "cli", "web", "engine", "attacks", "backup", "packages"];
+/** Folders and files with the longest tests, longest first. Short files then fill the gaps at the end. */
+const LONG_FOLDERS = [
+  ...["service", "docs", "cli", "source", "git", "web", "engine", "attacks", "backup", "packages", "stages"],
+  ...["schema.test.js", "regular-expressions.test.js"],
+];
 
 /** Returns the path of Node in node_modules. npm puts this folder first in PATH, but it may have been empty when npm started. */
 function ownNode() {
