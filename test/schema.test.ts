@@ -24,6 +24,7 @@ import { partsRaising, RESERVED_STATUSES } from "../src/cli/schema/error-table.j
 import { openDatabase } from "../src/data/database.js";
 import { STATUS } from "../src/errors.js";
 import { freshDatabase } from "./harness/postgres.js";
+import { longTest } from "./harness/samples.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -308,7 +309,7 @@ describe("the committed contracts, which npm run schema writes", () => {
     for (const [file, text] of Object.entries(generated)) expect(readFileSync(join(ROOT, file), "utf8")).to.equal(text);
   });
 
-  it("are generated from any state: nothing is compiled for them that depends on them", () => {
+  longTest("are generated from any state: nothing is compiled for them that depends on them", () => {
     const tsc = join(ROOT, "node_modules/.bin/tsc");
     const options = ["-p", join(ROOT, "scripts/schema.tsconfig.json"), "--listFilesOnly"];
     const files = execFileSync(tsc, options, { encoding: "utf8" }).trim().split("\n");

@@ -6,6 +6,7 @@ import type { PeopleAccounts } from "../../src/operations/accounts/people-accoun
 import { oauthCalls } from "../api/oauth-support.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { createAccounts, PASSPHRASE } from "../harness/people.js";
+import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -168,7 +169,7 @@ describe("accounts of people", () => {
     expect((await post("sign-in", { email, passphrase: PASSPHRASE }, here)).http).to.equal(429);
   });
 
-  it("compares at most ten of twenty concurrent attempts", async () => {
+  longTest("compares at most ten of twenty concurrent attempts", async () => {
     const { email } = await setup();
     const here = from("192.0.2.77");
     const answers = await Promise.all(

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -354,7 +355,7 @@ describe("Sign-in at an OpenID provider", () => {
   });
 
   // This test must be the last one of the file: it uses up the limit of its client address, which cannot sign in afterwards.
-  it("rejects answers of a provider above the limit of an address, and writes no event for them", async () => {
+  longTest("rejects answers of a provider above the limit of an address, and writes no event for them", async () => {
     const answer = async () =>
       (await fetch(`${service.url}/v1/auth/oidc/oidc/callback?code=x&state=y`, { redirect: "manual" })).status;
     const events = async () =>

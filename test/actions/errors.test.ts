@@ -224,7 +224,7 @@ describe("the specification's tables of errors", () => {
   let service: TestService;
 
   before(async () => {
-    service = await startTestService({ RUNNER_CONCURRENCY: "2" });
+    service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "2" });
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: validAction({ name: "taken" }) });
   });
   after(() => service.stop());

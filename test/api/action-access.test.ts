@@ -38,7 +38,7 @@ describe("access of an action", () => {
   let tokens: Partial<Record<Caller, string>>;
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     actions = `/v3/apps/${service.appId}/actions`;
     tokens = await tokensOf(service);
     const viewer = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "viewer" } });

@@ -46,7 +46,7 @@ describe("Svc.AI", () => {
     });
     await new Promise<void>((listening) => provider.listen(0, "127.0.0.1", listening));
     url = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
-    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
+    service = await startTestService({ ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1" });
   });
   beforeEach(() => {
     asked = [];

@@ -8,7 +8,7 @@ const event = (n: number, type = "analytics.pageView") => ({ createdAt: 1_700_00
 describe("Analytics events of clients", () => {
   let service: TestService;
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
   });
   after(() => service.stop());
 

@@ -13,7 +13,7 @@ describe("events of the app itself", () => {
   let last = 0;
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     app = `/v1/apps/${service.appId}`;
     await service.rest("POST", `${app}/publish`);
   });

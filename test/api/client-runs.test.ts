@@ -113,7 +113,7 @@ describe("client actions that ran in a browser", () => {
     await report(id, "viewer", { result: 1, duration: 1 }, { "Idempotency-Key": "early" });
   });
 
-  it("have results of up to 6 MB, and fail with larger ones", async () => {
+  longTest("have results of up to 6 MB, and fail with larger ones", async () => {
     const id = await create();
     const sizes = [1, 5.9, 6.1].map((megabytes) => Math.round(megabytes * 2 ** 20));
     for (const size of sizes) {

@@ -134,28 +134,31 @@ describe("IDs of another app", () => {
     };
   }
 
-  /** Returns a digest of all rows of the other app for each table. */
-  async function stateOfOther(): Promise<Record<string, string>> {
+  /** Query that returns a digest of all rows of the other app for each table. */
+  let digests: string;
+  async function createDigests(): Promise<string> {
     const tables = await rows<{ name: string }>(
       service.db,
       `SELECT table_name AS name FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
         WHERE table_schema = current_schema() AND column_name = 'app_id' AND table_type = 'BASE TABLE' AND table_name <> 'rate_window'`,
       [],
     );
-    const state: Record<string, string> = {};
-    for (const { name } of tables) {
-      const [row] = await rows<{ digest: string }>(
-        service.db,
-        `SELECT md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), '')) AS digest FROM ${name} t WHERE app_id = $1`,
-        [other],
-      );
-      state[name] = row!.digest;
-    }
-    return state;
+    return tables
+      .map(
+        ({ name }) =>
+          `SELECT '${name}' AS name, md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), '')) AS digest FROM ${name} t WHERE app_id = $1`,
+      )
+      .join(" UNION ALL ");
+  }
+
+  async function stateOfOther(): Promise<Record<string, string>> {
+    const found = await rows<{ name: string; digest: string }>(service.db, digests, [other]);
+    return Object.fromEntries(found.map(({ name, digest }) => [name, digest]));
   }
 
   before(async () => {
     service = await startTestService({ ROLES: "api" });
+    digests = await createDigests();
     for (const [kind, token] of Object.entries(service.tokens)) tokens.set(kind, token);
     tokens.set("task", await issueTaskToken(service.db, service.appId));
     await post(`/v1/apps/${service.appId}/publish`);

@@ -23,7 +23,7 @@ describe("GraphQL clients in their released form", () => {
   let id: number;
 
   before(async () => {
-    service = await startTestService({ RUNNER_CONCURRENCY: "1" });
+    service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "1" });
     const body = { name: "first", code: CODE, active: true, triggers: [{ trigger: "manual" }] };
     id = (await service.rest("POST", "/v3/apps/1/actions", { body })).body.action.id;
   });

@@ -13,7 +13,7 @@ describe("GraphQL over HTTP", () => {
   let id: number;
 
   before(async () => {
-    service = await startTestService({ RUNNER_CONCURRENCY: "1" });
+    service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "1" });
     const { body } = await service.rest("POST", "/v3/apps/1/actions", {
       body: { name: "echo", code: CODE, active: true, triggers: [{ trigger: "manual" }] },
     });
@@ -127,13 +127,56 @@ describe("GraphQL over HTTP", () => {
       expectError(await service.rest("POST", "/graphql", call), code, "UNAUTHORIZED", accept);
     });
   }
+
+  describe("an idempotency key over GraphQL", () => {
+    const runs = async () => (await service.db.query("SELECT count(*)::int AS n FROM run"))[0].n;
+
+    const RUN = (alias: string, payload: string, more = "") =>
+      `${alias}: runActionWithResult(appId: 1, nameOrId: "echo", payload: ${payload}${more}) { runId result }`;
+    const ask = (query: string, headers = {}) => service.graphql(query, {}, { headers });
+
+    const two: [string, string][] = [
+      ["two runs", `mutation { ${RUN("a", "{n: 1}")} ${RUN("b", "{n: 2}")} }`],
+      [
+        "two runs, one in a fragment",
+        `mutation { ${RUN("a", "{}")} ...F } fragment F on Mutation { ${RUN("b", "{}")} }`,
+      ],
+      [
+        "a run and a message",
+        `mutation { ${RUN("a", "{}")} sendSms(appId: 1, message: {to: "+41790000000", body: "a"}) { id } }`,
+      ],
+    ];
+    for (const [what, query] of two) {
+      it(`is rejected as a header for ${what}, before anything runs`, async () => {
+        const before = await runs();
+        const { data, errors } = await ask(query, { "idempotency-key": `key-${what.length}` });
+        expect(data).to.equal(undefined);
+        expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
+        expect(errors![0].message).to.contain("idempotencyKey");
+        expect(await runs()).to.equal(before);
+      });
+    }
+
+    it("applies to one field as its argument: a repeat gets the same run, the other field has its own run", async () => {
+      const query = `mutation { ${RUN("a", "{n: 1}", ', idempotencyKey: "first"')} ${RUN("b", "{n: 2}", ', idempotencyKey: "second"')} }`;
+      const { data: first } = await ask(query);
+      expect([first.a.result, first.b.result]).to.deep.equal([{ n: 1 }, { n: 2 }]);
+      const { data: again } = await ask(query, { "idempotency-key": "unused" });
+      expect(again).to.deep.equal(first);
+    });
+
+    it("is REQUEST_INVALID if it is malformed, as in a header", async () => {
+      const { errors } = await ask(`mutation { ${RUN("a", "{}", ', idempotencyKey: "two words"')} }`);
+      expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
+    });
+  });
 });
 
 describe("several root fields in one document", () => {
   let service: TestService;
 
   before(async () => {
-    service = await startTestService({ RATE_LIMIT_RUN: "3", RUNNER_CONCURRENCY: "1" });
+    service = await startTestService({ ROLES: "api,runner", RATE_LIMIT_RUN: "3", RUNNER_CONCURRENCY: "1" });
     await service.rest("POST", "/v3/apps/1/actions", {
       body: { name: "echo", code: CODE, active: true, triggers: [{ trigger: "manual" }] },
     });
@@ -163,54 +206,5 @@ describe("several root fields in one document", () => {
     expect(data.action).to.equal(null);
     expect(data.actions).to.not.equal(null);
     expect(errors!.map(({ path }) => path)).to.deep.equal([["action"]]);
-  });
-});
-
-describe("an idempotency key over GraphQL", () => {
-  let service: TestService;
-  const runs = async () => (await service.db.query("SELECT count(*)::int AS n FROM run"))[0].n;
-
-  before(async () => {
-    service = await startTestService({ RUNNER_CONCURRENCY: "1" });
-    await service.rest("POST", "/v3/apps/1/actions", {
-      body: { name: "echo", code: CODE, active: true, triggers: [{ trigger: "manual" }] },
-    });
-  });
-  after(() => service.stop());
-
-  const RUN = (alias: string, payload: string, more = "") =>
-    `${alias}: runActionWithResult(appId: 1, nameOrId: "echo", payload: ${payload}${more}) { runId result }`;
-  const ask = (query: string, headers = {}) => service.graphql(query, {}, { headers });
-
-  const two: [string, string][] = [
-    ["two runs", `mutation { ${RUN("a", "{n: 1}")} ${RUN("b", "{n: 2}")} }`],
-    ["two runs, one in a fragment", `mutation { ${RUN("a", "{}")} ...F } fragment F on Mutation { ${RUN("b", "{}")} }`],
-    [
-      "a run and a message",
-      `mutation { ${RUN("a", "{}")} sendSms(appId: 1, message: {to: "+41790000000", body: "a"}) { id } }`,
-    ],
-  ];
-  for (const [what, query] of two) {
-    it(`is rejected as a header for ${what}, before anything runs`, async () => {
-      const before = await runs();
-      const { data, errors } = await ask(query, { "idempotency-key": `key-${what.length}` });
-      expect(data).to.equal(undefined);
-      expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
-      expect(errors![0].message).to.contain("idempotencyKey");
-      expect(await runs()).to.equal(before);
-    });
-  }
-
-  it("applies to one field as its argument: a repeat gets the same run, the other field has its own run", async () => {
-    const query = `mutation { ${RUN("a", "{n: 1}", ', idempotencyKey: "first"')} ${RUN("b", "{n: 2}", ', idempotencyKey: "second"')} }`;
-    const { data: first } = await ask(query);
-    expect([first.a.result, first.b.result]).to.deep.equal([{ n: 1 }, { n: 2 }]);
-    const { data: again } = await ask(query, { "idempotency-key": "unused" });
-    expect(again).to.deep.equal(first);
-  });
-
-  it("is REQUEST_INVALID if it is malformed, as in a header", async () => {
-    const { errors } = await ask(`mutation { ${RUN("a", "{}", ', idempotencyKey: "two words"')} }`);
-    expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
   });
 });

@@ -37,7 +37,7 @@ describe("GraphQL's types", () => {
     (await service.rest(body ? "POST" : "GET", `/v3/apps/1/actions${path}`, { body })).body;
 
   before(async () => {
-    service = await startTestService({ RUNNER_CONCURRENCY: "1" });
+    service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "1" });
     const { createAction } = await ask(
       `mutation ($code: String) { createAction(appId: 1, data: {
          name: "typed", code: $code, active: true, environment: any, description: "said", frequency: "0 5 * * *"

@@ -51,7 +51,7 @@ describe("agents", () => {
   }
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, {
       body: { title: "shown", _note: "private-canary-1", __key: "protected-canary-1" },

@@ -12,7 +12,7 @@ describe("programs that people allow", () => {
   let service: TestService;
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
   });
   after(() => service?.stop());
 

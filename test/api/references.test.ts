@@ -24,7 +24,7 @@ describe("IDs and names", () => {
   };
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     base = `/v1/apps/${service.appId}`;
     const source = async (name: string, Which: string) =>
       (await service.rest("POST", `${base}/data-sources`, { body: { name, entries: [{ Which }] } })).body.dataSource.id;

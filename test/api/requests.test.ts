@@ -31,7 +31,7 @@ describe("requests of server actions", () => {
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     origin = `https://localhost:${(server.address() as AddressInfo).port}`;
-    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
+    service = await startTestService({ ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1" });
     actions = `/v3/apps/${service.appId}/actions`;
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
   });

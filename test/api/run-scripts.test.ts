@@ -1,11 +1,20 @@
 import { expect } from "chai";
+import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
+
+const SAMPLE_CODES: [code: string, sandbox: string][] = [
+  ["async function execute() { return 1 }", "isolate"],
+  ["async function execute() { return typeof fetch }", "network-isolate"],
+  ["async function execute() { return document.title }", "document"],
+  ["async function execute() { return Math.max(...new Array(100_000).fill(1)) }", "document"],
+  ["async function execute() { throw new Error('a') }", "isolate"],
+];
 
 describe("the environment of a run's code", () => {
   let service: TestService;
   let made = 0;
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
   });
   after(() => service.stop());
 
@@ -100,7 +109,7 @@ describe("the environment of a run's code", () => {
     expect((await run(bytes)).body.result).to.deep.equal(["objectfunctionfunction", "function"]);
   });
 
-  it("draws the same bar codes in an isolate, in a network isolate and in a document", async () => {
+  longTest("draws the same bar codes in an isolate, in a network isolate and in a document", async () => {
     const draw = `Svc.Barcode.svg({ bcid: "ean13", text: "4006381333931", includetext: true })`;
     const drawnBarcode = async (code: string) => (await run(await create(code, ["svc-barcode"]))).body.result;
     const drawn: string[] = [];
@@ -146,5 +155,20 @@ describe("the environment of a run's code", () => {
     const { http, body } = await run(name);
     expect([http, body.status]).to.deep.equal([500, "EXECUTION_FAILED"]);
     expect(body.error).to.include("svc-gone");
+  });
+
+  it("is named in the record of the run, over REST and GraphQL", async () => {
+    const actions = `/v3/apps/${service.appId}/actions`;
+    for (const [at, [code, sandbox]] of SAMPLE_CODES.entries()) {
+      const body = { name: `sandbox-${at}`, code, active: true, triggers: [{ trigger: "manual" }] };
+      const { id } = (await service.rest("POST", actions, { body })).body.action;
+      await service.rest("POST", `${actions}/${id}/runWithResult`, { body: {} });
+      const found = (await service.rest("GET", `/v3/apps/${service.appId}/runs?actionId=${id}`)).body.runs[0];
+      const { run } = (await service.rest("GET", `/v3/apps/${service.appId}/runs/${found.id}`)).body;
+      expect([found.sandbox, run.sandbox], code).to.deep.equal([sandbox, sandbox]);
+      const query = "query ($appId: Int!, $runId: Int!) { run(appId: $appId, runId: $runId) { sandbox } }";
+      const { data } = await service.graphql(query, { appId: service.appId, runId: found.id });
+      expect(data.run, code).to.deep.equal({ sandbox });
+    }
   });
 });

@@ -19,7 +19,7 @@ describe("settings in a run, and what leaves it", () => {
     });
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
+    service = await startTestService({ ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1" });
     await service.rest("POST", "/v1/apps/1/settings", {
       body: { open: "public value", _secret: SECRET, __deep: { key: PROTECTED }, __pin: "1234" },
     });

@@ -1,5 +1,6 @@
 /** Tests the run history: filters, search, counts over time, and replays with another payload. */
 import { expect } from "chai";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -65,7 +66,7 @@ describe("lists and statistics of runs", () => {
     });
   });
 
-  it("lists the first 200 characters of each result, and reads no long log entry for it", async () => {
+  longTest("lists the first 200 characters of each result, and reads no long log entry for it", async () => {
     const payloadResult = { result: { data: "of the payload" }, success: true };
     const secret = "hush-hush-2121-hush";
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __secret: secret } });
@@ -274,44 +275,38 @@ describe("lists and statistics of runs", () => {
     expect((await problems(uses, ["svc-csv", "svc-media"])).problems).to.deep.equal([]);
     expect((await problems(7)).status).to.equal("REQUEST_INVALID");
   });
-});
 
-describe("the week of schedules", () => {
-  let service: TestService;
-  before(async () => {
-    service = await startTestService();
-  });
-  after(() => service.stop());
-
-  it("returns the coming runs, and what was skipped or failed, by day and with the reason", async () => {
-    const base = `/v3/apps/${service.appId}`;
-    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
-    const fields = { active: true, triggers: [{ trigger: "schedule" }], timezone: "Europe/Berlin" };
-    const code = "async function execute() { return 1 }";
-    const publish = async (name: string, frequency: string) => {
-      const { body } = await service.rest("POST", `${base}/actions`, { body: { ...fields, name, frequency, code } });
-      const published = await service.rest("POST", `${base}/actions/${body.action.id}/publish`);
-      return published.body.action.id as number;
-    };
-    const daily = await publish("daily", "0 9 * * *");
-    await publish("often", "*/2 * * * *");
-    await service.db.query(
-      `INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, reason, state, finished_at)
+  describe("the week of schedules", () => {
+    it("returns the coming runs, and what was skipped or failed, by day and with the reason", async () => {
+      const base = `/v3/apps/${service.appId}`;
+      await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+      const fields = { active: true, triggers: [{ trigger: "schedule" }], timezone: "Europe/Berlin" };
+      const code = "async function execute() { return 1 }";
+      const publish = async (name: string, frequency: string) => {
+        const { body } = await service.rest("POST", `${base}/actions`, { body: { ...fields, name, frequency, code } });
+        const published = await service.rest("POST", `${base}/actions/${body.action.id}/publish`);
+        return published.body.action.id as number;
+      };
+      const daily = await publish("daily", "0 9 * * *");
+      await publish("often", "*/2 * * * *");
+      await service.db.query(
+        `INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, reason, state, finished_at)
        SELECT $1, $2, 'production', 'schedule', '{}', date_trunc('day', now()) - interval '1 day' + place * interval '1 minute',
               'down at that time', 'skipped', now() FROM generate_series(1, 3) place`,
-      [service.appId, daily],
-    );
-    const { body } = await service.rest("GET", `${base}/schedule/week`);
-    expect(body.status).to.equal("SCHEDULE_LISTED");
-    const byName = Object.fromEntries(body.scheduled.map((one: { name: string }) => [one.name, one]));
-    expect(byName.daily).to.deep.include({ actionId: daily, timezone: "Europe/Berlin", hasMore: false });
-    expect(byName.daily.ticks).to.have.length(7);
-    expect(byName.often.hasMore).to.equal(true);
-    expect(byName.often.ticks).to.have.length(170);
-    expect(body.missed).to.have.length(1);
-    expect(body.missed[0]).to.deep.include({
-      ...{ name: "daily", state: "skipped", reason: "down at that time", count: 3 },
-      timezone: "Europe/Berlin",
+        [service.appId, daily],
+      );
+      const { body } = await service.rest("GET", `${base}/schedule/week`);
+      expect(body.status).to.equal("SCHEDULE_LISTED");
+      const byName = Object.fromEntries(body.scheduled.map((one: { name: string }) => [one.name, one]));
+      expect(byName.daily).to.deep.include({ actionId: daily, timezone: "Europe/Berlin", hasMore: false });
+      expect(byName.daily.ticks).to.have.length(7);
+      expect(byName.often.hasMore).to.equal(true);
+      expect(byName.often.ticks).to.have.length(170);
+      expect(body.missed).to.have.length(1);
+      expect(body.missed[0]).to.deep.include({
+        ...{ name: "daily", state: "skipped", reason: "down at that time", count: 3 },
+        timezone: "Europe/Berlin",
+      });
     });
   });
 });

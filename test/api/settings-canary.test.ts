@@ -52,7 +52,7 @@ describe("settings in every response", () => {
   }
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     const app = `/v1/apps/${service.appId}`;
     const { body: stranger } = await service.rest("POST", "/v1/admin/users", {
       as: "admin",

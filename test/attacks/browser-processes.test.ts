@@ -6,7 +6,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
-import { sampleOf } from "../harness/samples.js";
+import { longTest, sampleOf } from "../harness/samples.js";
 
 const GRAPHICS_CODE = `
   const kinds = ["webgl", "webgl2", "experimental-webgl"];
@@ -88,7 +88,7 @@ describe("the processes of a browser", () => {
     });
   }
 
-  it("make a browser unusable if one of them has an unknown kind and no sandbox", async () => {
+  longTest("make a browser unusable if one of them has an unknown kind and no sandbox", async () => {
     const folder = mkdtempSync(join(tmpdir(), "svc-odd-chrome-"));
     chmodSync(folder, 0o755);
     const path = join(folder, "chrome");

@@ -141,7 +141,7 @@ describe("the address of a visitor", () => {
     for (const service of Object.values(services)) await service.stop();
   });
 
-  it("is reported by the doctor if a proxy in a private network is not trusted", async () => {
+  longTest("is reported by the doctor if a proxy in a private network is not trusted", async () => {
     const noted = async (proxy: Proxy, headers: Record<string, string>) => {
       const { rest, db } = services[proxy];
       await rest("GET", "/v3/apps/1/actions", { headers });

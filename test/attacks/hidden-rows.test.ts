@@ -253,7 +253,8 @@ describe("hidden rows", () => {
   it("of every list that a route or query returns", async () => {
     const { body } = await service.rest("GET", "/v1/openapi.json", { as: null });
     const schema = buildSchema(readFileSync("schema/schema.graphql", "utf8"));
-    const endpoints = listEndpoints(body, schema).filter(({ name }) => !(name in UNSTABLE));
+    const all = listEndpoints(body, schema).filter(({ name }) => !(name in UNSTABLE));
+    const endpoints = sampleOf(all, 2, 8);
     const hiddenRows = createHiddenRows(service);
     const { admin, visitors, members, owner } = await hiddenRows.addOwnApp();
 
@@ -286,6 +287,8 @@ describe("hidden rows", () => {
       return returnsList && !isCovered;
     });
     const names = uncovered.map(({ name }) => name).sort();
-    expect(names).to.deep.equal(Object.keys(WITHOUT_HIDDEN_ROWS).sort());
+    const isSent = (name: string) => endpoints.some((endpoint) => endpoint.name === name);
+    expect(names).to.deep.equal(Object.keys(WITHOUT_HIDDEN_ROWS).filter(isSent).sort());
+    expect(all.map(({ name }) => name)).to.include.members(Object.keys(WITHOUT_HIDDEN_ROWS));
   });
 });

@@ -6,6 +6,7 @@ import { rows } from "../../src/data/database.js";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
 import { systemLookup } from "../../src/engine/public-lookup.js";
 import { startAlertHook } from "../harness/alert-hook.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { PUSH_KEYS } from "./numbered-app.js";
@@ -108,7 +109,7 @@ describe("hosts that respond with anything to the service", () => {
       return `${path}/alerts/${alert.id}`;
     }
 
-    it("a host that switches the protocol does not delay alerts of others", async () => {
+    longTest("a host that switches the protocol does not delay alerts of others", async () => {
       const odd = await startHttpHost(SWITCHING_RESPONSE);
       const path = await sendAlert(service.appId, odd.url.href);
       const lastOf = async () => (await service.rest("GET", `${path}/deliveries`, { as: "admin" })).body.deliveries[0];
@@ -130,14 +131,17 @@ describe("hosts that respond with anything to the service", () => {
       expect(silent.sockets.size).to.equal(REQUESTS_PER_APP.alerts);
     });
 
-    it("a host that never responds to a thousand devices of one app does not delay those of other apps", async () => {
-      const [silent, ready] = [await startHttpHost(""), await startHttpHost(EMPTY)];
-      await pushed(service.appId, silent.url, 1_100);
-      await until(() => silent.sockets.size >= REQUESTS_PER_APP.pushes);
-      await pushed(otherAppId, ready.url, 1);
-      await until(() => ready.sockets.size > 0);
-      expect(silent.sockets.size).to.equal(REQUESTS_PER_APP.pushes);
-    });
+    longTest(
+      "a host that never responds to a thousand devices of one app does not delay those of other apps",
+      async () => {
+        const [silent, ready] = [await startHttpHost(""), await startHttpHost(EMPTY)];
+        await pushed(service.appId, silent.url, 1_100);
+        await until(() => silent.sockets.size >= REQUESTS_PER_APP.pushes);
+        await pushed(otherAppId, ready.url, 1);
+        await until(() => ready.sockets.size > 0);
+        expect(silent.sockets.size).to.equal(REQUESTS_PER_APP.pushes);
+      },
+    );
 
     /** Makes an app push a notification to `devices` devices. */
     async function pushed(appId: number, { href }: URL, devices: number): Promise<void> {

@@ -46,7 +46,7 @@ describe("an app with few runs", () => {
   const hostile: number[] = [];
   let neighbour: number;
   beforeEach(async () => {
-    service = await startTestService({ RUNNER_CONCURRENCY: "4", SHUTDOWN_GRACE_MS: "1" });
+    service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "4", SHUTDOWN_GRACE_MS: "1" });
     for (const name of ["A", "B", "C"]) hostile.push(await appOf(service, name));
     neighbour = await appOf(service, "Neighbour");
   });
@@ -68,7 +68,7 @@ describe("an app with few runs", () => {
     expect(ended).to.equal(0);
   }
 
-  it("is served while three apps fill all slots with runs that sleep", async () => {
+  longTest("is served while three apps fill all slots with runs that sleep", async () => {
     for (const app of hostile) for (let run = 0; run < 8; run += 1) await ask(service, app, "sleep/run");
     await expectNeighbourServed();
   });
@@ -114,7 +114,7 @@ describe("runs that wait for runs", () => {
     expect((await Promise.all(asked)).map(({ body }) => body.result)).to.deep.equal([8, 8, 8]);
   });
 
-  it("are all executed, one after another, if one run waits for dozens of them", async () => {
+  longTest("are all executed, one after another, if one run waits for dozens of them", async () => {
     const { body } = await ask(service, 1, "crowd/runWithResult", { name: "quick", count: 30 });
     expect(body.result).to.deep.equal(Array(30).fill("done"));
   });

@@ -5,7 +5,7 @@
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import { sampleOf } from "../harness/samples.js";
+import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const MB = 1024 * 1024;
@@ -105,7 +105,7 @@ describe("commits and imports", () => {
   const entries = (many: number, size: number) =>
     Array.from({ length: many }, (_, n) => ({ data: { n, text: `"[{,é\\${n}`.padEnd(size, "x") } }));
 
-  it("name their own limit: 64 MB, and for visitors 1 MB", async () => {
+  longTest("name their own limit: 64 MB, and for visitors 1 MB", async () => {
     const large = JSON.stringify({ entries: entries(3_000, 400) });
     const visitorAnswer = await service.rest("POST", `${base}/List/commit?by=name`, { as: "live", body: large });
     expect([visitorAnswer.http, visitorAnswer.body.error]).to.deep.equal([413, "the request is larger than 1 MB"]);

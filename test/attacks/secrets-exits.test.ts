@@ -22,7 +22,7 @@ describe("secrets in the output of a run", () => {
     });
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
+    service = await startTestService({ ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1" });
   });
   after(async () => {
     await service.stop();

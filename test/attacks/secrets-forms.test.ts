@@ -92,12 +92,18 @@ const URL_BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://
 const surroundingsFor = ({ length }: string) =>
   SURROUNDINGS.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : SURROUNDINGS.length);
 
+/** Returns all forms for a short value, and in the gate a fifth of them for a long one. */
+const formsFor = ({ length }: string) => {
+  const forms = Object.entries(ENCODING_FORMS);
+  return length > 10_000 ? sampleOf(forms, 0, 5) : forms;
+};
+
 describe("secrets in every form", () => {
   for (const [kind, value] of Object.entries(VALUES)) {
     const scan = createSecretScan(findSecretsOfSetting("_key", value));
 
-    it(`finds and masks ${kind} in ${Object.keys(ENCODING_FORMS).length} forms, with text around it`, () => {
-      for (const [at, [form, encode]] of Object.entries(ENCODING_FORMS).entries()) {
+    it(`finds and masks ${kind} in ${formsFor(value).length} forms, with text around it`, () => {
+      for (const [at, [form, encode]] of formsFor(value).entries()) {
         const around = surroundingsFor(value);
         for (const [before, after] of around.length > 2 ? sampleOf(around, at, 2) : around) {
           const text = before + encode(value) + after;
@@ -113,8 +119,8 @@ describe("secrets in every form", () => {
   for (const [kind, value] of Object.entries(VALUES)) {
     const scan = createSecretScan(findSecretsOfSetting("_key", value));
 
-    it(`finds ${kind} in ${Object.keys(ENCODING_FORMS).length} forms in a URL, after its normalization`, () => {
-      for (const [at, [form, encode]] of Object.entries(ENCODING_FORMS).entries()) {
+    it(`finds ${kind} in ${formsFor(value).length} forms in a URL, after its normalization`, () => {
+      for (const [at, [form, encode]] of formsFor(value).entries()) {
         for (const begin of sampleOf(URL_BEGINNINGS, at, 2)) {
           // Some values make the URL invalid.
           const address = URL.parse(begin + encode(value))?.href;

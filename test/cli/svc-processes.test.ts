@@ -24,7 +24,7 @@ describe("processes of the command line", () => {
   const proxies: Server[] = [];
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
   });
   after(async () => {
     await projects.cleanUp();
@@ -350,27 +350,30 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     return { state, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
   }
 
-  it("push reports a change that follows the last push, and a pull then takes it and keeps the folder's change", async () => {
-    const { folder, app } = await newProject();
-    let isRacing = false;
-    const body = { name: "theirs", code: "async function execute() {}" };
-    const theirChange = async () => isRacing && service.rest("POST", `/v3/apps/${app}/actions`, { body });
-    const proxy = await proxyForPush("all", theirChange);
-    edit(folder, "svc.json", service.url, proxy.url);
-    await json(folder, ["push"]);
-    edit(folder, ACTION, "Greets a person.", "Mine.");
-    isRacing = true;
-    await json(folder, ["push"]);
-    isRacing = false;
-    edit(folder, ACTION, "Mine.", "Mine again.");
-    expect((await svc(folder, ["push", "--yes"])).err)
-      .to.include("action theirs was created")
-      .and.not.include("action hello");
-    await json(folder, ["pull"]);
-    await json(folder, ["push"]);
-    expect((await actionOf(app, "hello")).description).to.equal("Mine again.");
-    expect(await actionOf(app, "theirs")).to.include({ name: "theirs" });
-  });
+  longTest(
+    "push reports a change that follows the last push, and a pull then takes it and keeps the folder's change",
+    async () => {
+      const { folder, app } = await newProject();
+      let isRacing = false;
+      const body = { name: "theirs", code: "async function execute() {}" };
+      const theirChange = async () => isRacing && service.rest("POST", `/v3/apps/${app}/actions`, { body });
+      const proxy = await proxyForPush("all", theirChange);
+      edit(folder, "svc.json", service.url, proxy.url);
+      await json(folder, ["push"]);
+      edit(folder, ACTION, "Greets a person.", "Mine.");
+      isRacing = true;
+      await json(folder, ["push"]);
+      isRacing = false;
+      edit(folder, ACTION, "Mine.", "Mine again.");
+      expect((await svc(folder, ["push", "--yes"])).err)
+        .to.include("action theirs was created")
+        .and.not.include("action hello");
+      await json(folder, ["pull"]);
+      await json(folder, ["push"]);
+      expect((await actionOf(app, "hello")).description).to.equal("Mine again.");
+      expect(await actionOf(app, "theirs")).to.include({ name: "theirs" });
+    },
+  );
 
   for (const forwarded of ["half", "all"] as const) {
     longTest(`push applies everything or nothing if it is killed after ${forwarded} of it was sent`, async () => {

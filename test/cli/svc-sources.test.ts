@@ -18,7 +18,7 @@ describe("sources of the command line", () => {
   const { json, svc, newProject } = projects;
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
   });
   after(async () => {
     await projects.cleanUp();

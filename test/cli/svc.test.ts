@@ -8,6 +8,7 @@ import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import { load } from "js-yaml";
 import { programEnvironment } from "../harness/program-environment.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { createSvcProjects, SVC, writeProjectFile } from "../harness/svc-projects.js";
 import { until } from "../harness/until.js";
@@ -19,7 +20,7 @@ describe("the command line", () => {
   const write = writeProjectFile;
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
   });
   after(async () => {
     await service?.stop();
@@ -216,8 +217,8 @@ describe("the command line", () => {
     for (const path of paths) expect((await service.rest("GET", path, { as: null })).http, path).to.not.equal(404);
   });
 
-  it("goes from an empty folder to a tested, published action, and back", async () => {
-    const { folder, app } = await newProject();
+  it("goes from an empty folder to a tested, published action", async () => {
+    const { folder } = await newProject();
     expect(existsSync(join(folder, "AGENTS.md"))).to.equal(true);
     expect((await svcProcess(folder, ["diff", "--exit-code"])).code).to.equal(3);
     const { plan } = await json(folder, ["push"]);
@@ -230,39 +231,47 @@ describe("the command line", () => {
     expect((await json(folder, ["run", "hello", "--payload", '{"name": "Ada"}'], live)).result).to.deep.equal({
       text: "Hello Ada",
     });
-
-    write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Bye ${name}`;\n");
-    const failing = await svc(folder, ["publish", "hello", "--tested", "--yes"]);
-    expect([failing.code, failing.err]).to.match(/^1,.*1 of 1 tests failed/s);
-    const testFile = "actions/hello/action.test.ts";
-    write(folder, testFile, readFileSync(join(folder, testFile), "utf8").replace("Hello Ada", "Bye Ada"));
-    const other = await svc(folder, ["publish", "hello", "--tested", "--yes"]);
-    expect([other.code, other.err]).to.match(
-      /^1,.*local code of hello, which differs from the drafts on the server; run svc push first/s,
-    );
-    await json(folder, ["push"]);
-    const requireTests = (requiresTests: boolean) =>
-      service.rest("PUT", `/v1/admin/apps/${app}`, { as: "admin", body: { requiresTests } });
-    expect((await requireTests(true)).http).to.equal(200);
-    const untested = await svc(folder, ["publish", "--yes"]);
-    expect([untested.code, untested.err]).to.match(/^1,error TESTS_REQUIRED: /);
-    await json(folder, ["publish", "--tested"]);
-    expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Bye world" });
-    expect((await json(folder, ["versions", "hello"])).versions.length).to.be.above(1);
-    // This version was saved, but was never live.
-    write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Draft ${name}`;\n");
-    await json(folder, ["push"]);
-    const runs = [await json(folder, ["run", "hello"]), await json(folder, ["run", "hello", "--live"])];
-    expect(runs.map(({ result }) => result.text)).to.deep.equal(["Draft world", "Bye world"]);
-    const { versions } = await json(folder, ["versions", "hello", "--published"]);
-    // The app still requires tests, so a draft needs passed tests. A version that was live does not.
-    const refused = await svc(folder, ["publish", "--yes"]);
-    expect([refused.code, refused.err]).to.match(/^1,error TESTS_REQUIRED: /);
-    const rolledBack = await json(folder, ["rollback", "hello"]);
-    expect(rolledBack.versionId).to.equal(versions[1].id);
-    expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Hello world" });
-    expect((await json(folder, ["publish"])).published).to.deep.equal([]);
   });
+
+  longTest(
+    "publishes only what was pushed and tested, and rolls back to the version that was live before",
+    async () => {
+      const { folder, app } = await newProject();
+      await json(folder, ["push"]);
+      await json(folder, ["publish", "hello", "--tested"]);
+      write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Bye ${name}`;\n");
+      const failing = await svc(folder, ["publish", "hello", "--tested", "--yes"]);
+      expect([failing.code, failing.err]).to.match(/^1,.*1 of 1 tests failed/s);
+      const testFile = "actions/hello/action.test.ts";
+      write(folder, testFile, readFileSync(join(folder, testFile), "utf8").replace("Hello Ada", "Bye Ada"));
+      const other = await svc(folder, ["publish", "hello", "--tested", "--yes"]);
+      expect([other.code, other.err]).to.match(
+        /^1,.*local code of hello, which differs from the drafts on the server; run svc push first/s,
+      );
+      await json(folder, ["push"]);
+      const requireTests = (requiresTests: boolean) =>
+        service.rest("PUT", `/v1/admin/apps/${app}`, { as: "admin", body: { requiresTests } });
+      expect((await requireTests(true)).http).to.equal(200);
+      const untested = await svc(folder, ["publish", "--yes"]);
+      expect([untested.code, untested.err]).to.match(/^1,error TESTS_REQUIRED: /);
+      await json(folder, ["publish", "--tested"]);
+      expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Bye world" });
+      expect((await json(folder, ["versions", "hello"])).versions.length).to.be.above(1);
+      // This version was saved, but was never live.
+      write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Draft ${name}`;\n");
+      await json(folder, ["push"]);
+      const runs = [await json(folder, ["run", "hello"]), await json(folder, ["run", "hello", "--live"])];
+      expect(runs.map(({ result }) => result.text)).to.deep.equal(["Draft world", "Bye world"]);
+      const { versions } = await json(folder, ["versions", "hello", "--published"]);
+      // The app still requires tests, so a draft needs passed tests. A version that was live does not.
+      const refused = await svc(folder, ["publish", "--yes"]);
+      expect([refused.code, refused.err]).to.match(/^1,error TESTS_REQUIRED: /);
+      const rolledBack = await json(folder, ["rollback", "hello"]);
+      expect(rolledBack.versionId).to.equal(versions[1].id);
+      expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Hello world" });
+      expect((await json(folder, ["publish"])).published).to.deep.equal([]);
+    },
+  );
 
   it("rejects a push after another person's, shows the difference, and loses nothing", async () => {
     const first = await newProject();

@@ -16,7 +16,7 @@ describe("the body of an entry", () => {
   let made = 0;
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     base = `/v1/apps/${service.appId}/data-sources`;
     const code = `async function execute({ payload: { call, source, id, entry } }) {
       const connection = await Svc.DataSources.connect(source);

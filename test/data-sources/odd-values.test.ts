@@ -8,7 +8,7 @@ describe("unusual values", () => {
   let base: string;
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     base = `/v1/apps/${service.appId}`;
   });
   after(() => service.stop());

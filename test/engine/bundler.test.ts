@@ -13,6 +13,7 @@ import { readMemory, readProcessorTime } from "../../src/engine/bundler/process-
 import { findNeededModules, findUsedNames, parseScript } from "../../src/engine/bundler/used-names.js";
 import { createBundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
+import { longTest } from "../harness/samples.js";
 
 describe("the global name of a package", () => {
   const LIBRARY_BUILDS: [what: string, source: string, name: string, namespace: boolean][] = [
@@ -141,14 +142,14 @@ describe("a package that is bundled", () => {
     return bundler.bundle([placed]).catch((error: unknown) => error);
   }
 
-  it("is not rejected if the machine gave its process no time, and is rejected if it did", async () => {
+  longTest("is not rejected if the machine gave its process no time, and is rejected if it did", async () => {
     expect(await faultAfter(0)).to.be.instanceOf(BundlerBusyError);
     const fault = await faultAfter(0.001);
     expect(fault).to.be.instanceOf(PackageFault);
     expect((fault as Error).message).to.equal("bundling takes more than 0.001 s");
   });
 
-  it("uses the processor time of its process and of the child processes", async () => {
+  longTest("uses the processor time of its process and of the child processes", async () => {
     const before = await readProcessorTime(process.pid);
     spawnSync(process.execPath, ["-e", "while (process.cpuUsage().user < 100_000);"]);
     expect((await readProcessorTime(process.pid)) - before).to.be.within(0.09, 5);

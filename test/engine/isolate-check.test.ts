@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { createIsolateCheck } from "../../src/engine/isolate-check.js";
 import { ActionError } from "../../src/errors.js";
+import { longTest } from "../harness/samples.js";
 
 const { check } = createIsolateCheck();
 
@@ -66,7 +67,7 @@ describe("the syntax check of code in an isolate", () => {
     await check("async function execute() {}");
   });
 
-  it("stops at its memory limit and serves the next", async () => {
+  longTest("stops at its memory limit and serves the next", async () => {
     const small = createIsolateCheck({ concurrency: 1, memoryMb: 8, timeoutMs: 60_000 });
     const error: unknown = await small.check(LARGE_SOURCES[3]![1]).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(ActionError).with.property("message", "code needs more than 8 MB to compile");

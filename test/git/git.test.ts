@@ -122,7 +122,7 @@ describe("git connections", () => {
         /lib\/twice\.ts is missing .* or larger than 1 MB/,
       ],
     ];
-    for (const [files, status, error] of sampleOf(faulty, 0, 2)) {
+    for (const [files, status, error] of sampleOf(faulty, 0, 4)) {
       const all = project(5, files);
       if ("data" in files) delete all["data/rooms.json"];
       const commit = server.commit(all);

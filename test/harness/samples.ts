@@ -11,6 +11,9 @@ export function sampleOf<T>(items: readonly T[], first: number, step: number): T
   return runsAll() ? [...items] : items.filter((_item, at) => at % step === first % step);
 }
 
+/** Returns the number of random cases of a test: a fifth of `all` in the gate, `all` in the long tests. */
+export const caseCount = (all: number): number => (runsAll() ? all : Math.ceil(all / 5));
+
 /** Declares a test that only the long tests run. It shares the set-up of a file whose other tests run in the gate. */
 export function longTest(title: string, body: Mocha.AsyncFunc | Mocha.Func): void {
   if (runsAll()) it(title, body);

@@ -22,7 +22,7 @@ describe("requests to HTTP triggers, as events", () => {
   };
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     await publishApp(service);
     expect((await settings(KEY_SETTINGS)).http).to.equal(200);
   });
@@ -109,7 +109,7 @@ describe("requests to HTTP triggers, as events", () => {
 describe("limits of requests to HTTP triggers", () => {
   let service: TestService;
   before(async () => {
-    service = await startTestService({ RATE_LIMIT_HTTP: "3", RATE_LIMIT_RUN: "1" });
+    service = await startTestService({ ROLES: "api,runner", RATE_LIMIT_HTTP: "3", RATE_LIMIT_RUN: "1" });
     await publishApp(service);
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __login: "a:b" } });
   });

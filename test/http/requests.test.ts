@@ -39,7 +39,7 @@ describe("requests to HTTP triggers", () => {
   const pathOf = (url: string) => url.slice(`${service.url}/h/${service.appId}/`.length);
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     actions = `/v3/apps/${service.appId}/actions`;
     await publishApp(service);
     expect((await settings(KEY_SETTINGS)).http).to.equal(200);

@@ -18,7 +18,7 @@ describe("HTTP triggers", () => {
     service.rest("POST", actions, { body: { name, code: ECHO, active: true, triggers, ...more } });
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     actions = `/v3/apps/${service.appId}/actions`;
     await publishApp(service);
   });

@@ -2,6 +2,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { CODE, INVALID, NAMED, NOTHING, UNCHANGED_PLAN, WHOLE_MANIFEST } from "./samples.js";
 
@@ -198,7 +199,7 @@ describe("the manifest", () => {
     expect([body.faults[0].path, body.error.includes('"actions"')]).to.deep.equal(["action", true]);
   });
 
-  it("is validated by the schema that the service publishes", async () => {
+  longTest("is validated by the schema that the service publishes", async () => {
     const schema = await service.rest("GET", "/schemas/manifest.json", { as: null });
     expect(schema.http).to.equal(200);
     const ajv = new Ajv2020({ strict: false });

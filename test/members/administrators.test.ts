@@ -17,7 +17,7 @@ describe("administrators and roles over two processes", () => {
   let second: Service;
   let administrator: { id: number; token: string };
   before(async () => {
-    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
+    service = await startTestService({ ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1" });
     const config = { PORT: "0", DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir, ROLES: "api" };
     second = await startService(
       readConfig({ ...config, LOG_LEVEL: "silent", RATE_LIMIT_MANAGE: "0", NPM_PACKAGES: "off" }),

@@ -4,6 +4,7 @@ import type { GraphQLFormattedError } from "graphql";
 import { rows } from "../../src/data/database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { signedInPerson } from "../harness/people.js";
+import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { cookieOf, createMemberCalls, type Person, stated, tokenIn } from "./support.js";
@@ -36,7 +37,7 @@ describe("members whose roles change", () => {
     administrator,
   }));
 
-  it("an organization keeps an owner, also when two owners remove each other at once", async () => {
+  longTest("an organization keeps an owner, also when two owners remove each other at once", async () => {
     const { id } = await organization();
     const alone = await as(administrator.token, "DELETE", `${members(id)}/${administrator.id}`);
     expect(stated(alone)).to.deep.equal([409, "LAST_OWNER"]);

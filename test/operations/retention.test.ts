@@ -3,6 +3,7 @@ import type { DataSource } from "typeorm";
 import { ACCOUNT_EVENTS_KEPT, AUDIT_ENTRIES_KEPT } from "../../src/limits.js";
 import { createRetention } from "../../src/operations/upkeep/retention.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { longTest } from "../harness/samples.js";
 
 const OLD = 2_500;
 const TABLES = ["log_event", "execution_log", "run", "credential"];
@@ -76,44 +77,47 @@ describe("retention", () => {
     expect(known).to.deep.equal([{ forgotten: 4 }, { forgotten: 8 }]);
   });
 
-  it("limits the audit log of access separately for each organization, each account and failed sign-ins", async () => {
-    await db.query(`
+  longTest(
+    "limits the audit log of access separately for each organization, each account and failed sign-ins",
+    async () => {
+      await db.query(`
       INSERT INTO organization (name) VALUES ('quiet'), ('busy');
       INSERT INTO person (organization_id, first_name, last_name, email) VALUES
         (1, 'q', 'q', 'quiet@example.com'), (1, 'b', 'b', 'busy@example.com')`);
-    const ids = async (sql: string): Promise<number[]> =>
-      (await db.query(sql)).map(({ id }: { id: number }) => Number(id));
-    const [quiet, busy] = await ids("SELECT id FROM organization WHERE name IN ('quiet', 'busy') ORDER BY name DESC");
-    const [one, other] = await ids("SELECT id FROM person WHERE first_name IN ('q', 'b') ORDER BY first_name DESC");
-    const add = (count: number, organization: number | null, subject: number | null, type = "t") =>
-      db.query(
-        `INSERT INTO access_event (type, organization_id, subject_id, data)
+      const ids = async (sql: string): Promise<number[]> =>
+        (await db.query(sql)).map(({ id }: { id: number }) => Number(id));
+      const [quiet, busy] = await ids("SELECT id FROM organization WHERE name IN ('quiet', 'busy') ORDER BY name DESC");
+      const [one, other] = await ids("SELECT id FROM person WHERE first_name IN ('q', 'b') ORDER BY first_name DESC");
+      const add = (count: number, organization: number | null, subject: number | null, type = "t") =>
+        db.query(
+          `INSERT INTO access_event (type, organization_id, subject_id, data)
          SELECT $1, $2::bigint, $3::bigint, '{}' FROM generate_series(1, $4::int)`,
-        [type, organization, subject, count],
-      );
-    // The entries of inactive apps are written first, so that they are the oldest.
-    await add(3, quiet!, one!);
-    await add(4, null, one!);
-    await add(5, null, null, "person.signInFailed");
-    await add(AUDIT_ENTRIES_KEPT + 5, busy!, other!);
-    await add(ACCOUNT_EVENTS_KEPT + 5, null, other!);
-    await add(ACCOUNT_EVENTS_KEPT + 5, null, null);
-    await createRetention({ db, days: 30 }).clean();
-    const left = await db.query(`
+          [type, organization, subject, count],
+        );
+      // The entries of inactive apps are written first, so that they are the oldest.
+      await add(3, quiet!, one!);
+      await add(4, null, one!);
+      await add(5, null, null, "person.signInFailed");
+      await add(AUDIT_ENTRIES_KEPT + 5, busy!, other!);
+      await add(ACCOUNT_EVENTS_KEPT + 5, null, other!);
+      await add(ACCOUNT_EVENTS_KEPT + 5, null, null);
+      await createRetention({ db, days: 30 }).clean();
+      const left = await db.query(`
       SELECT organization_id AS organization, subject_id AS subject, type, count(*)::int AS count
         FROM access_event GROUP BY 1, 2, 3 ORDER BY 4, 1, 2`);
-    const row = (organization: number | null, subject: number | null, count: number, type = "t") => {
-      return { organization, subject, type, count };
-    };
-    expect(left).to.have.deep.members([
-      row(quiet!, one!, 3),
-      row(null, one!, 4),
-      row(null, null, 5, "person.signInFailed"),
-      row(null, other!, ACCOUNT_EVENTS_KEPT),
-      row(null, null, ACCOUNT_EVENTS_KEPT),
-      row(busy!, other!, AUDIT_ENTRIES_KEPT),
-    ]);
-  });
+      const row = (organization: number | null, subject: number | null, count: number, type = "t") => {
+        return { organization, subject, type, count };
+      };
+      expect(left).to.have.deep.members([
+        row(quiet!, one!, 3),
+        row(null, one!, 4),
+        row(null, null, 5, "person.signInFailed"),
+        row(null, other!, ACCOUNT_EVENTS_KEPT),
+        row(null, null, ACCOUNT_EVENTS_KEPT),
+        row(busy!, other!, AUDIT_ENTRIES_KEPT),
+      ]);
+    },
+  );
 
   it("deletes tokens and secrets of programs that ended, then grants without any, and keeps valid ones", async () => {
     await db.query(`

@@ -12,12 +12,17 @@ import { lostEnding } from "../../src/operations/runs/outcomes.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
-import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
+import { longTest } from "../harness/samples.js";
 import { until } from "../harness/until.js";
 
 const HOLDER = "00000000-0000-4000-8000-000000000001";
 const DEAD_PROCESS_ID = "00000000-0000-4000-8000-000000000002";
 const BOUNDS = { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 30 };
+const TABLES = [
+  ...["run", "execution_log", "run_concurrency", "concurrency_due", "debounced_run"],
+  ...["audit_entry", "action", "app", "organization"],
+];
 const EDITOR = { kind: "editor", personId: null, credentialId: null } as unknown as Caller;
 
 const one = (policy: Concurrency["policy"], more: Partial<Concurrency> = {}): Concurrency => ({
@@ -44,8 +49,8 @@ describe("the limits of an action's runs", () => {
     });
   });
   beforeEach(async () => {
+    await emptyTables(db, TABLES);
     await db.query(`
-      TRUNCATE organization, action, run, execution_log, run_concurrency, concurrency_due, debounced_run RESTART IDENTITY CASCADE;
       INSERT INTO organization (name) VALUES ('o');
       INSERT INTO app (organization_id, name, published_at) VALUES (1, 'a', now()), (1, 'b', now());
       INSERT INTO action (app_id, name, code, environment) VALUES (1, 'one', '', 'server')`);
@@ -96,7 +101,7 @@ describe("the limits of an action's runs", () => {
                              (SELECT count(*)::int FROM debounced_run) AS debounced`)
     )[0];
 
-  it("start one of 60 runs that two processes accept at once, and then the next, to the last", async () => {
+  longTest("start one of 60 runs that two processes accept at once, and then the next, to the last", async () => {
     await limit(one("queue"));
     await Promise.all(Array.from({ length: 60 }, (_, by) => ask({}, { by })));
     for (let run = 0; run < 60; run += 1) {

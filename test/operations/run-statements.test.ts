@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import pg from "pg";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { makeAction, publishApp, send } from "../http/support.js";
 
@@ -20,7 +21,7 @@ describe("a run whose code is known", () => {
   /** All statements so far, of requests and of the service's own work. */
   let all: string[] = [];
   before(async () => {
-    service = await startTestService({ RUNNER_CONCURRENCY: "4", ALLOW_PRIVATE_NETWORK: "1" });
+    service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "4", ALLOW_PRIVATE_NETWORK: "1" });
   });
   after(() => service.stop());
 
@@ -119,25 +120,31 @@ describe("a run whose code is known", () => {
     }
   });
 
-  it("needs no check of its action before it waits for a slot, if a request to an HTTP trigger starts it", async () => {
-    const code = "async function execute() { await new Promise((resolve) => setTimeout(resolve, 500)); }";
-    await makeAction(service, { method: "POST", path: "slow", auth: { type: "none" } }, { code });
-    const post = () => send(service.url, "/h/1/slow", { method: "POST" });
-    await post();
-    do {
-      await statementsOf(() => Promise.all(Array.from({ length: 2 * RUNS }, post)));
-      expect(all).to.not.include("check-named-run");
-    } while (!all.includes("claim-run"));
-  });
+  longTest(
+    "needs no check of its action before it waits for a slot, if a request to an HTTP trigger starts it",
+    async () => {
+      const code = "async function execute() { await new Promise((resolve) => setTimeout(resolve, 500)); }";
+      await makeAction(service, { method: "POST", path: "slow", auth: { type: "none" } }, { code });
+      const post = () => send(service.url, "/h/1/slow", { method: "POST" });
+      await post();
+      do {
+        await statementsOf(() => Promise.all(Array.from({ length: 2 * RUNS }, post)));
+        expect(all).to.not.include("check-named-run");
+      } while (!all.includes("claim-run"));
+    },
+  );
 
-  it("needs one more statement if it waits for a slot: a claim, which also reads its code and its app's secrets", async () => {
-    await create("slow", "async function execute() { await new Promise((resolve) => setTimeout(resolve, 500)); }");
-    await call("slow", 0);
-    // On a busy machine, the calls may arrive so far apart that none of them waits.
-    do {
-      await statementsOf(() => Promise.all(Array.from({ length: 2 * RUNS }, (_, n) => call("slow", n))));
-      expect(all).to.not.include("load-action");
-      expect(all).to.not.include("secrets-version");
-    } while (!all.includes("claim-run"));
-  });
+  longTest(
+    "needs one more statement if it waits for a slot: a claim, which also reads its code and its app's secrets",
+    async () => {
+      await create("slow", "async function execute() { await new Promise((resolve) => setTimeout(resolve, 500)); }");
+      await call("slow", 0);
+      // On a busy machine, the calls may arrive so far apart that none of them waits.
+      do {
+        await statementsOf(() => Promise.all(Array.from({ length: 2 * RUNS }, (_, n) => call("slow", n))));
+        expect(all).to.not.include("load-action");
+        expect(all).to.not.include("secrets-version");
+      } while (!all.includes("claim-run"));
+    },
+  );
 });

@@ -10,12 +10,13 @@ import { createScheduleWeek } from "../../src/operations/triggers/week.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
 import { jitterDelayMs } from "../../src/rules/ticks.js";
-import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 import { type LiveVersionFields, publishDirectly } from "../harness/production-copies.js";
-import { longTest } from "../harness/samples.js";
+import { longTest, runsAll } from "../harness/samples.js";
 
 const MINUTE = 60_000;
 const NOON = Date.parse("2026-03-02T12:00:00Z");
+const TABLES = ["audit_entry", "run", "execution_log", "schedule", "action", "app", "organization"];
 const SCHEDULED: LiveVersionFields = { name: "nightly", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
 
 describe("schedules", () => {
@@ -26,10 +27,13 @@ describe("schedules", () => {
   let schedule: Schedule;
   const now = () => time;
 
-  beforeEach(async () => {
-    time = NOON - MINUTE;
+  before(async () => {
     database = await connectedDatabase(10);
     ({ db } = database);
+  });
+  beforeEach(async () => {
+    time = NOON - MINUTE;
+    await emptyTables(db, TABLES);
     const [organization] = await db.query("INSERT INTO organization (name) VALUES ('o') RETURNING id");
     const [app] = await db.query("INSERT INTO app (organization_id, name) VALUES ($1, 'a') RETURNING id", [
       organization.id,
@@ -37,7 +41,7 @@ describe("schedules", () => {
     appId = app.id;
     schedule = createSchedule({ db, now, defaultTimezone: "UTC", measures: createMeasures() });
   });
-  afterEach(() => database.stop());
+  after(() => database.stop());
 
   const publish = (...wanted: LiveVersionFields[]) => publishDirectly(db, appId, wanted, now);
   const runs = () => db.query("SELECT * FROM run ORDER BY tick, id");
@@ -260,17 +264,18 @@ describe("schedules", () => {
   });
 
   it("give each tick one row, for any number of concurrent schedulers", async () => {
-    const wanted = Array.from({ length: 1_000 }, (_, at) => ({ ...SCHEDULED, name: `s${at}` }));
+    const count = runsAll() ? 1_000 : 100;
+    const wanted = Array.from({ length: count }, (_, at) => ({ ...SCHEDULED, name: `s${at}` }));
     await publish(...wanted);
     time = NOON;
     const others = Array.from({ length: 3 }, () =>
       createSchedule({ db, now, defaultTimezone: "UTC", measures: createMeasures() }),
     );
     await Promise.all(others.map((other) => other.claimDue()));
-    const [{ count, distinct }] = await db.query(
+    const [queued] = await db.query(
       "SELECT count(*), count(DISTINCT action_id) AS distinct FROM run WHERE state = 'queued'",
     );
-    expect([count, distinct]).to.deep.equal([1_000, 1_000]);
+    expect(queued).to.deep.equal({ count, distinct: count });
     expect(await schedule.lagMs()).to.equal(0);
   });
 

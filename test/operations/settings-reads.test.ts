@@ -5,10 +5,11 @@ import type pg from "pg";
 import { createKeyRing } from "../../src/engine/key-ring.js";
 import { createDataKeys } from "../../src/operations/settings/data-keys.js";
 import { createSettings } from "../../src/operations/settings/settings.js";
+import { runsAll } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const READERS = 20;
-const WRITES = process.env["ALL_SAMPLES"] ? 25 : 8;
+const WRITES = runsAll() ? 25 : 3;
 
 describe("concurrent reads of settings", () => {
   let service: TestService;

@@ -39,7 +39,7 @@ describe("scripts at addresses of other hosts", () => {
     origin = `https://localhost:${port}`;
     const file = join(folder, "packages.json");
     writeFileSync(file, JSON.stringify([{ name: "house-rules", url: `${origin}/rules.js` }]));
-    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1", PACKAGES_FILE: file });
+    service = await startTestService({ ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1", PACKAGES_FILE: file });
   });
   beforeEach(() => {
     status = 200;

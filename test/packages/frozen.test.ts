@@ -11,6 +11,7 @@ import { createStoredScripts } from "../../src/operations/packages/kept-scripts.
 import { type Service, startService } from "../../src/service.js";
 import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const SETTINGS_KEY = Buffer.alloc(32, 3).toString("base64");
@@ -101,7 +102,7 @@ describe("a package that an action has", () => {
   /** Returns the script with its URL at the second process. */
   const moved = (asset: { path: string }) => ({ ...asset, url: later.url + asset.path });
 
-  it("has an entry in the audit log whenever it changes: by a save, a restore or an import", async () => {
+  longTest("has an entry in the audit log whenever it changes: by a save, a restore or an import", async () => {
     release("is-told", "1.0.0", "old");
     const { id, name } = await create(["is-told@1.0.0"]);
     release("is-told", "1.1.0", "new");
@@ -119,23 +120,26 @@ describe("a package that an action has", () => {
     expect(await auditedVersions(id)).to.have.length(4);
   });
 
-  it("continues to run, and can be saved and published, if npm is switched off; other packages cannot be added", async () => {
-    release("had-before", "1.0.0", "still here");
-    const code = "async function execute() { return hadBefore }";
-    const { id, dependencies, assets } = await create(["had-before"], code);
-    await startLater({ NPM_PACKAGES: "off" });
-    const refused = await answerTo("POST", actions(), dataOf(["had-before"], code));
-    expect([refused.http, refused.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
-    expect(refused.body.error).to.include('"had-before" is not in the catalogue of this service');
-    expect(refused.body.error).to.include("packages of npm are switched off here");
-    const added = await answerTo("PUT", `${actions()}/${id}`, { dependencies: [...dependencies, "moves-on"] });
-    expect([added.http, added.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
-    const saved = await answerTo("PUT", `${actions()}/${id}`, { dependencies, description: "again" });
-    expect(saved.http).to.equal(200);
-    expect(saved.body.action.assets).to.deep.equal(assets.map(moved));
-    expect((await answerTo("POST", `${actions()}/${id}/publish`)).http).to.equal(200);
-    expect((await answerTo("POST", `${actions()}/${id}/runWithResult`, {})).body.result).to.equal("still here");
-  });
+  longTest(
+    "continues to run, and can be saved and published, if npm is switched off; other packages cannot be added",
+    async () => {
+      release("had-before", "1.0.0", "still here");
+      const code = "async function execute() { return hadBefore }";
+      const { id, dependencies, assets } = await create(["had-before"], code);
+      await startLater({ NPM_PACKAGES: "off" });
+      const refused = await answerTo("POST", actions(), dataOf(["had-before"], code));
+      expect([refused.http, refused.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
+      expect(refused.body.error).to.include('"had-before" is not in the catalogue of this service');
+      expect(refused.body.error).to.include("packages of npm are switched off here");
+      const added = await answerTo("PUT", `${actions()}/${id}`, { dependencies: [...dependencies, "moves-on"] });
+      expect([added.http, added.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
+      const saved = await answerTo("PUT", `${actions()}/${id}`, { dependencies, description: "again" });
+      expect(saved.http).to.equal(200);
+      expect(saved.body.action.assets).to.deep.equal(assets.map(moved));
+      expect((await answerTo("POST", `${actions()}/${id}/publish`)).http).to.equal(200);
+      expect((await answerTo("POST", `${actions()}/${id}/runWithResult`, {})).body.result).to.equal("still here");
+    },
+  );
 });
 
 describe("the token of a registry", () => {

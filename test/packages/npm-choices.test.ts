@@ -1,7 +1,7 @@
 /** Tests which package, version and module a dependency resolves to, and the errors that name alternatives. */
 import { expect } from "chai";
 import { archiveOf, type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
-import { sampleOf } from "../harness/samples.js";
+import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { testModes } from "./modes.js";
 
@@ -36,7 +36,7 @@ describe("choices of npm packages", () => {
   before(async () => {
     registry = await startRegistry();
     registry.publish(HASHES_PACKAGE, dated("1.0.0", 30), dated("1.1.0", 8), dated("1.2.0", 6), dated("2.0.0", 1));
-    service = await startTestService({ NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
+    service = await startTestService({ ROLES: "api,runner", NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
   });
   after(async () => {
     await service?.stop();
@@ -107,7 +107,7 @@ describe("choices of npm packages", () => {
     expect(body.error).to.contain('the package has no file or export "sha1"');
   });
 
-  it("accepts an archive with `.` segments in its paths", async () => {
+  longTest("accepts an archive with `.` segments in its paths", async () => {
     const content = JSON.stringify({ name: "dotted", version: "1.0.0", main: "./lib/./index.js" });
     const archive = archiveOf([
       { path: "./package/package.json", content },
@@ -117,7 +117,7 @@ describe("choices of npm packages", () => {
     expect(await run(["dotted"], "return dotted")).to.equal("dotted");
   });
 
-  it("rejects two packages with one global name, and keeps an action that already has them", async () => {
+  longTest("rejects two packages with one global name, and keeps an action that already has them", async () => {
     const files = { "index.js": "module.exports = 1" };
     registry.publish(
       { name: "same-name", version: "1.0.0", files },
@@ -164,7 +164,7 @@ describe("choices of npm packages", () => {
     });
   }
 
-  it("loads a package that uses a document, timers and storage", async () => {
+  longTest("loads a package that uses a document, timers and storage", async () => {
     const source =
       "document.createElement('p'); localStorage.setItem('a', 1); setTimeout(() => {}, 1); module.exports = window.name";
     registry.publish({ name: "uses-much", version: "1.0.0", files: { "index.js": source } });
@@ -172,7 +172,7 @@ describe("choices of npm packages", () => {
     expect(http, JSON.stringify(body)).to.equal(201);
   });
 
-  it("names an alternative to a package that needs Node", async () => {
+  longTest("names an alternative to a package that needs Node", async () => {
     const files = { "index.js": "const fs = require('fs'); module.exports = fs.readFileSync" };
     registry.publish({ name: "csv-parse", version: "5.0.0", files }, { name: "jsonwebtoken", version: "9.0.0", files });
     const csv = (await create(["csv-parse@5"])).body;

@@ -10,6 +10,7 @@ import { createStoredScripts } from "../../src/operations/packages/kept-scripts.
 import { toBundlingError } from "../../src/operations/packages/packages.js";
 import { createRegistry } from "../../src/operations/packages/registry.js";
 import { type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const ADD: PublishedPackage = {
@@ -60,7 +61,12 @@ describe("packages from npm", () => {
   before(async () => {
     registry = await startRegistry();
     registry.publish(ADD, ONE_PACKAGE, SCOPED_PACKAGE);
-    service = await startTestService({ NPM_PACKAGES: "on", NPM_REGISTRY: registry.url, NPM_TOKEN: "registry-secret" });
+    service = await startTestService({
+      ROLES: "api,runner",
+      NPM_PACKAGES: "on",
+      NPM_REGISTRY: registry.url,
+      NPM_TOKEN: "registry-secret",
+    });
   });
   after(async () => {
     await service?.stop();
@@ -99,7 +105,7 @@ describe("packages from npm", () => {
     expect((await run(action.id)).result).to.deep.equal([3, "hello you"]);
   });
 
-  it("keep their TypeScript declarations, for the editors of apps that use them", async () => {
+  longTest("keep their TypeScript declarations, for the editors of apps that use them", async () => {
     const index = 'import { B } from "./b.js"; export declare function made(): B;';
     const files = {
       "index.js": "exports.made = () => ({})",
@@ -194,7 +200,7 @@ describe("packages from npm", () => {
     expect(registry.asked).to.deep.equal([]);
   });
 
-  it("stay the same until the dependency changes, and a restore uses the same script", async () => {
+  longTest("stay the same until the dependency changes, and a restore uses the same script", async () => {
     registry.publish({ name: "moves-on", version: "1.0.0", files: { "index.js": "module.exports = 'old'" } });
     const { action } = (await create(["moves-on@1.0.0"], "return movesOn")).body;
     registry.publish({ name: "moves-on", version: "1.1.0", files: { "index.js": "module.exports = 'new'" } });
@@ -221,7 +227,7 @@ describe("packages from npm", () => {
     ]);
   });
 
-  it("are exported as the same scripts, even if the registry has newer ones or none", async () => {
+  longTest("are exported as the same scripts, even if the registry has newer ones or none", async () => {
     registry.publish({ name: "carried", version: "3.0.0", files: { "index.js": "module.exports = 3" } });
     const { action } = (await create(["carried"], "return carried", { name: "carrier" })).body;
     registry.remove("carried");
@@ -356,7 +362,7 @@ describe("packages from npm", () => {
     expect(await used()).to.equal(0);
   });
 
-  it("are removed when no action and no version uses them, and not before", async () => {
+  longTest("are removed when no action and no version uses them, and not before", async () => {
     registry.publish({ name: "used-once", version: "1.0.0", files: { "index.js": "module.exports = 'used once'" } });
     const { action } = (await create(["used-once"])).body;
     const scripts = createStoredScripts(service.db);

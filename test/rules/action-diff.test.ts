@@ -3,6 +3,7 @@ import { applyPatch } from "diff";
 import fc from "fast-check";
 import { changedScripts, diffActions, unifiedDiff } from "../../src/rules/action-diff.js";
 import type { ActionInput } from "../../src/rules/action-input.js";
+import { caseCount } from "../harness/samples.js";
 
 const LABELS = { before: "production", after: "master" };
 
@@ -87,7 +88,7 @@ describe("the difference of two actions", () => {
       if (before === after) expect(patch).to.equal(null);
       else expect(applyPatch(before, patch!, { autoConvertLineEndings: false })).to.equal(after);
     });
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, { numRuns: caseCount(500) });
   });
 
   it("replaces the whole text if it has little in common with the other, in limited time", () => {

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { ActionError, STATUS, type Status } from "../../src/errors.js";
 import { type ActionInput, parseCreate, parseUpdate } from "../../src/rules/action-input.js";
+import { caseCount } from "../harness/samples.js";
 import { refusal } from "./refusal.js";
 
 const CODE = "async function execute(context) { return context.payload; }";
@@ -287,7 +288,7 @@ describe("action input: unusual data", () => {
           expect(TABLE).to.include((error as ActionError).status);
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: caseCount(2000) },
     );
   });
 });

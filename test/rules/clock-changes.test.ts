@@ -3,6 +3,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { parseCron } from "../../src/rules/cron-grammar.js";
 import { computeNextTicks } from "../../src/rules/schedule.js";
+import { caseCount } from "../harness/samples.js";
 
 /** Title, frequency, time zone, start time, and the expected ticks (UTC, to the minute). */
 const CLOCK_CHANGES: [string, string, string, string, string[]][] = [
@@ -200,7 +201,7 @@ describe("schedule: clock changes", () => {
         `${frequency} ${change.zone} from ${new Date(from).toISOString()}`,
       ).to.deep.equal(expected);
     });
-    fc.assert(property, { numRuns: process.env["ALL_SAMPLES"] ? 150 : 60 });
+    fc.assert(property, { numRuns: caseCount(150) });
   });
 });
 

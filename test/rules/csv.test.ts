@@ -6,6 +6,7 @@ import fc from "fast-check";
 import Papa from "papaparse";
 import { CSV_CELLS_MAX, CsvError, CsvParser, detectDelimiter, isDelimiter } from "../../src/rules/csv.js";
 import { CELL_TYPES, convertCell, detectType } from "../../src/rules/csv-types.js";
+import { caseCount } from "../harness/samples.js";
 
 function rowsOf(parts: readonly string[], delimiter: string): string[][] {
   const parser = new CsvParser(delimiter);
@@ -47,7 +48,7 @@ describe("CSV that arrives in parts", () => {
           expect(rowsOf([text.slice(0, at), text.slice(at)], delimiter), `cut at ${at}`).to.deep.equal(expected);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: caseCount(300) },
     );
   });
 

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { jsonFault, readMemberText } from "../../src/rules/json-scan.js";
 import { JsonText, writeJson } from "../../src/rules/json-text.js";
+import { caseCount } from "../harness/samples.js";
 
 const DEPTH = 1_000;
 
@@ -29,7 +30,7 @@ describe("JSON text that is read without parsing", () => {
       fc.property(fc.oneof(fc.json({ maxDepth: 6 }), nearlyJson, fc.string()), (text) => {
         expect(jsonFault(text, DEPTH) === null, text).to.equal(isJson(text));
       }),
-      { numRuns: 20_000 },
+      { numRuns: caseCount(20_000) },
     );
   });
 

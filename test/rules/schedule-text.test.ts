@@ -3,6 +3,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { type CronFields, firesEveryDay, parseCron } from "../../src/rules/cron-grammar.js";
 import { describeFrequency } from "../../src/rules/schedule-text.js";
+import { caseCount } from "../harness/samples.js";
 
 const MONTHS = "January February March April May June July August September October November December".split(" ");
 const WEEKDAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split(" ");
@@ -34,7 +35,7 @@ describe("the description of a schedule", () => {
         const sentence = describeFrequency(frequency);
         expect(readBack(sentence), `${frequency}: ${sentence}`).to.deep.equal(statement(fields));
       }),
-      { numRuns: 2_000 },
+      { numRuns: caseCount(2_000) },
     );
   });
 });

@@ -11,7 +11,7 @@ describe("the source of actions", () => {
   let actions: string;
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     actions = `/v3/apps/${service.appId}/actions`;
   });
   after(() => service.stop());

@@ -26,7 +26,7 @@ describe("a flood of the browser's main process", function () {
   for (const [where, put] of sampleOf(CHANNEL_PLACES, 0, 3)) {
     it(`cannot be made with channels from ${where}: ${flood}`, () => expectFloodRefused(browsers, put(flood)));
   }
-  it("cannot be made with locks from the page", () => expectFloodRefused(browsers, LOCK_FLOOD));
+  longTest("cannot be made with locks from the page", () => expectFloodRefused(browsers, LOCK_FLOOD));
 
   for (const [title, element] of [
     ["an empty frame", "{}"],

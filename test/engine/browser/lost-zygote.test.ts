@@ -89,7 +89,7 @@ describe("a browser whose zygote process is killed", () => {
   });
   after(() => browsers.stop());
 
-  it("is replaced when the next run needs a page", async () => {
+  longTest("is replaced when the next run needs a page", async () => {
     const killed = killZygotes();
     // Fails if a prepared page receives this run in the moment before the loss is noticed. It starts the replacement.
     await browsers.run(runOf("const execute = async () => 1", { isolationKey: "2:master" }));

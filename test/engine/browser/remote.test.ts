@@ -139,7 +139,7 @@ describe("browsers that were started elsewhere", () => {
     await Promise.all(runs.map(({ outcome }) => outcome));
   });
 
-  it("lose only their own runs, while the other continues, and are used again when they are back", async () => {
+  longTest("lose only their own runs, while the other continues, and are used again when they are back", async () => {
     const [first, second] = [await named("one"), await named("two")];
     const browsers = browsersOf([first.endpoint, second.endpoint]);
     await browsers.start();
