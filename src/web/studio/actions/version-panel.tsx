@@ -53,7 +53,7 @@ export function VersionPanel(props: VersionPanelProps) {
   const version = versions?.find(({ id }) => id === selected);
 
   const restore = async ({ id, createdAt }: Version) => {
-    const text = `The draft becomes what it was on ${formatExactTime(createdAt)}. Its present state is kept as a version first${
+    const text = `The draft becomes what it was on ${formatExactTime(createdAt)}. Its current state is stored as a version first${
       dirty ? "; what you have not saved is lost" : ""
     }. The live version stays as it is.`;
     if (!(await confirm({ title: "Restore this version?", text, confirmLabel: "Restore" }))) return;

@@ -38,7 +38,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
     if (await runAndReload(api.request(RenameApp, { ...ids, data: { name } }))) field.markSaved(name);
   };
   const unpublish = async () => {
-    const text = "Live pages, schedules and log events run nothing of it any more, until it is published again.";
+    const text = "Live pages, schedules and log events stop running its actions until you publish it again.";
     if (await confirm({ title: `Unpublish ${app.name}?`, text, confirmLabel: "Unpublish", isDangerous: true }))
       await runAndReload(api.request(UnpublishApp, ids));
   };

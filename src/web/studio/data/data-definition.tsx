@@ -104,7 +104,7 @@ export function DataVersions({
   const { id } = source;
   const { value, fault, change } = useResource(queryOf(ListEntryVersions, { appId, id }));
   const restore = async (version: EntryVersions[number]) => {
-    const text = `The entries become the ${version.entries} that they were on ${formatExactTime(version.createdAt)}. Those of now are kept as a version first.`;
+    const text = `This restores the ${version.entries} entries of ${formatExactTime(version.createdAt)}. The current entries are stored as a version first.`;
     if (!(await confirm({ title: "Restore these entries?", text, confirmLabel: "Restore" }))) return;
     const { updatedAt: ifUpdatedAt } = source;
     if (await change(() => api.request(RestoreEntries, { appId, id, versionId: version.id, ifUpdatedAt })))
@@ -113,7 +113,7 @@ export function DataVersions({
   return (
     <div className="data-versions">
       <p className="hint">
-        A snapshot is taken before an import, a restore and whatever removes more than a thousand entries.
+        The service stores a snapshot before an import, a restore, and a change that removes more than 1,000 entries.
       </p>
       <p className="fault" role="alert">
         {fault}
@@ -132,7 +132,7 @@ export function DataVersions({
           </li>
         ))}
       </ul>
-      {value?.versions.length === 0 && <p className="hint">None yet.</p>}
+      {value?.versions.length === 0 && <p className="hint">No snapshots yet.</p>}
     </div>
   );
 }

@@ -60,8 +60,8 @@ interface DelimiterFieldProps {
 function DelimiterField({ preview, chosen, choose }: DelimiterFieldProps) {
   const detected = chosen === null ? `Detected: ${getDelimiterName(preview.delimiter)}` : "Detect";
   return (
-    <label>
-      Cells are separated by{" "}
+    <label className="field">
+      Cells are separated by
       <select value={chosen ?? ""} onChange={(event) => choose(event.target.value || null)}>
         <option value="">{detected}</option>
         {DELIMITER_NAMES.map(([character, name]) => (
@@ -160,8 +160,8 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
   };
   return (
     <div className="data-import">
-      <label>
-        A file of CSV, JSON or JSON lines{" "}
+      <label className="field">
+        A file of CSV, JSON or JSON lines
         <input
           type="file"
           accept=".csv,.json,.jsonl,.ndjson"
@@ -189,7 +189,7 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
       {canAppend && (
         <label className="check">
           <input type="checkbox" checked={append} onChange={(event) => setAppend(event.target.checked)} />
-          keep existing entries and add these
+          Keep existing entries and add these
         </label>
       )}
       <p className="row">
