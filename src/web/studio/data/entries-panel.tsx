@@ -89,12 +89,14 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
           {entries.total === null ? "…" : formatCount(entries.total, "entry", "entries")}
         </span>
         <div className="row entries-buttons">
-          <span className="hint">Export:</span>
-          {["csv", "json", "jsonl"].map((format) => (
-            <a key={format} href={exportUrl(format)} download={`${source.name}.${format}`}>
-              {format.toUpperCase()}
-            </a>
-          ))}
+          <span className="row">
+            <span className="hint">Export:</span>
+            {["csv", "json", "jsonl"].map((format) => (
+              <a key={format} href={exportUrl(format)} download={`${source.name}.${format}`}>
+                {format.toUpperCase()}
+              </a>
+            ))}
+          </span>
           <ForEditors>
             <NewColumn columns={columns} add={(column) => setNewColumns((old) => [...old, column])} />
             <button type="button" onClick={() => void addEntry()}>

@@ -24,7 +24,7 @@ export function WeekView({ week, appId }: { week: Week; appId: number }) {
   const actionsWithMore = week.scheduled.filter(({ hasMore }) => hasMore);
   return (
     <section aria-labelledby="schedule-week">
-      <h3 id="schedule-week">Next 7 days</h3>
+      <h3 id="schedule-week">Today and the next 7 days</h3>
       <div className="week">
         {groupByDay(week, BROWSER_TIME_ZONE).map(({ day, label, lines }) => (
           <section key={day} className="day" aria-label={label}>
