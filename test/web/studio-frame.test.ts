@@ -219,6 +219,9 @@ describe("the frame of Studio", () => {
     const send = (path: string, body: object) => service.rest("POST", `/v1/apps/${service.appId}/${path}`, { body });
     const { dataSource } = (await send("data-sources", { name: "Ledger" })).body;
     await send("settings", { ledgerColour: "green" });
+    const person = { firstName: "Ledger", lastName: "Keeper", email: "keeper@example.com" };
+    const { user } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
+    await send("editors", { userId: user.id });
     const option = (name: string) =>
       page.waitForFunction(
         `[...document.querySelectorAll(".palette [role=option] .grow")].some((one) => one.textContent === ${JSON.stringify(name)})`,
@@ -226,7 +229,11 @@ describe("the frame of Studio", () => {
     await studio.press("k");
     await focused(".palette input");
     await page.keyboard.sendCharacter("ledger");
-    await Promise.all([option("Table Ledger"), option("Setting ledgerColour")]);
+    await Promise.all([
+      option("Table Ledger"),
+      option("Setting ledgerColour"),
+      option("Person Ledger Keeper keeper@example.com"),
+    ]);
     await studio.replace(".palette input", "12");
     await option("Open run 12");
     await studio.replace(".palette input", "time zones of schedules");
