@@ -5,12 +5,13 @@ import { createManifestJsonSchema } from "../rules/manifest.js";
 const SCHEMA_PATH = "/schemas/manifest.json";
 
 export function registerManifestSchema(app: FastifyInstance, baseUrl: string): void {
-  const text = JSON.stringify(createManifestJsonSchema(`${baseUrl}${SCHEMA_PATH}`));
-  app.get(SCHEMA_PATH, async (_request, reply) =>
-    reply
+  let text: string | null = null;
+  app.get(SCHEMA_PATH, async (_request, reply) => {
+    text ??= JSON.stringify(createManifestJsonSchema(`${baseUrl}${SCHEMA_PATH}`));
+    return reply
       .type("application/schema+json; charset=utf-8")
       .header("Cache-Control", "no-cache")
       .header("Access-Control-Allow-Origin", "*")
-      .send(text),
-  );
+      .send(text);
+  });
 }

@@ -53,8 +53,12 @@ export interface DocsSite {
   addressFor(request: FastifyRequest): string;
 }
 
+/** The documentation of this installation, which a process reads once. */
+let installedLibrary: DocsLibrary | null = null;
+
 function createDocs({ baseUrl, publicUrl, root }: DocsOptions, prefix: string) {
-  const library = new DocsLibrary(root);
+  if (root === undefined) installedLibrary ??= new DocsLibrary();
+  const library = root === undefined ? installedLibrary! : new DocsLibrary(root);
   const renderer = new DocsRenderer(library, prefix);
   const docs: DocsSite = {
     library,
