@@ -84,7 +84,7 @@ describe("requests of server actions", () => {
     ["document", "document.title;"],
     ["document", "void Svc.configure;"],
   ] as const;
-  for (const [mode, also] of sampleOf(sandboxes, 0, 2)) {
+  for (const [mode, also] of sampleOf(sandboxes, 0, 3)) {
     describe(`request() in the sandbox ${mode} (${also})`, () => {
       it("resolves with status, headers, body, ok and json() for every status", async () => {
         answer = (_request, response) =>

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { type Service, startService } from "../../src/service.js";
-import { longTest } from "../harness/samples.js";
+import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { issueTaskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
@@ -110,8 +110,8 @@ describe("runs that wait for runs", () => {
   });
 
   it("can run on a runner that is full of waiting runs, from another process, to the maximum depth of a chain", async () => {
-    const asked = [1, 2, 3].map(() => ask(service, 1, "chain/runWithResult", { left: 8 }));
-    expect((await Promise.all(asked)).map(({ body }) => body.result)).to.deep.equal([8, 8, 8]);
+    const asked = sampleOf([1, 2, 3], 0, 3).map(() => ask(service, 1, "chain/runWithResult", { left: 8 }));
+    for (const { body } of await Promise.all(asked)) expect(body.result).to.equal(8);
   });
 
   longTest("are all executed, one after another, if one run waits for dozens of them", async () => {

@@ -202,7 +202,7 @@ describe("commands in the documentation", () => {
   });
 
   const shownResults = NAMESPACES.filter((one) => one.example !== null);
-  for (const { path, package: name, example } of sampleOf(shownResults, 0, 8)) {
+  for (const { path, package: name, example } of sampleOf(shownResults, 0, 16)) {
     it(`give the result that the reference shows for ${path}`, async () => {
       const action = `reference-${path.replaceAll(".", "-")}`;
       const dependencies = name === null ? [] : [name];

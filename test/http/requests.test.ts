@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
+import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { KEY_SETTINGS, SAMPLES } from "./signed-samples.js";
 import { makeAction, publishApp, type Received, type Sent, send } from "./support.js";
@@ -47,7 +48,7 @@ describe("requests to HTTP triggers", () => {
   after(() => service.stop());
 
   describe("the check of the caller", () => {
-    for (const [at, sample] of SAMPLES.entries()) {
+    for (const [at, sample] of sampleOf([...SAMPLES.entries()], 0, 3)) {
       it(`accepts a request with a ${sample.name} signature, and no other`, async () => {
         const path = `signed/${at}`;
         const { id } = await makeAction(service, { method: "POST", path, auth: sample.auth }, { code: COUNT });

@@ -79,6 +79,7 @@ await import("../engine/bundler.test.js");
 await import("../engine/isolate-check.test.js");
 await import("../engine/rate-window.test.js");
 await import("../git/git.test.js");
+await import("../http/requests.test.js");
 await import("../manifest/manifest.test.js");
 await import("../media/two-stores.test.js");
 await import("../members/role-changes.test.js");

@@ -258,9 +258,9 @@ describe("a subscription whose caller loses the right to it, over two instances"
     rightLoss === "token revoked" || rightLoss === "token expired";
   const ending = cells.filter(({ outcome }) => outcome !== "goes on");
   const others = ending.filter((cell) => !endsCredential(cell));
-  const ended = [...sampleOf(ending.filter(endsCredential), 0, 5), ...sampleOf(others, 1, 3)];
+  const ended = [...sampleOf(ending.filter(endsCredential), 0, 9), ...sampleOf(others, 1, 3)];
   const unchanged = cells.filter(({ outcome }) => outcome === "goes on");
-  for (const { name, callerKind, rightLoss, outcome } of [...ended, ...sampleOf(unchanged, 0, 10)]) {
+  for (const { name, callerKind, rightLoss, outcome } of [...ended, ...sampleOf(unchanged, 0, 17)]) {
     it(`${name} of ${callerKind}, ${rightLoss}: ${outcome}`, async () => {
       await rest("POST", `/v1/apps/${app}/publish`);
       const isByOffice = callerKind === "user" && rightLoss === "role changed";
