@@ -100,3 +100,16 @@ export function watchPage(page: Page, origin: string): PageWatch {
   });
   return watch;
 }
+
+/** Records the URLs of the page's sockets on which GraphQL has accepted a connection. */
+export async function watchSockets(page: Page): Promise<string[]> {
+  const accepted: string[] = [];
+  const urls = new Map<string, string>();
+  const session = await page.createCDPSession();
+  session.on("Network.webSocketCreated", ({ requestId, url }) => urls.set(requestId, url));
+  session.on("Network.webSocketFrameReceived", ({ requestId, response }) => {
+    if (response.payloadData.includes("connection_ack")) accepted.push(urls.get(requestId)!);
+  });
+  await session.send("Network.enable");
+  return accepted;
+}

@@ -5,7 +5,7 @@ import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { launchChromium, type PageWatch, watchPage, watchSockets } from "./chromium.js";
 
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
 
@@ -62,16 +62,8 @@ describe("under a path of another host", () => {
   }
   const greeting = () => page.$eval("#greeting", (output) => output.textContent);
 
-  it("the root address leads to Studio, which signs in, edits, and follows the log over its socket", async () => {
-    const session = await page.createCDPSession();
-    await session.send("Network.enable");
-    const acknowledged = new Promise<string>((resolve) => {
-      const urls = new Map<string, string>();
-      session.on("Network.webSocketCreated", ({ requestId, url }) => urls.set(requestId, url));
-      session.on("Network.webSocketFrameReceived", ({ requestId, response }) => {
-        if (response.payloadData.includes("connection_ack")) resolve(urls.get(requestId)!);
-      });
-    });
+  longTest("the root address leads to Studio, which signs in, edits, and follows the log over its socket", async () => {
+    const socketUrls = await watchSockets(page);
     await page.goto(`${proxy.url}/`);
     expect(page.url()).to.equal(`${proxy.url}/studio`);
     const tokenForm = await page.waitForSelector('::-p-xpath(//button[normalize-space(.)="Use a token"])');
@@ -84,7 +76,8 @@ describe("under a path of another host", () => {
     await page.evaluate(`location.hash = "#/${service.appId}/actions/${actionId}"`);
     await page.waitForSelector(".code-editor .view-line");
     await page.evaluate(`location.hash = "#/${service.appId}/log"`);
-    expect(await acknowledged).to.equal(`${proxy.url.replace("http", "ws")}/graphql`);
+    await until(() => socketUrls.length > 0);
+    expect(socketUrls[0]).to.equal(`${proxy.url.replace("http", "ws")}/graphql`);
     const [cookie] = await page.browserContext().cookies();
     expect(cookie).to.include({ name: "auth_token", path: "/team/actions", httpOnly: true });
   });

@@ -1,11 +1,11 @@
-/** Tests behaviour that all pages of Studio share: keyboard, focus, Back, title, command palette, and the notice of a lost connection. */
+/** Tests behaviour that all pages of Studio share, behind a proxy with a path prefix: keyboard, focus, Back, title, command palette, and the notice of a lost connection. */
 import { expect } from "chai";
 import type { Browser, HTTPRequest, Page, SerializedAXNode } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { until } from "../harness/until.js";
-import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { until, untilEqual } from "../harness/until.js";
+import { launchChromium, type PageWatch, watchPage, watchSockets } from "./chromium.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
 const SLOW = "async function execute() { await new Promise(() => undefined); }";
@@ -18,6 +18,7 @@ describe("the frame of Studio", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   let ids: number[];
+  let socketUrls: string[];
 
   before(async () => {
     proxy = await startPrefixProxy("/svc");
@@ -37,7 +38,9 @@ describe("the frame of Studio", () => {
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, proxy.url);
     studio = studioPage(page);
-    await page.goto(`${proxy.url}/studio`);
+    socketUrls = await watchSockets(page);
+    await page.goto(`${proxy.url}/`);
+    expect(page.url()).to.equal(`${proxy.url}/studio`);
     await studio.signIn(service.tokens.editor);
     await page.waitForSelector(".action-list .action");
   });
@@ -46,6 +49,7 @@ describe("the frame of Studio", () => {
     await service?.stop();
     await proxy?.stop();
   });
+  afterEach(() => expect([watch.foreign, proxy.outside]).to.deep.equal([[], []]));
 
   const title = (text: string) => page.waitForFunction(`document.title === ${JSON.stringify(text)}`);
   const focused = (selector: string) =>
@@ -61,6 +65,12 @@ describe("the frame of Studio", () => {
     }
   });
 
+  it("uses the path prefix for the cookie and the socket", async () => {
+    await untilEqual(async () => socketUrls[0], `${proxy.url.replace("http", "ws")}/graphql`);
+    const [cookie] = await page.browserContext().cookies();
+    expect(cookie).to.include({ name: "auth_token", path: "/svc", httpOnly: true });
+  });
+
   it("shows the open item in the window's title, with an icon", async () => {
     await title("Actions · First app · Studio");
     await studio.open(`${service.appId}/actions/${ids[0]}`);
@@ -69,29 +79,32 @@ describe("the frame of Studio", () => {
     expect(icon).to.match(/^data:image\/svg/);
   });
 
-  it("keeps the fields of an action closed in one column, and opens them when the service rejects one", async () => {
-    await page.waitForSelector("#payload");
-    for (const width of [768, 390]) {
-      await page.setViewport({ width, height: 800 });
+  longTest(
+    "keeps the fields of an action closed in one column, and opens them when the service rejects one",
+    async () => {
+      await page.waitForSelector("#payload");
+      for (const width of [768, 390]) {
+        await page.setViewport({ width, height: 800 });
+        await page.waitForSelector(".fields", { hidden: true });
+        const [bottom, height] = (await page.evaluate(
+          '[document.querySelector("#dock [data-tab=Run]").getBoundingClientRect().bottom, innerHeight]',
+        )) as [number, number];
+        expect(bottom, `end of the tab Run at ${width} pixels`).to.be.below(height);
+      }
+      await studio.button("Fields of the action");
+      await studio.replace('[data-field="name"] input', "not a name");
+      await studio.button("Fields of the action");
       await page.waitForSelector(".fields", { hidden: true });
-      const [bottom, height] = (await page.evaluate(
-        '[document.querySelector("#dock [data-tab=Run]").getBoundingClientRect().bottom, innerHeight]',
-      )) as [number, number];
-      expect(bottom, `end of the tab Run at ${width} pixels`).to.be.below(height);
-    }
-    await studio.button("Fields of the action");
-    await studio.replace('[data-field="name"] input', "not a name");
-    await studio.button("Fields of the action");
-    await page.waitForSelector(".fields", { hidden: true });
-    await studio.save();
-    await focused('[data-field="name"] input[aria-invalid="true"]');
-    expect(await studio.textOf('[data-field="name"] .fault')).to.contain("NAME_INVALID_CHARS");
-    await studio.replace('[data-field="name"] input', "quick");
-    await page.setViewport({ width: 1280, height: 800 });
-    await page.waitForSelector('[aria-label="Fields of the action"]', { visible: true });
-    expect(await page.$eval(".fields-button", (button) => button.checkVisibility())).to.equal(false);
-    await studio.saved();
-  });
+      await studio.save();
+      await focused('[data-field="name"] input[aria-invalid="true"]');
+      expect(await studio.textOf('[data-field="name"] .fault')).to.contain("NAME_INVALID_CHARS");
+      await studio.replace('[data-field="name"] input', "quick");
+      await page.setViewport({ width: 1280, height: 800 });
+      await page.waitForSelector('[aria-label="Fields of the action"]', { visible: true });
+      expect(await page.$eval(".fields-button", (button) => button.checkVisibility())).to.equal(false);
+      await studio.saved();
+    },
+  );
 
   longTest("loads the library of menus when a menu is first opened, and opens it", async () => {
     const loaded = () =>
@@ -299,7 +312,7 @@ describe("the frame of Studio", () => {
     await title("every-working-day · First app · Studio");
   });
 
-  it("has a heading for screen readers on pages that draw only the breadcrumb", async () => {
+  longTest("has a heading for screen readers on pages that draw only the breadcrumb", async () => {
     const content = (await page.$("#content"))!;
     for (const [place, name] of [
       ["runs", "Runs"],
