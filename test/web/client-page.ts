@@ -18,9 +18,9 @@ export interface ClientPage {
 /**
  * Registers the hooks of a suite that open the page. The returned object has its values only inside tests. By default each test has a
  * profile of its own. With `isReloaded`, all tests have one page that is loaded again, which takes a third of the time; for suites that store
- * nothing in the page.
+ * nothing in the page. Without `isOpened`, each test opens its page itself.
  */
-export function useClientPage({ isReloaded = false } = {}): ClientPage {
+export function useClientPage({ isReloaded = false, isOpened = true } = {}): ClientPage {
   let browser: Browser;
   const clientPage = {
     run: (code: string) => clientPage.page.evaluate(code),
@@ -46,7 +46,7 @@ export function useClientPage({ isReloaded = false } = {}): ClientPage {
       clientPage.page = await context.newPage();
       clientPage.watch = watchPage(clientPage.page, clientPage.service.origin);
     }
-    await clientPage.open();
+    if (isOpened) await clientPage.open();
   });
 
   afterEach(async () => {

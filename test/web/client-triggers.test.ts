@@ -27,8 +27,8 @@ const pageViewAction = (code: string, more: Partial<TestAction> = {}): TestActio
 
 const returningAction = (value: string) => pageViewAction(`const execute = async (context) => (${value});`);
 
-function useTriggerPage() {
-  const client = useClientPage();
+function useTriggerPage({ isOpened = false } = {}) {
+  const client = useClientPage({ isOpened });
   return {
     client,
     /** Opens a live page of an app with these client actions. */
@@ -293,7 +293,7 @@ describe("a client action that fails", () => {
 });
 
 describe("Svc.App.Analytics", () => {
-  const { client, view } = useTriggerPage();
+  const { client, view } = useTriggerPage({ isOpened: true });
   const PATH = "/v1/apps/1/analytics";
 
   it("creates events of the specified form", async () => {

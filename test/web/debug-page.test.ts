@@ -4,7 +4,7 @@ import type { TestAction } from "./client-feed.js";
 import { useClientPage } from "./client-page.js";
 
 describe("the debug page", () => {
-  const client = useClientPage();
+  const client = useClientPage({ isOpened: false });
 
   async function openDebugPage(code: string, name = "greet", more: Partial<TestAction> = {}): Promise<void> {
     client.service.feed.actions.set(5, { id: 5, name, code, where: {}, ...more });

@@ -3,7 +3,7 @@ import { longTest } from "../harness/samples.js";
 import { rejectionCode, useClientPage } from "./client-page.js";
 
 describe("the packages without a back end", () => {
-  const client = useClientPage();
+  const client = useClientPage({ isOpened: false });
   const load = (name: string) => client.open(`/client/packages/svc-${name}.js`, "/client/svc.js");
 
   it("define their namespace with svc.js before or after them", async () => {
