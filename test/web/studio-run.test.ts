@@ -1,5 +1,5 @@
 /**
- * Tests a run in Studio: thousands of console lines, a result of megabytes, a cancellation, and a single slot. Also tests what Studio reads
+ * Tests a run in Studio: hundreds and thousands of console lines, a result of megabytes, a cancellation, and a single slot. Also tests what Studio reads
  * again at a rate limit, and data that another person changes meanwhile.
  */
 import { expect } from "chai";
@@ -27,8 +27,13 @@ const ENVIRONMENT = {
   SERVER_TIMEOUT_MS: "3600000",
 };
 
+/** Returns the body of an action that prints numbered lines, and then continues until it is cancelled. */
+const printingCode = (count: number) =>
+  `for (let at = 0; at < ${count}; at += 1) console.log("line " + at); await new Promise(() => {});`;
+
 const ACTION_CODES = {
-  lines: "for (let at = 0; at < 10_500; at += 1) console.log(`line ${at}`); await new Promise(() => {});",
+  lines: printingCode(500),
+  full: printingCode(10_500),
   small: "return 1;",
   large: 'return Array.from({ length: 30_000 }, (_, at) => ({ at, text: "x".repeat(60) }));',
 };
@@ -78,14 +83,18 @@ describe("a run in Studio", () => {
   const waitForOutcome = (state: string) =>
     page.waitForSelector(`.outcome[data-state="${state}"]`, { timeout: RUN_TIMEOUT_MS });
 
-  it("shows the stored lines while it executes, the last one visible, few of them drawn", async () => {
+  /** Runs the open action. Checks that its console has this number of lines, and shows the last one. */
+  async function runAndReadConsole(count: number, lastLine: RegExp): Promise<void> {
     await studio.run();
-    await page.waitForSelector('.console[aria-label="Console, 10001 lines"]');
-    await page.waitForFunction('/console is full/.test(document.querySelector(".console li:last-child")?.textContent)');
+    await page.waitForSelector(`.console[aria-label="Console, ${count} lines"]`);
+    await page.waitForFunction(`${lastLine}.test(document.querySelector(".console li:last-child")?.textContent)`);
     expect(await page.$$eval(".console li", (lines) => lines.length)).to.be.lessThan(60);
     expect(await isInView(".console li:last-child")).to.equal(true);
     expect(await isInView(".payload .row button")).to.equal(true);
-  });
+  }
+
+  it("shows the lines while it executes, the last one visible, few of them drawn", () =>
+    runAndReadConsole(500, /line 499$/));
 
   it("stays at the person's scroll position, and is cancelled with a button that is always visible", async () => {
     await page.hover(".console");
@@ -99,6 +108,14 @@ describe("a run in Studio", () => {
   it("takes one slot of the app's limit", () => {
     expect(counted).to.have.length(1);
     expect(counted[0]).to.include("mutation RunAction");
+  });
+
+  longTest("shows the stored lines of a run that prints more than the console stores", async () => {
+    await page.goto(`${service.url}/studio#/${service.appId}/actions/${ids["full"]}`);
+    await page.waitForSelector(studio.withText("h2", "full"));
+    await runAndReadConsole(10_001, /console is full/);
+    await studio.button("Cancel the run");
+    await waitForOutcome("cancelled");
   });
 
   longTest("shows the beginning of megabytes, and saves them completely", async () => {
@@ -188,7 +205,7 @@ describe("a run in Studio", () => {
       }
     });
 
-    it("saves and deletes no payload that another person has replaced since it was loaded", async () => {
+    longTest("saves and deletes no payload that another person has replaced since it was loaded", async () => {
       const path = `/v3/apps/${service.appId}/actions/${ids["small"]}/presets`;
       const stored = async () => (await service.rest("GET", path)).body.presets[0];
       await service.rest("PUT", `${path}/seat`, { body: { from: "first" } });
@@ -214,7 +231,7 @@ describe("a run in Studio", () => {
       expect((await stored())?.payload).to.deep.equal({ from: "second" });
     });
 
-    it("says that another person has renamed the app, and does not rename it back", async () => {
+    longTest("says that another person has renamed the app, and does not rename it back", async () => {
       const path = `/v1/apps/${service.appId}`;
       await other.open(`${service.appId}/app`);
       await other.replace('[aria-label="Name of the app"]', "Mine");
@@ -229,7 +246,7 @@ describe("a run in Studio", () => {
       await tab.waitForFunction(`document.querySelector('[aria-label="Name of the app"]').value === "Theirs"`);
     });
 
-    it("keeps the shown files if the next read fails", async () => {
+    longTest("keeps the shown files if the next read fails", async () => {
       await service.rest("POST", `/v1/apps/${service.appId}/media/folders`, { body: { name: "Invoices" } });
       await other.open(`${service.appId}/media`);
       await tab.waitForSelector('.tile[title="Invoices"]');
