@@ -1,4 +1,4 @@
-/** Changes access rules, hooks and indexes in the forms of Studio's Rules tab, and reads shown entries, for tests. */
+/** Changes access rules, hooks and indexes in the forms of Studio's Rules tab, and reads and edits shown entries, for tests. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
@@ -118,6 +118,41 @@ export async function tryRules({ page, studio }: StudioSession, service: TestSer
   ).to.deep.equal([{ type: ["select"], allow: "all" }]);
   await studio.button("Entries", '//*[@role="tablist"]');
   await studio.button("Discard changes", "//dialog");
+}
+
+/** Changes entries of a new data source while a person edits a cell of it. */
+export async function followEntries({ page, studio }: StudioSession, service: TestService): Promise<void> {
+  const write = async (method: "POST" | "PUT" | "DELETE", path: string, body?: object) => {
+    const answer = await service.rest(method, `/v1/apps/${service.appId}/data-sources${path}`, body && { body });
+    expect(answer.http, JSON.stringify(answer.body)).to.be.lessThan(300);
+    return answer.body;
+  };
+  const shows = (text: string) => page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(text)})`);
+  const readTyped = () => page.$eval("input.cell", (field) => (field as unknown as { value: string }).value);
+  const { dataSource } = await write("POST", "", { name: "orders" });
+  const entries = `/${dataSource.id}/entries`;
+  const entry = await write("POST", entries, { city: "Bern", seats: 12, note: "first" });
+  await studio.open(`${service.appId}/data/${dataSource.id}`);
+  await shows("Bern");
+  const alignments =
+    await page.evaluate(`[...document.querySelectorAll(":is(.grid-head, .grid-rows .grid-row) button.cell")]
+    .map((button) => button.textContent + " " + getComputedStyle(button).textAlign)`);
+  expect(alignments).to.include.members(["city left", "Bern left", "seats right", "12 right"]);
+  const added = await write("POST", entries, { city: "Oslo", country: "Norway" });
+  await shows("Norway");
+  await (await page.waitForSelector(
+    '::-p-xpath(//button[contains(@class, "cell") and normalize-space(.)="Bern"])',
+  ))!.click();
+  await page.waitForSelector("input.cell");
+  await page.keyboard.type("Berlin");
+  const typed = await readTyped();
+  await write("PUT", `${entries}/${entry.id}`, { city: "Basel" });
+  await write("DELETE", `${entries}/${added.id}`);
+  await shows(`city of entry ${entry.id} changed elsewhere`);
+  await page.waitForFunction(`!document.body.innerText.includes("Oslo")`);
+  expect(await readTyped()).to.equal(typed);
+  await page.keyboard.press("Escape");
+  await shows("Basel");
 }
 
 /** Returns the shown entries, each as its values separated by bars. */

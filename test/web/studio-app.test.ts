@@ -161,33 +161,38 @@ describe("Studio's pages of an app", () => {
     expect(await studio.textOf('.setting[data-key="__shopKey"] .hint')).to.match(/^set just now by \S+/);
   });
 
-  it("overwrites no setting that someone else changed, and says so; a change of another key is no conflict", async () => {
-    const set = (body: object) => service.rest("POST", app("/settings"), { body });
-    await set({ shared: "first" });
-    await studio.open(`${service.appId}/app`);
-    await studio.button("Settings");
-    const line = '.setting[data-key="shared"]';
-    await studio.replace('[aria-label="shared"]', "mine");
-    await set({ other: 1 });
-    await studio.button("Save", `//li[@data-key="shared"]`);
-    await page.waitForSelector(`.setting[data-key="other"]`);
-    await page.waitForFunction(`document.querySelector('${line} > .row button').disabled`);
-    expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine");
+  longTest(
+    "overwrites no setting that someone else changed, and says so; a change of another key is no conflict",
+    async () => {
+      const set = (body: object) => service.rest("POST", app("/settings"), { body });
+      await set({ shared: "first" });
+      await studio.open(`${service.appId}/app`);
+      await studio.button("Settings");
+      const line = '.setting[data-key="shared"]';
+      await studio.replace('[aria-label="shared"]', "mine");
+      await set({ other: 1 });
+      await studio.button("Save", `//li[@data-key="shared"]`);
+      await page.waitForSelector(`.setting[data-key="other"]`);
+      await page.waitForFunction(`document.querySelector('${line} > .row button').disabled`);
+      expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine");
 
-    await studio.replace('[aria-label="shared"]', "mine again");
-    // A hidden page does not check for changes, so that only saving detects this one.
-    await page.evaluate('Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })');
-    await set({ shared: "theirs" });
-    await studio.button("Save", `//li[@data-key="shared"]`);
-    await page.waitForFunction(`document.querySelector('${line} .fault').textContent !== ""`);
-    expect(await studio.textOf(`${line} .fault`)).to.contain("someone else changed this setting");
-    expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("theirs");
-    await page.evaluate("delete document.visibilityState");
-    await studio.button("Go on with mine", `//li[@data-key="shared"]`);
-    await studio.button("Save", `//li[@data-key="shared"]`);
-    await page.waitForFunction(`document.querySelector('${line} > .row button').disabled`);
-    expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine again");
-  });
+      await studio.replace('[aria-label="shared"]', "mine again");
+      // A hidden page does not check for changes, so that only saving detects this one.
+      await page.evaluate(
+        'Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })',
+      );
+      await set({ shared: "theirs" });
+      await studio.button("Save", `//li[@data-key="shared"]`);
+      await page.waitForFunction(`document.querySelector('${line} .fault').textContent !== ""`);
+      expect(await studio.textOf(`${line} .fault`)).to.contain("someone else changed this setting");
+      expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("theirs");
+      await page.evaluate("delete document.visibilityState");
+      await studio.button("Go on with mine", `//li[@data-key="shared"]`);
+      await studio.button("Save", `//li[@data-key="shared"]`);
+      await page.waitForFunction(`document.querySelector('${line} > .row button').disabled`);
+      expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine again");
+    },
+  );
 
   it("shows the audit log", async () => {
     const source = await service.rest("POST", app("/data-sources"), { body: { name: "seats" } });

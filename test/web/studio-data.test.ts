@@ -8,7 +8,7 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { untilEqual } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
-import { editHooksAndIndexes, editRules, readCells, tryRules } from "./data-forms.js";
+import { editHooksAndIndexes, editRules, followEntries, readCells, tryRules } from "./data-forms.js";
 import { holdReads } from "./held-reads.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
@@ -384,6 +384,9 @@ describe("Studio's page of data sources", () => {
     await cellWith("99998.5");
     expect(await focused()).to.equal("99998.5");
   });
+
+  it("shows entries that others add, change and delete, and keeps the cell that is edited", () =>
+    followEntries({ page, studio }, service));
 
   it("does everything without an error in the page", () => {
     expect(watch.errors.filter((error) => !/status of 4/.test(error))).to.deep.equal([]);

@@ -92,7 +92,7 @@ describe("Studio's pages of people", () => {
     }
   });
 
-  it("leads a reader from the address of a new item to the list, also on a phone", async () => {
+  longTest("leads a reader from the address of a new item to the list, also on a phone", async () => {
     await guest.page.setViewport({ width: 390, height: 800 });
     for (const [view, list] of [
       ["data", ".data-list h2"],
