@@ -137,7 +137,7 @@ describe("Studio's pages while other people change the app", () => {
     const accessRules = [
       { type: ["select"], allow: { user: { City: { equals: "Bern" }, Role: { equals: "guest" } } }, require },
     ];
-    const { dataSource } = await write("POST", "data-sources", { name: "rooms", columns: ["city"], accessRules });
+    const { dataSource } = await write("POST", "data-sources", { name: "suites", columns: ["city"], accessRules });
     await studio.open(`${service.appId}/data/${dataSource.id}?tab=rules`);
     const user = '[data-field="accessRules"] .tests [aria-label="Column 2"]';
     await page.waitForSelector(user);
