@@ -221,6 +221,24 @@ describe("hooks of data sources that send", () => {
     }
   });
 
+  it("are accepted as they are stored, also with an address that is none", async () => {
+    const id = await make("Stored", [WELCOME_HOOK]);
+    const stored = [{ ...WELCOME_HOOK, to: [...WELCOME_HOOK.to, { email: "Bea's office" }] }];
+    await service.db.query("UPDATE data_source SET hooks = $2 WHERE id = $1", [id, JSON.stringify(stored)]);
+    const manifestPath = `/v1/apps/${service.appId}/manifest`;
+    const manifest = (await service.rest("GET", manifestPath, { as: "admin" })).body;
+    const put = (hooks: object[]) => service.rest("PUT", `${base}/${id}`, { body: { hooks, accessRules: [] } });
+    // This change removes the data source from the service's cache, so that the service reads the hook.
+    expect((await service.rest("PUT", `${base}/${id}`, { body: { isUsers: false } })).http).to.equal(200);
+    expect((await put(stored)).http).to.equal(200);
+    expect(await service.rest("PUT", manifestPath, { as: "admin", body: manifest })).to.include({ http: 200 });
+    const { http, body } = await put([{ ...stored[0], subject: "Hello" }]);
+    expect([http, body.error]).to.deep.equal([
+      400,
+      'hooks[0].to[1].email must be an e-mail address such as ann@example.com (got "Bea\'s office")',
+    ]);
+  });
+
   for (const [what, hook, named] of [
     [
       "an address that is none",

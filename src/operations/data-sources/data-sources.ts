@@ -188,9 +188,9 @@ export function createDataSources(options: {
       { appId, ref, precondition }: DataSourceTarget,
       body: unknown,
     ): Promise<DataSourceView> {
-      const fields = parseDataSourceChange(body, validateIndexes);
+      const { id, indexes: before, hooks, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
+      const fields = parseDataSourceChange(body, validateIndexes, hooks);
       const { indexes: requestedIndexes } = fields;
-      const { id, indexes: before, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
       const hashed = [...hashedColumns, ...hashedColumnsOf(fields.hooks ?? [])];
       rejectUniqueHashedIndexes(requestedIndexes ?? before, hashed);
       checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);

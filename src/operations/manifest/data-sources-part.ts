@@ -56,7 +56,9 @@ const COMPARED_FIELDS = ["columns", "accessRules", "hooks", "indexes", "isUsers"
  * @throws the same errors as creating or changing a data source
  */
 function planSourceWrite(caller: Caller, item: unknown, before: StoredDataSource | null, mode: ApplyMode): SourceWrite {
-  const fields = before ? parseDataSourceChange(item, validateIndexes) : parseNewDataSource(item, validateIndexes);
+  const fields = before
+    ? parseDataSourceChange(item, validateIndexes, before.hooks)
+    : parseNewDataSource(item, validateIndexes);
   const name = fields.name ?? before!.name;
   const mergesFields = before !== null && (!mode.prune || mode.keepsData);
   const columns = [

@@ -47,12 +47,17 @@ function parseFlag(value: unknown, field: string): boolean {
 /** Function that validates the field `indexes`; the value null means no indexes. @throws REQUEST_INVALID */
 export type ParseIndexes<Indexes> = (value: unknown) => Indexes;
 
-function parseField(value: unknown, field: Field, parseIndexes: ParseIndexes<unknown>): unknown {
+function parseField(
+  value: unknown,
+  field: Field,
+  parseIndexes: ParseIndexes<unknown>,
+  storedHooks: readonly EntryHook[],
+): unknown {
   if (field === "name") return parseName(value);
   if (field === "columns") return parseColumns(value);
   if (field === "accessRules") return parseAccessRules(value);
   if (field === "isUsers") return parseFlag(value, field);
-  return field === "hooks" ? parseHooks(value) : parseIndexes(value ?? []);
+  return field === "hooks" ? parseHooks(value, storedHooks) : parseIndexes(value ?? []);
 }
 
 /**
@@ -96,18 +101,26 @@ export function parseNewDataSource<Indexes>(
 function parseFields<Indexes>(
   body: Record<string, unknown>,
   parseIndexes: ParseIndexes<Indexes>,
+  storedHooks: readonly EntryHook[] = [],
 ): DataSourceFields<Indexes> {
   const namedFields = FIELD_NAMES.filter((field) => body[field] !== undefined);
-  return Object.fromEntries(namedFields.map((field) => [field, parseField(body[field], field, parseIndexes)]));
+  return Object.fromEntries(
+    namedFields.map((field) => [field, parseField(body[field], field, parseIndexes, storedHooks)]),
+  );
 }
 
-/** Validates the fields of an update, which may be any subset. @throws ActionError with the same codes as `parseNewDataSource` */
+/**
+ * Validates the fields of an update, which may be any subset.
+ * @param storedHooks hooks that the data source has before the update; see `parseHooks`
+ * @throws ActionError with the same codes as `parseNewDataSource`
+ */
 export function parseDataSourceChange<Indexes>(
   body: unknown,
   parseIndexes: ParseIndexes<Indexes>,
+  storedHooks: readonly EntryHook[],
 ): DataSourceFields<Indexes> {
   if (!isObject(body)) refuseField("the fields", "an object", body);
-  const fields = parseFields(body, parseIndexes);
+  const fields = parseFields(body, parseIndexes, storedHooks);
   refuseUnknownFields(body, CHANGE_SHAPE);
   return fields;
 }

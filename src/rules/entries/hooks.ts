@@ -1,5 +1,6 @@
 /** Validates the hooks of a data source, and applies their operations `trim`, `lower` and `upper`. Other code hashes values. */
 
+import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { flatShape, type Shape } from "../unknown-fields.js";
@@ -53,8 +54,12 @@ function checkOperations(hook: Record<string, unknown>, field: string): void {
   }
 }
 
-/** Validates hooks; null means none. @throws REQUEST_INVALID with the path of the invalid field */
-export function parseHooks(value: unknown): EntryHook[] {
+/**
+ * Validates hooks; null means none.
+ * @param storedHooks hooks that the data source has. They are accepted unchanged, even if a fixed address in them is invalid
+ * @throws REQUEST_INVALID with the path of the invalid field
+ */
+export function parseHooks(value: unknown, storedHooks: readonly EntryHook[] = []): EntryHook[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > HOOKS_MAX)
     refuseField("hooks", `an array of at most ${HOOKS_MAX} hooks`, value);
@@ -65,7 +70,7 @@ export function parseHooks(value: unknown): EntryHook[] {
     if (type !== "operations" && !SENDING_TYPES.includes(type as string))
       refuseField(`${field}.type`, '"operations", "email" or "sms"', type);
     if (type === "operations") checkOperations(hook, field);
-    else checkSendingHook(hook, field);
+    else if (!storedHooks.some((stored) => isDeepStrictEqual(stored, hook))) checkSendingHook(hook, field);
   }
   return value as EntryHook[];
 }
