@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Client } from "graphql-ws";
 import { rows } from "../../src/data/database.js";
-import { listNewestCandidates } from "../../src/operations/notifications/notification-rows.js";
+import { searchNewestNotifications } from "../../src/operations/notifications/notification-rows.js";
 import { isUserInScope, type Scope } from "../../src/rules/scope.js";
 import { publishNotifications } from "../harness/published-notifications.js";
 import { type PushService, startPushService } from "../harness/push-service.js";
@@ -138,6 +138,15 @@ describe("notifications", function () {
     expect(await call("POST", "/read", { ids: "all" }, "viewer")).to.deep.equal({ count: 2 });
   });
 
+  it("are searched beyond the newest 1,000 only while their scopes are no long lists", async () => {
+    const others = Array.from({ length: 101 }, (_, id) => ({ email: `${id}@example.com` }));
+    await published("all");
+    await publishNotifications(service.db, service.appId, 999, others);
+    expect(await titles("viewer")).to.deep.equal(["all"]);
+    await publishNotifications(service.db, service.appId, 1, others);
+    expect(await titles("viewer")).to.deep.equal([]);
+  });
+
   it("of every scope with the user are among those that the database selects", async () => {
     const user = {
       id: 7,
@@ -178,11 +187,13 @@ describe("notifications", function () {
     const scopes = [...equal, ...other, ...unequal];
     for (const [at, scope] of scopes.entries()) await published(String(at), { scope });
     const page = { before: null, limit: 100 };
-    const selected = await listNewestCandidates(service.db, service.appId, { key: "", user }, page);
+    const search = (of: typeof user | null) =>
+      searchNewestNotifications(service.db, service.appId, { key: "", user: of }, page);
+    const { candidates } = await search(user);
     const stored = ((await call("GET", "?limit=100")).entries as Entry[]).reverse();
     expect(scopes.map((scope) => isUserInScope(scope, user))).to.deep.equal(expected);
-    expect(stored.map(({ id }) => selected.some((one) => one.id === id))).to.deep.equal(expected);
-    expect(await listNewestCandidates(service.db, service.appId, { key: "", user: null }, page)).to.deep.equal([]);
+    expect(stored.map(({ id }) => candidates.some((one) => one.id === id))).to.deep.equal(expected);
+    expect((await search(null)).candidates).to.deep.equal([]);
   });
 
   it("are marked as read by each user, one by one or all at once", async () => {

@@ -36,9 +36,9 @@ const NOTIFICATION_COLUMNS = `notification.id, notification.app_id AS "appId", n
   notification.cursor, notification.created_at AS "createdAt", notification.updated_at AS "updatedAt"`;
 
 /* SQL condition: the reader ($2) has read the notification. */
-const READ_STATUS_SQL = `(EXISTS (SELECT FROM notification_read mark WHERE mark.notification_id = notification.id AND mark.reader = $2)
+const IS_READ_SQL = `(EXISTS (SELECT FROM notification_read mark WHERE mark.notification_id = notification.id AND mark.reader = $2)
   OR notification.cursor <= coalesce((SELECT cursor FROM notification_read_all mark
-                              WHERE mark.app_id = notification.app_id AND mark.reader = $2), -1)) IS TRUE AS "readStatus"`;
+                              WHERE mark.app_id = notification.app_id AND mark.reader = $2), -1)) IS TRUE`;
 
 const jsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
 
@@ -79,7 +79,7 @@ export async function readNotifications(
     values?: unknown[];
   },
 ): Promise<Notification[]> {
-  const sql = `SELECT ${NOTIFICATION_COLUMNS}, ${READ_STATUS_SQL} FROM notification WHERE notification.app_id = $1 AND ${where} ${tail}`;
+  const sql = `SELECT ${NOTIFICATION_COLUMNS}, ${IS_READ_SQL} AS "readStatus" FROM notification WHERE notification.app_id = $1 AND ${where} ${tail}`;
   return (await rows<NotificationRow>(executor, sql, [appId, reader, ...values])).map(toNotification);
 }
 
@@ -97,24 +97,42 @@ const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NUL
         AND NOT coalesce($5::jsonb -> name @> expected, false))))`;
 
 /** Published notification with only the fields that decide who can read it and whether the reader has read it. */
-export type ListedNotification = Pick<Notification, "id" | "scope" | "readStatus"> & { cursor: number };
+export type ListedNotification = Pick<Notification, "id" | "scope" | "readStatus">;
+
+/** Result of the search of some of the newest published notifications. */
+export interface SearchedNotifications {
+  /** Number of notifications that were searched. */
+  count: number;
+  /** Number of alternatives in their scopes: 1, or the length of the list. */
+  alternatives: number;
+  /** Lowest cursor of the searched notifications; null if there were none. */
+  lastCursor: number | null;
+  /** Searched notifications that the reader may be able to read, the newest first. `isUserInScope` decides which of them the reader can read. */
+  candidates: ListedNotification[];
+}
+
+const SEARCH_NEWEST = `
+  SELECT count(*)::int AS count, min(cursor) AS "lastCursor",
+         coalesce(sum(CASE jsonb_typeof(scope) WHEN 'array' THEN greatest(1, jsonb_array_length(scope)) ELSE 1 END), 0)::int AS alternatives,
+         coalesce(json_agg(json_build_object('id', id, 'scope', scope, 'readStatus', ${IS_READ_SQL}) ORDER BY cursor DESC)
+                    FILTER (WHERE ${MAY_BE_IN_SCOPE_SQL}), '[]') AS candidates
+    FROM (SELECT id, app_id, cursor, scope FROM notification
+           WHERE app_id = $1 AND cursor IS NOT NULL AND ($3::bigint IS NULL OR cursor < $3)
+           ORDER BY cursor DESC LIMIT $4) AS notification`;
 
 /**
- * Selects the newest published notifications that the reader may be able to read, the newest first. `isUserInScope` decides which of them
- * the reader can read.
- * @param before cursor below which the selection starts; null to start with the newest notification
+ * Searches the newest published notifications of an app for those that the reader may be able to read.
+ * @param before cursor below which the search starts; null to start with the newest notification
+ * @param limit maximum number of notifications to search
  */
-export async function listNewestCandidates(
+export async function searchNewestNotifications(
   executor: Executor,
   appId: number,
   { key, user }: Pick<NotificationReader, "key" | "user">,
   { before, limit }: { before: number | null; limit: number },
-): Promise<ListedNotification[]> {
-  const sql = `SELECT notification.id, notification.cursor, notification.scope, ${READ_STATUS_SQL} FROM notification
-                WHERE notification.app_id = $1 AND notification.cursor IS NOT NULL AND ($3::bigint IS NULL OR notification.cursor < $3)
-                  AND ${MAY_BE_IN_SCOPE_SQL}
-                ORDER BY notification.cursor DESC LIMIT $4`;
-  return rows(executor, sql, [appId, key, before, limit, jsonOrNull(user)]);
+): Promise<SearchedNotifications> {
+  const values = [appId, key, before, limit, jsonOrNull(user)];
+  return (await rows<SearchedNotifications>(executor, SEARCH_NEWEST, values))[0]!;
 }
 
 /** Selects up to 500 published notifications whose cursor is higher than `after`, by ascending cursor. */

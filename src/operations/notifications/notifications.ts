@@ -29,10 +29,11 @@ import type { IntakeLimiter } from "../records/intake.js";
 import {
   insertNotification,
   type ListedNotification,
-  listNewestCandidates,
   type Notification,
   publishNotification,
   readNotifications,
+  type SearchedNotifications,
+  searchNewestNotifications,
   withdrawNotification,
   writeNotification,
 } from "./notification-rows.js";
@@ -42,9 +43,11 @@ import type { NotificationReader, ReaderOf } from "./reader.js";
 const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
 /**
- * Maximum number of notifications whose scope one request evaluates in this process. PostgreSQL has already excluded those whose scope
- * requires another value in a column of the user.
+ * A request searches older notifications only while it has compared the user with fewer alternatives of scopes. The scope of a notification
+ * is one alternative, or a list of alternatives.
  */
+const COMPARED_ALTERNATIVES_MAX = 100_000;
+/** Maximum number of notifications whose scope one request evaluates in this process, because PostgreSQL could not exclude them. */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;
 /** Maximum number of scheduled notifications that one pass of the scheduler publishes. */
 const PUBLISH_BATCH_SIZE = 100;
@@ -174,14 +177,17 @@ export function createNotificationsService(options: {
   async function listNotifications(appId: number, reader: NotificationReader): Promise<ListedNotification[]> {
     const readable: ListedNotification[] = [];
     let before: number | null = null;
-    for (let checked = 0; checked < CHECKED_NOTIFICATIONS_MAX; checked += NOTIFICATIONS_PER_QUERY) {
-      const page: ListedNotification[] = await listNewestCandidates(db, appId, reader, {
+    let [compared, checked] = [0, 0];
+    while (compared < COMPARED_ALTERNATIVES_MAX && checked < CHECKED_NOTIFICATIONS_MAX) {
+      const page: SearchedNotifications = await searchNewestNotifications(db, appId, reader, {
         before,
         limit: NOTIFICATIONS_PER_QUERY,
       });
-      readable.push(...page.filter(({ scope }) => isUserInScope(scope, reader.user)));
-      if (page.length < NOTIFICATIONS_PER_QUERY || readable.length >= LISTED_NOTIFICATIONS_MAX) break;
-      before = page.at(-1)!.cursor;
+      readable.push(...page.candidates.filter(({ scope }) => isUserInScope(scope, reader.user)));
+      if (page.count < NOTIFICATIONS_PER_QUERY || readable.length >= LISTED_NOTIFICATIONS_MAX) break;
+      compared += page.alternatives;
+      checked += page.candidates.length;
+      before = page.lastCursor;
     }
     return readable.slice(0, LISTED_NOTIFICATIONS_MAX);
   }
