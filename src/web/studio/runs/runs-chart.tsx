@@ -15,11 +15,11 @@ const PHONE_CHART_HEIGHT_PIXELS = 100;
 
 const darkModeQuery = matchMedia("(prefers-color-scheme: dark)");
 /**
- * Colors of the chart for light and dark mode, the same as in the style sheet. uPlot draws on a canvas, to which style sheets do not apply.
+ * Colors of the chart for light and dark mode, the same as in tokens.css. uPlot draws on a canvas, to which style sheets do not apply.
  */
 const CHART_COLORS = {
-  light: { good: "#1b7340", bad: "#b3261e", soft: "#59626f", line: "#dfe3e8", accent: "#0b6b62", warn: "#8a5300" },
-  dark: { good: "#6fd694", bad: "#ff8a80", soft: "#a0a9b6", line: "#2a303a", accent: "#4fd1c0", warn: "#ffc163" },
+  light: { good: "#1b7340", bad: "#b3261e", soft: "#5a636f", line: "#e3e6ea", accent: "#0b6b62", warn: "#855000" },
+  dark: { good: "#6fd694", bad: "#ff8a80", soft: "#9ba5b3", line: "#262c34", accent: "#4fd1c0", warn: "#ffc163" },
 };
 
 type StatisticsRow = RunStatistics["periods"][number];
