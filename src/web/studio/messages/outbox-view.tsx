@@ -133,7 +133,11 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
           ))}
         </ul>
         {messages?.length === 0 && (
-          <p className="hint empty">No message yet. What actions send with Svc.Communicate appears here.</p>
+          <p className="hint empty">
+            {status === null
+              ? "No message yet. What actions send with Svc.Communicate appears here."
+              : "No message has this status."}
+          </p>
         )}
         {hasMore && (
           <button type="button" className="link" onClick={loadMore}>
