@@ -3,6 +3,7 @@ import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react"
 import { TRIGGER_WORDS } from "../runs/run-words.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ActionSummary, LiveVersion } from "../shared/model.js";
+import { useMediaQuery } from "../shared/use-narrow.js";
 import type { Navigation } from "../shell/place.js";
 import { ForEditors } from "../shell/role.js";
 import type { Actions } from "./use-actions.js";
@@ -127,6 +128,8 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
   const [search, setSearch] = useState("");
   const foundByService = useMatchingActions(actions, search);
   const box = useRef<HTMLInputElement>(null);
+  // Phones and tablets have no key "/".
+  const isTouch = useMediaQuery("(pointer: coarse)");
   const matchingActions = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     const here = list?.actions.filter((action) => matchesWords(action, words)) ?? [];
@@ -150,7 +153,7 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
         <input
           ref={box}
           type="search"
-          placeholder="Search   /"
+          placeholder={isTouch ? "Search" : "Search   /"}
           aria-label="Search actions"
           value={search}
           onChange={(event) => setSearch(event.target.value)}

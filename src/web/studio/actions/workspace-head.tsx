@@ -1,5 +1,6 @@
 /** Header of an action's workspace: name and state on the left, the buttons Run, Publish and Save on the right. */
 import ChevronDown from "lucide-react/icons/chevron-down";
+import ChevronLeft from "lucide-react/icons/chevron-left";
 import ChevronRight from "lucide-react/icons/chevron-right";
 import CloudUpload from "lucide-react/icons/cloud-upload";
 import PanelRight from "lucide-react/icons/panel-right";
@@ -68,7 +69,7 @@ export function WorkspaceHead({ editor, liveVersion, back, showsFields, toggleFi
   return (
     <div className="workspace-head">
       <button type="button" className="quiet narrow-only" aria-label="Back to the list of actions" onClick={back}>
-        ‹
+        <ChevronLeft size={ICON_PIXELS} aria-hidden />
       </button>
       <h2>{draft?.name || (savedAction ? savedAction.name : "New action")}</h2>
       <span className="hint" role="status">
