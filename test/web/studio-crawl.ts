@@ -1,4 +1,4 @@
-/** Finds the controls on a screen of Studio, one of each kind, and opens the screens that they lead to. */
+/** Finds the controls on a screen of Studio, one of each kind, and opens the screens that they lead to, by the keyboard only. */
 import type { Page } from "puppeteer";
 
 /** Maximum number of clicks from a page's URL to a screen. */
@@ -32,24 +32,49 @@ const CONTROLS_CODE = `
   }
 `;
 
+/** Roles of elements of which Tab reaches one control, and the arrow keys the others. */
+const ARROW_KEY_GROUPS = ["tablist", "menu", "menubar", "listbox", "grid", "radiogroup", "toolbar"]
+  .map((role) => `[role=${role}]`)
+  .join();
+
 /**
- * Returns code for the page that clicks, selects or types so that React receives the event. The code returns true if the control exists.
+ * Returns code for the page that types into a field, selects an option, or gives another control the focus. React receives the events. The
+ * code returns `absent` if there is no such control, `changed` for a field, otherwise the key that presses the control, or `unreachable` if
+ * the keyboard cannot reach it.
  */
-const pressCode = (key: string) => `(() => {
+const focusCode = (key: string) => `(() => {
   ${CONTROLS_CODE}
   const [element, value] = controls.get(${JSON.stringify(key)}) ?? [];
-  if (!element) return false;
-  const isTyped = value === undefined && element.matches("textarea, input:not([type=checkbox])");
-  if (value === undefined && !isTyped) {
-    // A tab is selected when the mouse button is pressed, not when it is released.
-    element.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
-    return element.click(), true;
-  }
+  if (!element) return "absent";
+  const isReachable = element.tabIndex >= 0 || element.closest("${ARROW_KEY_GROUPS}")?.querySelector('[tabindex="0"]');
+  const isTyped = value === undefined && element.matches("textarea, input:not([type=checkbox], [type=radio])");
+  element.focus();
+  if (!isReachable || document.activeElement !== element) return "unreachable";
+  if (value === undefined && !isTyped) return element.tagName === "INPUT" ? "Space" : "Enter";
   const typed = { number: "7", date: "2030-01-01", email: "ada@example.com" }[element.type] ?? "x";
   Object.getOwnPropertyDescriptor(Object.getPrototypeOf(element), "value").set.call(element, isTyped ? typed : value);
   element.dispatchEvent(new Event(isTyped ? "input" : "change", { bubbles: true }));
-  return true;
+  return "changed";
 })()`;
+
+/**
+ * Uses a control by the keyboard only.
+ * @returns false if there is no such control
+ * @throws if the keyboard cannot reach the control
+ */
+async function operate(page: Page, key: string): Promise<boolean> {
+  const focus = () =>
+    page.evaluate(focusCode(key)) as Promise<"absent" | "changed" | "unreachable" | "Space" | "Enter">;
+  let result = await focus();
+  if (result === "unreachable") {
+    // An open menu keeps the focus until Escape closes it.
+    await page.keyboard.press("Escape");
+    result = await focus();
+  }
+  if (result === "unreachable") throw new Error(`${await readPlace(page)}: the keyboard cannot reach "${key}"`);
+  if (result === "Space" || result === "Enter") await page.keyboard.press(result);
+  return result !== "absent";
+}
 
 const keysOn = (page: Page) =>
   page.evaluate(`(() => { ${CONTROLS_CODE} return [...controls.keys()]; })()`) as Promise<string[]>;
@@ -141,12 +166,12 @@ export async function crawl(
       if (!isHere) {
         await reopen(page, place);
         for (const step of steps) {
-          await page.evaluate(pressCode(step));
+          await operate(page, step);
           await settle(page);
         }
       }
       // An earlier step may have removed this control.
-      isHere = (await page.evaluate(pressCode(key))) === false;
+      isHere = !(await operate(page, key));
       if (isHere) continue;
       await arrive([...steps, key]);
       const now = await keysOn(page);
