@@ -46,7 +46,7 @@ const NOTIFICATIONS_PER_QUERY = 1_000;
  * A request searches older notifications only while it has compared the user with fewer alternatives of scopes. The scope of a notification
  * is one alternative, or a list of alternatives.
  */
-const COMPARED_ALTERNATIVES_MAX = 100_000;
+const COMPARED_ALTERNATIVES_MAX = 20_000;
 /** Maximum number of notifications whose scope one request evaluates in this process, because PostgreSQL could not exclude them. */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;
 /** Maximum number of scheduled notifications that one pass of the scheduler publishes. */
