@@ -88,9 +88,11 @@ export class Supervisor {
     const counts = { runCount: 0, activeRuns: 0, retired: false };
     const generation: BrowserGeneration = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
-    const launches = new LaunchWatch(chromium, pool.hasPages, () =>
-      this.options.log.error({ browser: this.source.name }, "the browser cannot start pages; replacing the browser"),
-    );
+    const browser = this.source.name;
+    const launches = new LaunchWatch(chromium, pool.hasPages, {
+      broken: () => this.options.log.error({ browser }, "the browser cannot start pages; replacing the browser"),
+      networkLost: () => pool.discardUnused(),
+    });
     runInBackground(
       chromium.ended.then(() => {
         watch.stop();

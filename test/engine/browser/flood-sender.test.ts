@@ -18,6 +18,7 @@ const noted = (at: number, usages: Record<number, ProcessorTime>): UsageSample =
       {
         pid: Number(pid),
         renderer: Number(pid) !== BROWSER,
+        network: false,
         cpuMs: spent,
         kernelMs: kernel,
         residentBytes: 0,

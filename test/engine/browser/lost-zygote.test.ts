@@ -7,10 +7,11 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { findZygotes, hasEnded } from "../../../src/engine/browser/processes/local-browser.js";
 import { readProcesses } from "../../../src/engine/browser/processes/sandbox-proof.js";
+import { CHECK_INTERVAL_MS } from "../../../src/engine/browser/watch/launches.js";
 import { signalProcess } from "../../../src/engine/browser/watch/processes.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
-import { groupMembers, procFile, startHangingRun, zygotesOf } from "./process-group.js";
+import { groupMembers, procFile, renderersOf, startHangingRun, zygotesOf } from "./process-group.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
 describe("the check of a zygote process", () => {
@@ -110,6 +111,28 @@ describe("a browser whose zygote process is killed", () => {
     killZygotes();
     expect(await run).to.deep.include({ ok: false, cause: "browser" });
     expect(await resultOf(browsers, "const execute = async () => 4")).to.equal(4);
+  });
+});
+
+describe("a browser whose network service is killed", () => {
+  longTest("gets other pages in advance, because commands to the existing ones would take seconds", async () => {
+    const browsers = testBrowsers();
+    await browsers.start();
+    try {
+      expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
+      const group = browsers.pid()!;
+      const isNetworkService = (pid: number) => procFile(pid, "cmdline").includes("NetworkService");
+      // The service watches the processes that exist at its first check.
+      await delay(2 * CHECK_INTERVAL_MS);
+      const pages = renderersOf(group);
+      expect(pages).not.to.deep.equal([]);
+      for (const pid of groupMembers(group).filter(isNetworkService)) process.kill(pid, "SIGKILL");
+      await until(() => renderersOf(group).every((pid) => !pages.includes(pid)) && renderersOf(group).length > 0);
+      expect(await resultOf(browsers, "const execute = async () => 6")).to.equal(6);
+      expect(browsers.pid()).to.equal(group);
+    } finally {
+      await browsers.stop();
+    }
   });
 });
 

@@ -125,6 +125,11 @@ export class Page {
     return this.state.kind !== "lost";
   }
 
+  /** True for a page with a sandbox, also while that is prepared or reset, that executes no run. */
+  get isBetweenRuns(): boolean {
+    return this.mode !== null && (this.state.kind === "pending" || this.state.kind === "ready");
+  }
+
   /** Reason of the loss; null if the page is not lost. */
   get loss(): PageLoss | null {
     return this.state.kind === "lost" ? this.state.loss : null;

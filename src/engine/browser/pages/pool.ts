@@ -187,6 +187,18 @@ export class Pool {
     this.isRetired = true;
   }
 
+  /**
+   * Discards all pages that execute no run, and opens others in advance. After the browser's network service has ended, commands to
+   * existing pages can take seconds, while new pages work at once.
+   */
+  discardUnused(): void {
+    const unusedPages = [...this.pages].filter((page) => this.spare.includes(page) || page.isBetweenRuns);
+    this.spare.length = 0;
+    for (const page of unusedPages) this.discard(page);
+    // If opening pages fails, the next run tries again.
+    this.fill().catch(() => {});
+  }
+
   /** Returns the number of idle pages of a key. */
   countIdleOf(key: string): number {
     return this.pagesByKey.get(key)?.idle.length ?? 0;

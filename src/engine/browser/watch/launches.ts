@@ -1,6 +1,7 @@
 /**
- * Ends a browser that cannot start renderers, so that another one replaces it. The browser's zygote process has died,
- * or the machine allows no new processes. Uses only reports of the browser, so that it also works for a remote browser.
+ * Watches whether a browser can start pages. Ends a browser that cannot start renderers, so that another one replaces it: its zygote
+ * process has died, or the machine allows no new processes. Reports the end of the network service. Uses only reports of the browser, so
+ * that it also works for a remote browser.
  */
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -21,24 +22,26 @@ const FAILURES_WITHIN_MS = 5_000;
  * instead of time, because a pause of the machine delays only one response.
  */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
-const CHECK_INTERVAL_MS = 250;
+export const CHECK_INTERVAL_MS = 250;
 
 export class LaunchWatch {
   private failures: number[] = [];
   /** Number of checks in a row at which a page needed a renderer and the browser had none. */
   private checksWithoutRenderer = 0;
+  /** ID of the process of the network service at the last check; null before the first one. */
+  private networkService: number | null = null;
   private isChecking = false;
   private isStopped = false;
   private readonly timer = setInterval(() => runInBackground(this.check()), CHECK_INTERVAL_MS);
 
   /**
    * @param hasPages returns true if there is an open or opening page that has not crashed
-   * @param onBroken called once, before the browser is ended
+   * @param on `broken` is called once, before the browser is ended; `networkLost` when its network service has ended
    */
   constructor(
     private readonly chromium: Chromium,
     private readonly hasPages: () => boolean,
-    private readonly onBroken: () => void,
+    private readonly on: { broken: () => void; networkLost: () => void },
   ) {
     chromium.connection.on("Target.targetCrashed", this.onCrash);
   }
@@ -52,7 +55,7 @@ export class LaunchWatch {
   private replace(): void {
     if (this.isStopped) return;
     this.stop();
-    this.onBroken();
+    this.on.broken();
     runInBackground(this.chromium.stop());
   }
 
@@ -63,6 +66,12 @@ export class LaunchWatch {
     if (this.failures.length >= FAILURES_MAX) this.replace();
   };
 
+  private compareNetworkService(pid: number | undefined): void {
+    if (this.isStopped || pid === this.networkService) return;
+    if (this.networkService !== null) this.on.networkLost();
+    this.networkService = pid ?? null;
+  }
+
   private async check(): Promise<void> {
     if (this.isChecking) return;
     this.isChecking = true;
@@ -72,6 +81,7 @@ export class LaunchWatch {
       const isIntact = !this.hasPages() || processes.some(({ renderer }) => renderer);
       this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
       if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();
+      this.compareNetworkService(processes.find(({ network }) => network)?.pid);
     } catch {
       // The command fails only if the browser has ended.
     } finally {

@@ -4,11 +4,15 @@ import type { Connection } from "puppeteer";
 
 const PAGE_BYTES = 4_096;
 const TICK_MS = 10;
+/** Type that Chromium reports for its network service. */
+const NETWORK_SERVICE = "network.mojom.NetworkService";
 
 export interface BrowserProcess {
   pid: number;
   /** True for a renderer, which executes pages. All other processes serve all pages. */
   renderer: boolean;
+  /** True for the network service, through which all pages load. */
+  network: boolean;
 }
 
 export interface Usage {
@@ -24,7 +28,11 @@ export interface Usage {
 export async function listProcesses(connection: Connection, timeoutMs?: number): Promise<BrowserProcess[]> {
   const options = timeoutMs === undefined ? undefined : { timeout: timeoutMs };
   const { processInfo } = await connection.send("SystemInfo.getProcessInfo", undefined, options);
-  return processInfo.map(({ id, type }) => ({ pid: id, renderer: type === "renderer" }));
+  return processInfo.map(({ id, type }) => ({
+    pid: id,
+    renderer: type === "renderer",
+    network: type === NETWORK_SERVICE,
+  }));
 }
 
 /** Returns the fields of a `stat` file in /proc after the process name: state, parent, group, … */
