@@ -6,6 +6,7 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until, untilEqual } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage, watchSockets } from "./chromium.js";
+import { checkPaletteKeys, checkPaletteSearch } from "./palette-checks.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
 const SLOW = "async function execute() { await new Promise(() => undefined); }";
@@ -228,35 +229,12 @@ describe("the frame of Studio", () => {
     await page.waitForSelector("dialog", { hidden: true });
   });
 
-  longTest("finds tables, settings, people, runs and docs in the palette", async () => {
-    const send = (path: string, body: object) => service.rest("POST", `/v1/apps/${service.appId}/${path}`, { body });
-    const { dataSource } = (await send("data-sources", { name: "Ledger" })).body;
-    await send("settings", { ledgerColour: "green" });
-    const person = { firstName: "Ledger", lastName: "Keeper", email: "keeper@example.com" };
-    const { user } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
-    await send("editors", { userId: user.id });
-    const option = (name: string) =>
-      page.waitForFunction(
-        `[...document.querySelectorAll(".palette [role=option] .grow")].some((one) => one.textContent === ${JSON.stringify(name)})`,
-      );
-    await studio.press("k");
-    await focused(".palette input");
-    await page.keyboard.sendCharacter("ledger");
-    await Promise.all([
-      option("Table Ledger"),
-      option("Setting ledgerColour"),
-      option("Person Ledger Keeper keeper@example.com"),
-    ]);
-    await studio.replace(".palette input", "12");
-    await option("Open run 12");
-    await studio.replace(".palette input", "time zones of schedules");
-    await page.waitForFunction('/^Docs: /.test(document.querySelector(".palette [role=option] .grow")?.textContent)');
-    await page.keyboard.press("Enter");
-    await page.waitForSelector(".docs-panel .docs-text p");
-    await page.click('[aria-label="Close the docs"]');
-    await page.waitForSelector(".docs-panel", { hidden: true });
-    await service.rest("DELETE", `/v1/apps/${service.appId}/data-sources/${dataSource.id}`);
-  });
+  it("selects commands of the palette with the arrow keys, also for screen readers", () =>
+    checkPaletteKeys(page, studio));
+
+  longTest("finds tables, settings, people, runs and docs in the palette", () =>
+    checkPaletteSearch(service, page, studio),
+  );
 
   it("opens the documentation of a page beside it, with the reader's address and app, and follows its links there", async () => {
     const before = await page.evaluate("location.hash");

@@ -2,8 +2,9 @@
  * Command palette, which opens at Ctrl+K. It finds by words: commands of the screen, actions, data sources, settings, people, runs and
  * documentation.
  */
+import { Command as CommandMenu, useCommandState } from "cmdk";
 import ChevronRight from "lucide-react/icons/chevron-right";
-import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import { ModalDialog } from "../shared/modal.js";
 import { type Command, listCommands } from "./commands.js";
 import { createRunCommands, type SearchContext, useDocsCommands, usePaletteItems } from "./palette-search.js";
@@ -18,89 +19,66 @@ function filterCommands(commands: Command[], typed: string): Command[] {
     .slice(0, MAX_COMMANDS_SHOWN);
 }
 
-const getOptionId = (index: number) => `command-${index}`;
-
-/** Returns the commands without those that have the same name as an earlier one, such as two data sources with equal names. */
+/** Returns the commands without those that have the same name as another one, such as two data sources with equal names. */
 const removeDuplicates = (commands: Command[]): Command[] => [
-  ...new Map(commands.map((command) => [command.name, command])).values(),
+  // The library removes the white space at the ends of names, by which it identifies options.
+  ...new Map(commands.map((command) => [command.name.trim(), command])).values(),
 ];
 
 const CommandIcon = ({ icon: Icon = ChevronRight }: Command) => <Icon size={ICON_PIXELS} aria-hidden />;
+
+function SearchField({ onValueChange }: { onValueChange: (typed: string) => void }) {
+  const selected = useCommandState(({ value }) => value);
+  const [optionId, setOptionId] = useState<string>();
+  // The library itself names the selected option to screen readers only after an arrow key, not when it selects the first option.
+  useEffect(() => {
+    setOptionId(selected && document.querySelector('.palette [role="option"][aria-selected="true"]')?.id);
+  }, [selected]);
+  return (
+    <CommandMenu.Input
+      asChild
+      placeholder="Search actions, tables, runs, settings, people, docs and commands"
+      onValueChange={onValueChange}
+    >
+      <input aria-activedescendant={optionId} />
+    </CommandMenu.Input>
+  );
+}
 
 function CommandPalette({ close, context }: { close: () => void; context: SearchContext }) {
   const [commands] = useState(listCommands);
   const items = usePaletteItems(context);
   const [typed, setTyped] = useState("");
-  /**
-   * Name of the command that the person has selected by the arrow keys. An index would not identify it, because results that arrive later
-   * change the positions.
-   */
-  const [chosenName, setChosenName] = useState<string | null>(null);
   const docs = useDocsCommands(typed, context);
   const commandsFound = removeDuplicates([
     ...createRunCommands(typed, context),
     ...filterCommands([...commands, ...items], typed),
     ...docs,
   ]);
-  const at = Math.max(
-    0,
-    commandsFound.findIndex(({ name }) => name === chosenName),
-  );
-  const choose = (command: Command | undefined) => {
-    if (!command) return;
+  const choose = ({ run }: Command) => {
     close();
     // The command runs after the palette has closed and returned the focus. Otherwise the command could not move the focus itself.
-    setTimeout(command.run);
+    setTimeout(run);
   };
-  const onKeyDown = (event: KeyboardEvent) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step !== undefined)
-      setChosenName(commandsFound.at((at + step) % Math.max(1, commandsFound.length))?.name ?? null);
-    else if (event.key === "Enter") choose(commandsFound[at]);
-    else return;
-    event.preventDefault();
-  };
-  useEffect(() => {
-    document.getElementById(getOptionId(at))?.scrollIntoView({ block: "nearest" });
-  }, [at]);
   return (
     <ModalDialog className="palette" aria-label="Commands" onClose={close}>
-      <input
-        role="combobox"
-        aria-label="Command"
-        aria-expanded="true"
-        aria-controls="commands"
-        aria-activedescendant={commandsFound.length > 0 ? getOptionId(at) : undefined}
-        aria-autocomplete="list"
-        placeholder="Search actions, tables, runs, settings, people, docs and commands"
-        autoComplete="off"
-        value={typed}
-        onKeyDown={onKeyDown}
-        onChange={(event) => {
-          setTyped(event.target.value);
-          setChosenName(null);
-        }}
-      />
-      <div id="commands" role="listbox" aria-label="Commands" tabIndex={-1}>
-        {commandsFound.map((command, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the text field has the focus and handles the keys
-          <div
-            key={command.name}
-            id={getOptionId(index)}
-            role="option"
-            tabIndex={-1}
-            aria-selected={index === at}
-            onClick={() => choose(command)}
-          >
-            <CommandIcon {...command} />
-            <span className="grow">{command.name}</span>
-            {command.shortcut && <kbd>{command.shortcut}</kbd>}
-          </div>
-        ))}
-      </div>
-      <p className="hint" role="status">
-        {commandsFound.length === 0 ? "Nothing matches." : ""}
-      </p>
+      {/* The dialog focuses its first focusable element. This must be the text field, so the menu itself has no tab index. */}
+      <CommandMenu label="Command" shouldFilter={false} loop tabIndex={undefined}>
+        <SearchField onValueChange={setTyped} />
+        <CommandMenu.List label="Commands">
+          {commandsFound.map((command) => (
+            <CommandMenu.Item key={command.name} value={command.name} onSelect={() => choose(command)}>
+              <CommandIcon {...command} />
+              <span className="grow">{command.name}</span>
+              {command.shortcut && <kbd>{command.shortcut}</kbd>}
+            </CommandMenu.Item>
+          ))}
+        </CommandMenu.List>
+        {/* Outside of the list, because a list box must contain only options. */}
+        <div className="hint" role="status">
+          <CommandMenu.Empty>Nothing matches.</CommandMenu.Empty>
+        </div>
+      </CommandMenu>
     </ModalDialog>
   );
 }
