@@ -55,6 +55,8 @@ try {
   await service.stop({ now: failure !== null });
   process.exit(failure ? 1 : 0);
 } catch (error) {
+  // A signal that has arrived together with the error is handled first.
+  await new Promise((resolve) => setImmediate(resolve));
   if (unwantedStart.signal.aborted) process.exit(0);
   writeFault(error);
   process.exit(1);
