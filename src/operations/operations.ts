@@ -137,7 +137,7 @@ function createTriggerModules(
     week: createScheduleWeek({ db, now, defaultTimezone }),
     history: new RunQueries(db, runWords),
     replay: new Replay(db, runs),
-    statistics: createRunStatistics({ db }),
+    statistics: createRunStatistics({ db, runWords }),
     backtest: createBacktest(db),
     pause: createSchedulePause(db),
   };

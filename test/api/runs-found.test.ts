@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
+import { describeFilteredStatistics } from "./filtered-statistics.js";
 
 const CODE = `async function execute(context) {
   console.log("printed", context.payload.word ?? "nothing");
@@ -309,4 +310,7 @@ describe("lists and statistics of runs", () => {
       });
     });
   });
+
+  // Last, because the week of schedules would list its runs.
+  describeFilteredStatistics(() => ({ service, actionIds: [action, other] }));
 });

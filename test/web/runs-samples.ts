@@ -1,5 +1,7 @@
 /** Actions and helpers for the tests of runs in Studio. */
 import type { Page } from "puppeteer";
+import { deleteStoredRuns, insertSearchedRuns } from "../harness/searched-runs.js";
+import type { TestService } from "../harness/service.js";
 
 export const BOOKING_CODE = `async function execute(context) {
   console.log("seen", context.payload.seat);
@@ -10,9 +12,47 @@ export const BOOKING_CODE = `async function execute(context) {
 }`;
 export const ENDLESS_CODE = "async function execute() { console.log('begun'); await new Promise(() => {}) }";
 
+/** ID that no action has. */
+const ABSENT_ACTION = 999_999;
+
 /** Returns the links to runs in the list, without their search parameters. */
 export const listedLinks = (page: Page): Promise<string[]> =>
   page.$$eval(".runs-box .run-link", (all) => all.map((one) => one.getAttribute("href")!.split("?")[0]!));
+
+/** Waits until the chart of runs counts exactly this, and the list has the same number of runs. */
+export function waitForChart(page: Page, runs: number, failed: number) {
+  const label = `: ${runs} ${runs === 1 ? "run" : "runs"}, ${failed} failed`;
+  const count = runs === 0 ? "" : `${runs} found`;
+  return page.waitForFunction(
+    `document.querySelector(".runs-chart canvas") && document.querySelector(".runs-chart").getAttribute("aria-label").endsWith(${JSON.stringify(label)}) &&
+      document.querySelector(".runs-count [role=status]")?.textContent === ${JSON.stringify(count)}`,
+  );
+}
+
+/**
+ * Checks that the chart follows filters under which the list is empty, that the error of an invalid filter is shown once, and that the chart
+ * shows when it does not count all runs.
+ */
+export async function checkCharts(
+  service: TestService,
+  page: Page,
+  open: (fragment: string) => Promise<unknown>,
+): Promise<void> {
+  for (const filter of ["trigger=log", "copy=production", "person=999", "version=1", "state=queued"]) {
+    await open(`runs?${filter}`);
+    await waitForChart(page, 0, 0);
+  }
+  await open("runs?search=a");
+  await page.waitForFunction(
+    `!document.querySelector(".runs-chart") && document.querySelectorAll(".runs-page .fault").length === 1`,
+  );
+  await insertSearchedRuns(service, { actionId: ABSENT_ACTION, word: "tirana", count: 1001 });
+  await open("runs?search=tirana");
+  await page.waitForFunction(
+    '/partial: runs before .* are not counted/.test(document.querySelector(".runs-chart figcaption")?.textContent)',
+  );
+  await deleteStoredRuns(service, ABSENT_ACTION);
+}
 
 /** Waits until the list has exactly these links in this order. Cancelled runs are ignored. */
 export function waitForLinks(page: Page, links: readonly string[]) {

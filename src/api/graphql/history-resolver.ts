@@ -85,7 +85,8 @@ export class HistoryResolver {
   }
 
   @Query(() => RunStatisticsType, {
-    description: "Counts the runs of each hour or day, and returns the percentiles of their durations.",
+    description:
+      "Counts the runs of each hour or day that match the filters, and returns the percentiles of their durations. One request checks the newest 100,000 runs of the range, or the newest 1,000 that a search finds.",
   })
   async runStatistics(
     @Ctx() context: RequestContext,

@@ -164,18 +164,18 @@ export class RunStatisticsType {
   @Field(() => DateTime, { description: "End of the range, exclusive." }) to: string;
   @Field(() => DateTime, {
     nullable: true,
-    description: "Start of the counted part of a range with more than 100,000 runs; null if all runs are counted.",
+    description: "Time before which the runs of the range were not counted; null if all matching runs were counted.",
   })
   countedFrom: string | null;
   @Field(() => [RunPeriodType], { description: "Periods with runs or skipped ticks, oldest first." }) periods: Period[];
 }
 
 /**
- * Filters of a list of runs. Their type is `unknown`, because the rules check the values and report errors with the specification's
- * statuses.
+ * Filters of lists and statistics of runs. Their type is `unknown`, because the rules check the values and report errors with the
+ * specification's statuses.
  */
 @ArgsType()
-export class RunsArguments {
+export class RunFilterArguments {
   @Field(() => Int, {
     nullable: true,
     description:
@@ -198,15 +198,19 @@ export class RunsArguments {
   versionId?: unknown;
   @Field(() => Int, { nullable: true, description: "ID of the person who requested the runs; all by default." })
   personId?: unknown;
-  @Field(() => DateTime, { nullable: true, description: "Start of the range, inclusive; unlimited by default." })
-  from?: unknown;
-  @Field(() => DateTime, { nullable: true, description: "End of the range, exclusive; unlimited by default." })
-  to?: unknown;
   @Field(() => String, {
     nullable: true,
     description: "Prefixes of words in the payload, the result, the error, the console or a host; all must match.",
   })
   search?: unknown;
+}
+
+@ArgsType()
+export class RunsArguments extends RunFilterArguments {
+  @Field(() => DateTime, { nullable: true, description: "Start of the range, inclusive; unlimited by default." })
+  from?: unknown;
+  @Field(() => DateTime, { nullable: true, description: "End of the range, exclusive; unlimited by default." })
+  to?: unknown;
   @Field(() => String, {
     nullable: true,
     description: "Cursor of the page: `nextCursor` of the previous page.",
@@ -223,13 +227,7 @@ export class RunsArguments {
 }
 
 @ArgsType()
-export class StatisticsArguments {
-  @Field(() => Int, {
-    nullable: true,
-    description:
-      "ID of the action's draft or live version; both select all runs of the action. All actions by default.",
-  })
-  actionId?: unknown;
+export class StatisticsArguments extends RunFilterArguments {
   @Field(() => DateTime, {
     nullable: true,
     description: "Start of the range, inclusive; by default 2 days before `to` by hour and 30 days by day.",

@@ -1,11 +1,12 @@
 /** REST routes of runs (search, statistics, replay): entries for the route table in rest/routes.ts. */
-import type { RunsArguments } from "../graphql/history-types.js";
+import type { RunFilterArguments, RunsArguments } from "../graphql/history-types.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const APP = "/v3/apps/:appId";
 
-const runsArguments = (request: RestRequest): RunsArguments => ({
+/** Returns the filters that lists and statistics of runs have in common. */
+const runFilterArguments = (request: RestRequest): RunFilterArguments & Pick<RunsArguments, "from" | "to"> => ({
   actionId: request.number("actionId"),
   state: request.text("state"),
   trigger: request.text("trigger"),
@@ -15,6 +16,10 @@ const runsArguments = (request: RestRequest): RunsArguments => ({
   from: request.text("from"),
   to: request.text("to"),
   search: request.text("search"),
+});
+
+const runsArguments = (request: RestRequest): RunsArguments => ({
+  ...runFilterArguments(request),
   before: request.number("before"),
   ...(request.number("limit") !== undefined && { limit: request.number("limit")! }),
   ...(request.number("offset") !== undefined && { offset: request.number("offset")! }),
@@ -43,9 +48,7 @@ export const historyRoutes: readonly Route[] = [
     handle: async ({ history }, request) => ({
       status: "RUNS_COUNTED",
       ...(await history.runStatistics(request.context, request.id("appId"), {
-        actionId: request.number("actionId"),
-        from: request.text("from"),
-        to: request.text("to"),
+        ...runFilterArguments(request),
         by: request.text("by"),
         timezone: request.text("timezone"),
       })),

@@ -1,5 +1,6 @@
 /**
- * Validates the filters of lists of runs, and converts them to SQL. docs/reference explains the meaning of each filter.
+ * Validates the filters of lists and statistics of runs, and converts them to SQL. docs/reference explains the meaning
+ * of each filter.
  */
 import type { Copy, TriggerType } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
@@ -8,9 +9,11 @@ import { ActionError } from "../../errors.js";
 import { parseOptionalId, refuseField } from "../../rules/fields.js";
 import { parsePageLimits } from "../../rules/page.js";
 import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
+import type { RunSearch } from "../records/run-words.js";
 
 /**
- * Filters in a request for a list of runs, not yet validated. The list includes runs queued at `from`, but not at `to`.
+ * Filters in a request for a list or for statistics of runs, not yet validated. They select runs queued at `from`, but
+ * not at `to`.
  */
 export interface RunFilter {
   /** ID of the draft or of its live version. Both select the same runs. */
@@ -26,6 +29,10 @@ export interface RunFilter {
   to?: unknown;
   /** Beginnings of words in the payload, result, error, console lines or contacted hosts of a run. */
   search?: unknown;
+}
+
+/** Filters and page in a request for a list of runs, not yet validated. */
+export interface RunListOptions extends RunFilter {
   /** Only runs with an ID below this one are listed. */
   before?: unknown;
   limit?: unknown;
@@ -36,6 +43,8 @@ const COPY_BY_NAME = { draft: "master", live: "production", master: "master", pr
 const SEARCH_MIN_CHARACTERS = 2;
 const SEARCH_MAX_CHARACTERS = 200;
 const SEARCH_WORDS_MAX = 5;
+/** Maximum number of runs that a search by words returns; these are the newest ones. */
+const SEARCH_RESULTS_MAX = 1_000;
 /**
  * Runs have the same order by ID as by time, except for runs within this interval, because their transactions overlap.
  */
@@ -93,6 +102,7 @@ export interface RunConditions {
   actionId: number | null;
   search: string | null;
   before: number | null;
+  to: Date | null;
   /** SQL conditions for which PostgreSQL can use an index. */
   indexed: string;
   /** SQL conditions that PostgreSQL checks for each row; null if there are none. */
@@ -103,7 +113,7 @@ export interface RunConditions {
 }
 
 /** Converts the filters of a request to SQL conditions. @throws REQUEST_INVALID */
-export function runConditions(appId: number, filter: RunFilter): RunConditions {
+export function runConditions(appId: number, filter: RunListOptions): RunConditions {
   const parameters: unknown[] = [appId];
   const bind = (value: unknown) => `$${parameters.push(value)}`;
   const indexed = ["run.app_id = $1"];
@@ -112,7 +122,8 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
   const actionId = parseOptionalId(filter.actionId, "actionId");
   const before = parseOptionalId(filter.before, "before");
   if (before !== null) indexed.push(`run.id < ${bind(before)}`);
-  addTimeConditions(optionalMoment(filter.from, "from"), optionalMoment(filter.to, "to"), indexed, bind);
+  const [from, to] = [optionalMoment(filter.from, "from"), optionalMoment(filter.to, "to")];
+  addTimeConditions(from, to, indexed, bind);
 
   const state = optionalChoice(filter.state, "state", RUN_STATES);
   // Writes the state into the SQL instead of a parameter, so that PostgreSQL can use the partial index of this state.
@@ -129,6 +140,7 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
     actionId,
     search: parseSearch(filter.search),
     before,
+    to,
     indexed: indexed.join(" AND "),
     unindexed: unindexed.length > 0 ? unindexed.join(" AND ") : null,
     parameters,
@@ -158,6 +170,47 @@ function addTimeConditions(
     indexed.push(`run.queued_at < ${endOfTime}`);
     indexed.push(`run.id <= coalesce(${idAt(`${endOfTime} + ${OUT_OF_ORDER_INTERVAL}`)}, ${Number.MAX_SAFE_INTEGER})`);
   }
+}
+
+/** Returns an ID above those of all runs that were queued before `to`; null if no later run exists. */
+async function idAfter(executor: Executor, appId: number, to: Date): Promise<number | null> {
+  const [run] = await rows<{ id: number }>(
+    executor,
+    `SELECT id + 1 AS id FROM run WHERE app_id = $1 AND queued_at >= $2::timestamptz + ${OUT_OF_ORDER_INTERVAL}
+      ORDER BY queued_at LIMIT 1`,
+    [appId, to],
+  );
+  return run?.id ?? null;
+}
+
+/** SQL conditions of a search, with the IDs of the runs that it found. */
+export interface SearchedRuns {
+  conditions: RunConditions;
+  /** The lowest of these IDs if older runs may contain the searched words; otherwise null. */
+  further: number | null;
+}
+
+/**
+ * Replaces the searched words by the IDs of the newest runs that contain these words.
+ * @throws REQUEST_INVALID if the search contains no word, or takes too long
+ */
+export async function searchRuns(
+  { db, runWords }: { db: Executor; runWords: RunSearch },
+  appId: number,
+  conditions: RunConditions,
+): Promise<SearchedRuns> {
+  const { search, before, to, indexed, parameters } = conditions;
+  if (search === null) return { conditions, further: null };
+  // Indexes the words of runs that have just ended, so that the search finds these runs too.
+  await runWords.catchUp();
+  const bounds = [before, to && (await idAfter(db, appId, to))].filter((id) => id !== null);
+  const position = { before: bounds.length === 0 ? null : Math.min(...bounds), limit: SEARCH_RESULTS_MAX };
+  const ids = await runWords.find(appId, search, position);
+  const hasWords = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
+  return {
+    conditions: { ...conditions, indexed: `${indexed} AND ${hasWords}`, parameters: [...parameters, ids] },
+    further: ids.length === SEARCH_RESULTS_MAX ? ids.at(-1)! : null,
+  };
 }
 
 /**

@@ -9,7 +9,7 @@ import { readMemberText } from "../../rules/json-scan.js";
 import { resultInEntry, type ScriptError } from "../records/execution-logs.js";
 import type { RunSearch } from "../records/run-words.js";
 import type { RequestRecord } from "../requests/run-requests.js";
-import { newestRuns, type RunConditions, type RunFilter, runConditions } from "./run-filter.js";
+import { newestRuns, type RunListOptions, runConditions, searchRuns } from "./run-filter.js";
 
 /** A run or a skipped schedule time, as lists return it. Times are ISO 8601 text. */
 export interface RunSummary {
@@ -75,8 +75,6 @@ type SummaryRow = Omit<RunSummary, DateField | "failure" | "resultPreview" | "pe
 
 /** Maximum number of runs that one request checks row by row. The next page continues after these runs. */
 const CHECKED_RUNS_MAX = 10_000;
-/** Maximum number of runs that a search by words returns; these are the newest ones. */
-const SEARCH_RESULTS_MAX = 1_000;
 const TOTAL_MAX = 10_000;
 /** Maximum number of characters of an error or result in a list. */
 const EXCERPT_MAX_CHARACTERS = 200;
@@ -152,26 +150,6 @@ export class RunQueries {
   }
 
   /**
-   * Replaces the searched words by the IDs of the newest runs that contain these words. If more runs may contain them,
-   * `further` is the lowest of these IDs.
-   */
-  private async withWords(
-    appId: number,
-    conditions: RunConditions,
-  ): Promise<{ conditions: RunConditions; further: number | null }> {
-    const { search, before, indexed, parameters } = conditions;
-    if (search === null) return { conditions, further: null };
-    // Indexes the words of runs that have just ended, so that the search finds these runs too.
-    await this.runWords.catchUp();
-    const ids = await this.runWords.find(appId, search, { before, limit: SEARCH_RESULTS_MAX });
-    const hasWords = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
-    return {
-      conditions: { ...conditions, indexed: `${indexed} AND ${hasWords}`, parameters: [...parameters, ids] },
-      further: ids.length === SEARCH_RESULTS_MAX ? ids.at(-1)! : null,
-    };
-  }
-
-  /**
    * Lists the app's runs and skipped schedule times, the most recent first. One request checks at most the newest
    * 10,000 runs that an index finds, or 1,000 of a search. If more runs remain, the page may be short or empty, and
    * `nextBefore` continues the list.
@@ -180,9 +158,13 @@ export class RunQueries {
   async list(
     caller: Caller,
     appId: number,
-    filter: RunFilter,
+    options: RunListOptions,
   ): Promise<{ runs: RunSummary[]; pagination: RunPagination }> {
-    const { conditions, further } = await this.withWords(appId, runConditions(appId, filter));
+    const { conditions, further } = await searchRuns(
+      { db: this.db, runWords: this.runWords },
+      appId,
+      runConditions(appId, options),
+    );
     const { unindexed, parameters, limit, offset } = conditions;
     const newest = await newestRuns(this.db, appId, conditions);
     const matching = (max: number) =>

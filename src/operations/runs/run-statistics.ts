@@ -1,18 +1,23 @@
 /**
- * Counts an app's runs and computes their durations per hour or day, within limits on the time range and on the number
- * of runs.
+ * Counts the runs of an app that match filters, and computes their durations per hour or day. The time range and the
+ * number of runs have limits.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { checkTimezone } from "../../rules/schedule.js";
-import { type NewestRuns, newestRuns, optionalChoice, optionalMoment, runConditions } from "./run-filter.js";
+import type { RunSearch } from "../records/run-words.js";
+import {
+  type NewestRuns,
+  newestRuns,
+  optionalChoice,
+  optionalMoment,
+  type RunFilter,
+  runConditions,
+  searchRuns,
+} from "./run-filter.js";
 
-export interface StatisticsOptions {
-  /** ID of the draft or of its live version. Both select the same runs. */
-  actionId?: unknown;
-  from?: unknown;
-  to?: unknown;
+export interface StatisticsOptions extends RunFilter {
   by?: unknown;
   timezone?: unknown;
 }
@@ -33,10 +38,7 @@ export interface Statistics {
   by: PeriodLength;
   from: string;
   to: string;
-  /**
-   * Start of the part of the range whose runs were counted, if the range has more runs than are counted; otherwise
-   * null.
-   */
+  /** Time before which the runs of the range were not counted; null if all matching runs were counted. */
   countedFrom: string | null;
   /** Hours or days that have runs, the oldest first. */
   periods: Period[];
@@ -51,29 +53,44 @@ const DAYS_BY_PERIOD: Record<PeriodLength, { maxDays: number; defaultDays: numbe
   hour: { maxDays: 14, defaultDays: 2 },
   day: { maxDays: 100, defaultDays: 30 },
 };
-/** Maximum number of runs that are counted; these are the newest ones. Counting them takes a tenth of a second. */
-const COUNTED_RUNS_MAX = 100_000;
+/**
+ * Maximum number of runs that are read and compared with the filters; these are the newest ones that an index finds.
+ * Reading them takes a tenth of a second.
+ */
+const CHECKED_RUNS_MAX = 100_000;
 
 /**
- * SQL of the statistics. `period` and `zone` are SQL parameters such as `$1`: hour or day, and the time zone in which
- * hours and days start.
+ * SQL of the statistics. Each row has `countedFrom`. If no run matches, there is one row without a period.
+ * @param unindexed SQL conditions on the runs for which there is no index; null if there are none
+ * @param period SQL parameter such as `$1`: hour or day
+ * @param zone SQL parameter: time zone in which hours and days start
  */
-const selectPeriods = (newest: NewestRuns, period: string, zone: string) => `
-  WITH counted AS MATERIALIZED (
-    SELECT state, queued_at, tick_count, CASE WHEN state IN ('completed', 'failed')
+const selectPeriods = (newest: NewestRuns, unindexed: string | null, period: string, zone: string) => `
+  WITH checked AS MATERIALIZED (
+    SELECT state, queued_at, tick_count, ${unindexed ?? "true"} AS matches, CASE WHEN state IN ('completed', 'failed')
            THEN extract(epoch FROM finished_at - started_at)::float8 * 1000 END AS ms
-      FROM (${newest("run.*", COUNTED_RUNS_MAX)}) AS run)
+      FROM (${newest("run.*", CHECKED_RUNS_MAX)}) AS run),
+  bounds AS (
+    SELECT CASE WHEN count(*) = ${CHECKED_RUNS_MAX} THEN min(queued_at) END AS "countedFrom" FROM checked),
+  period AS (
   SELECT date_trunc(${period}, queued_at, ${zone}) AS start,
          count(*) FILTER (WHERE state <> 'skipped') AS runs,
          count(*) FILTER (WHERE state = 'failed') AS failed,
          count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
          coalesce(sum(tick_count) FILTER (WHERE state = 'skipped'), 0) AS skipped,
          percentile_disc(0.5) WITHIN GROUP (ORDER BY ms) AS p50,
-         percentile_disc(0.95) WITHIN GROUP (ORDER BY ms) AS p95,
-         (SELECT CASE WHEN count(*) = ${COUNTED_RUNS_MAX} THEN min(queued_at) END FROM counted) AS "countedFrom"
-    FROM counted GROUP BY 1 ORDER BY 1`;
+         percentile_disc(0.95) WITHIN GROUP (ORDER BY ms) AS p95
+    FROM checked WHERE matches GROUP BY 1)
+  SELECT period.*, bounds."countedFrom" FROM bounds LEFT JOIN period ON true ORDER BY period.start`;
 
-type PeriodRow = Omit<Period, "start"> & { start: Date; countedFrom: Date | null };
+type PeriodRow = Omit<Period, "start"> & { start: Date | null; countedFrom: Date | null };
+
+const toPeriod = (start: Date, { p50, p95, ...counts }: Omit<Period, "start">): Period => ({
+  ...counts,
+  start: start.toISOString(),
+  p50: p50 === null ? null : Math.round(p50),
+  p95: p95 === null ? null : Math.round(p95),
+});
 
 /** Returns the time range of the request and the length of its periods. @throws REQUEST_INVALID */
 function parseTimeRange(options: StatisticsOptions, now: number): { by: PeriodLength; from: Date; to: Date } {
@@ -90,29 +107,35 @@ function parseTimeRange(options: StatisticsOptions, now: number): { by: PeriodLe
 
 export type RunStatistics = ReturnType<typeof createRunStatistics>;
 
-export function createRunStatistics({ db }: { db: DataSource }) {
-  /** Returns the statistics of an app's runs. @throws REQUEST_INVALID, TIMEZONE_INVALID */
+export function createRunStatistics(services: { db: DataSource; runWords: RunSearch }) {
+  const { db } = services;
+
+  /** Returns the time of a run if it is not before `from`; otherwise null. */
+  async function timeOfRun(appId: number, runId: number, from: Date): Promise<Date | null> {
+    const sql = "SELECT queued_at AS time FROM run WHERE app_id = $1 AND id = $2 AND queued_at >= $3";
+    const [run] = await rows<{ time: Date }>(db, sql, [appId, runId, from]);
+    return run?.time ?? null;
+  }
+
+  /** Returns the statistics of the app's runs that match the filters. @throws REQUEST_INVALID, TIMEZONE_INVALID */
   return async (appId: number, options: StatisticsOptions): Promise<Statistics> => {
     const { by, from, to } = parseTimeRange(options, Date.now());
     const timezone = options.timezone ?? "UTC";
     checkTimezone(timezone);
-    const { actionId } = options;
-    const conditions = runConditions(appId, { actionId, from, to });
+    const { conditions, further } = await searchRuns(services, appId, runConditions(appId, { ...options, from, to }));
     const newest = await newestRuns(db, appId, conditions);
     const values = [...conditions.parameters, by, timezone];
-    const sql = selectPeriods(newest, `$${values.length - 1}::text`, `$${values.length}::text`);
-    const periodRows = await rows<PeriodRow>(db, sql, values);
+    const [period, zone] = [`$${values.length - 1}::text`, `$${values.length}::text`];
+    const periodRows = await rows<PeriodRow>(db, selectPeriods(newest, conditions.unindexed, period, zone), values);
+    const countedFrom = further === null ? periodRows[0]!.countedFrom : await timeOfRun(appId, further, from);
     return {
       by,
       from: from.toISOString(),
       to: to.toISOString(),
-      countedFrom: periodRows[0]?.countedFrom?.toISOString() ?? null,
-      periods: periodRows.map(({ countedFrom: _, start, p50, p95, ...counts }) => ({
-        ...counts,
-        start: start.toISOString(),
-        p50: p50 === null ? null : Math.round(p50),
-        p95: p95 === null ? null : Math.round(p95),
-      })),
+      countedFrom: countedFrom?.toISOString() ?? null,
+      periods: periodRows.flatMap(({ countedFrom: _, start, ...counts }) =>
+        start === null ? [] : [toPeriod(start, counts)],
+      ),
     };
   };
 }

@@ -44,7 +44,7 @@ export const ListUnfinishedRuns: Document<ListUnfinishedRunsQuery, ListUnfinishe
   "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query ListUnfinishedRuns($appId:Int!){unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}}";
 
 export const CountRuns: Document<CountRunsQuery, CountRunsQueryVariables> =
-  "query CountRuns($appId:Int!$actionId:Int$from:DateTime$to:DateTime$by:PeriodLength$timezone:String){statistics:runStatistics(appId:$appId actionId:$actionId from:$from to:$to by:$by timezone:$timezone){by from to countedFrom periods{start runs failed cancelled skipped p50 p95}}}";
+  "query CountRuns($appId:Int!$actionId:Int$state:RunState$trigger:TriggerType$copy:Copy$versionId:Int$personId:Int$search:String$from:DateTime$to:DateTime$by:PeriodLength$timezone:String){statistics:runStatistics(appId:$appId actionId:$actionId state:$state trigger:$trigger copy:$copy versionId:$versionId personId:$personId search:$search from:$from to:$to by:$by timezone:$timezone){by from to countedFrom periods{start runs failed cancelled skipped p50 p95}}}";
 
 export const ReplayRun: Document<ReplayRunMutation, ReplayRunMutationVariables> =
   "mutation ReplayRun($appId:Int!$runId:Int!$options:ReplayInput){run:replayRun(appId:$appId runId:$runId options:$options){runId}}";
@@ -1311,6 +1311,12 @@ export type ListUnfinishedRunsQuery = { unfinished: { queued: number, running: n
 export type CountRunsQueryVariables = Exact<{
   appId: number;
   actionId?: number | null | undefined;
+  state?: RunState | null | undefined;
+  trigger?: TriggerType | null | undefined;
+  copy?: Copy | null | undefined;
+  versionId?: number | null | undefined;
+  personId?: number | null | undefined;
+  search?: string | null | undefined;
   from?: string | null | undefined;
   to?: string | null | undefined;
   by?: PeriodLength | null | undefined;

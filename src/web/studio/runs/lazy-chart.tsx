@@ -7,6 +7,7 @@ import type { Api } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 import { RANGES, type Range } from "./runs-query.js";
+import type { RunsFilter } from "./use-runs.js";
 
 const LazyChart = lazy(async () => ({ default: (await import("./runs-chart.js")).RunsChart }));
 
@@ -25,25 +26,29 @@ const DEFAULT_RANGE: Range = "24h";
 interface RunsOverTimeProps {
   api: Api;
   appId: number;
-  actionId: number | null;
+  /** Filters of the list. The chart has its own start of the range, because it counts up to the present time. */
+  filter: RunsFilter;
   range: Range | null;
   tail: LogSubscription;
+  /** Error message that the list shows. The chart does not repeat it. */
+  listFault: string | null;
 }
 
-export function RunsOverTime({ api, appId, actionId, range, tail: { onEntry } }: RunsOverTimeProps) {
+export function RunsOverTime({ api, appId, filter, range, tail: { onEntry }, listFault }: RunsOverTimeProps) {
   const { label, ms, by } = RANGES[range ?? DEFAULT_RANGE];
+  const { from: _, ...otherFilters } = filter;
   const { value, fault, reload } = useResource({
-    queryKey: [CountRuns, appId, actionId, ms, by],
+    queryKey: [CountRuns, appId, otherFilters, ms, by],
     async queryFn() {
       const from = new Date(Date.now() - ms).toISOString();
       const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
-      return (await api.request(CountRuns, { appId, actionId, from, by, timezone })).statistics;
+      return (await api.request(CountRuns, { ...otherFilters, appId, from, by, timezone })).statistics;
     },
     placeholderData: keepPreviousData,
   });
   useReloadAfter(onEntry, reload, REDRAW_DELAY_MS);
   if (fault !== null) {
-    return (
+    return fault === listFault ? null : (
       <p className="fault" role="alert">
         {fault}
       </p>

@@ -213,7 +213,7 @@ export function RunsChart({ statistics, label }: { statistics: RunStatistics; la
           <span className="key p95">p95</span>
         </span>
         {countedFrom !== null && (
-          <span className="hint">only the newest 100,000 runs, since {formatExactTime(countedFrom)}</span>
+          <span className="hint">partial: runs before {formatExactTime(countedFrom)} are not counted</span>
         )}
       </figcaption>
       {/* On a phone, the charts are closed first, because they would push the runs off the screen. */}

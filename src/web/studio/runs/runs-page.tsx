@@ -9,7 +9,7 @@ import { RunsOverTime } from "./lazy-chart.js";
 import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";
-import { isChartComplete, parseTimeRange, type RunsQuery, toRunsFilter } from "./runs-query.js";
+import { parseTimeRange, type RunsQuery, toRunsFilter } from "./runs-query.js";
 import { useColumns } from "./use-columns.js";
 import { type RunsFound, useRuns } from "./use-runs.js";
 
@@ -66,14 +66,12 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
       <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => go({ query: {} })} />
       <BacklogLine {...{ api, appId, confirm }} />
       <RunsList runsFound={runsFound} appId={appId} filters={place.query} columns={columns.shownColumns}>
-        {isChartComplete(query) && (
-          <RunsOverTime
-            {...{ api, appId }}
-            actionId={filter.actionId ?? null}
-            range={parseTimeRange(query)}
-            tail={actions.logSubscription}
-          />
-        )}
+        <RunsOverTime
+          {...{ api, appId, filter }}
+          range={parseTimeRange(query)}
+          tail={actions.logSubscription}
+          listFault={fault?.message ?? null}
+        />
         <div className="row runs-count">
           <span className={actions.logSubscription.isConnected ? "live-dot on" : "live-dot"}>
             {actions.logSubscription.isConnected ? "live" : "reconnecting…"}

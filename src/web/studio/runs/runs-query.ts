@@ -62,7 +62,3 @@ export function toRunsFilter(
     from: range === null ? null : new Date(now - RANGES[range].ms).toISOString(),
   };
 }
-
-/** True if the chart counts the same runs as the list shows. The service can filter the counts only by action and time. */
-export const isChartComplete = (query: RunsQuery): boolean =>
-  Object.keys(query).every((key) => key === "action" || key === "range");
