@@ -217,6 +217,7 @@ for (const width of [390, 640]) {
       await page.setViewport({ width: 1280, height: 800, isMobile: width < 500, hasTouch: width < 500 });
       await page.waitForSelector(".drawer-button", { hidden: true });
       await page.setViewport({ width, height: 800, isMobile: width < 500, hasTouch: width < 500 });
+      await page.waitForSelector(".drawer-button", { visible: true });
       for (const name of ["Settings", "Settings"]) await studio.follow(name);
       await page.waitForFunction('document.activeElement.matches(".drawer-button")');
     });
