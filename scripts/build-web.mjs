@@ -1,6 +1,6 @@
 /** Bundles src/web into dist/web: pages get hashed file names; the client library and the packages get fixed names. */
 import { createHash } from "node:crypto";
-import { existsSync, globSync } from "node:fs";
+import { existsSync, globSync, statSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +11,8 @@ import { build } from "esbuild";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const OUT_FOLDER = join(ROOT, "dist/web");
 const ASSETS_FOLDER = "assets";
+/** Files up to this size are also compressed by Brotli, which takes little time for them. */
+const SMALL_FILE_MAX_BYTES = 64_000;
 
 /**
  * Pages of the service, by name. `entry` is the page's script. `firstRequests` lists the routes that the page requests first: for all
@@ -290,8 +292,8 @@ async function compressWithBrotli(file) {
 }
 
 /**
- * Compresses all files once, so that the service only reads files and uses no processor time. Files that pages wait for are also compressed
- * by Brotli.
+ * Compresses all files once, so that the service only reads files and uses no processor time. Files that pages wait for and small files are
+ * also compressed by Brotli.
  */
 async function compress(pages, monacoStyle) {
   const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT_FOLDER }).map((file) => join(OUT_FOLDER, file));
@@ -304,10 +306,11 @@ async function compress(pages, monacoStyle) {
     ...Object.values(parts).flat(),
     style ?? [],
   ]);
-  const brotliFiles = new Set([...first.flat(), monacoStyle]);
+  const awaitedFiles = [...first.flat(), monacoStyle].map((path) => join(OUT_FOLDER, path));
+  const smallFiles = files.filter((file) => statSync(file).size <= SMALL_FILE_MAX_BYTES);
   await Promise.all([
     ...files.map(compressWithGzip),
-    ...[...brotliFiles].map((path) => compressWithBrotli(join(OUT_FOLDER, path))),
+    ...[...new Set([...awaitedFiles, ...smallFiles])].map(compressWithBrotli),
   ]);
 }
 
