@@ -121,8 +121,10 @@ describe("members whose roles change", () => {
     const { id, appId } = await organization();
     const person = await join(id, "editor");
     const client = service.socket(person.token);
-    const logs = client.iterate({ query: `subscription { actionLogAdded(appId: ${appId}) { id } }` });
-    const end = endOf(logs);
+    const changes = client.iterate({ query: `subscription { actionChanged(appId: ${appId}) { reset } }` });
+    // A removal before the subscription is active would only close the socket.
+    expect((await changes.next()).value?.data).to.deep.equal({ actionChanged: { reset: true } });
+    const end = endOf(changes);
     const settings = () => as(person.token, "GET", `/v1/apps/${appId}/settings`);
     expect((await settings()).http).to.equal(200);
     await as(administrator.token, "PUT", `${members(id)}/${person.id}`, { role: "operator" });
