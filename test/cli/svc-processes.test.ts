@@ -2,18 +2,16 @@
  * Tests `svc` commands that run until they are ended, or that are killed midway: dev, test --watch, logs --follow, push. Also tests stages
  * and data.
  */
-import { once } from "node:events";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, request, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { Server } from "node:http";
 import { join } from "node:path";
-import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { createSvcProjects, writeProjectFile as write } from "../harness/svc-projects.js";
 import { until } from "../harness/until.js";
 import { PROJECT_TEST } from "./project-test.js";
+import { startPushProxy } from "./push-proxy.js";
 
 const ACTION = "actions/hello/action.ts";
 
@@ -319,36 +317,11 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     expect((await json(folder, ["data", "pull", "guests"])).entries).to.have.length(3);
   });
 
-  /** Starts a proxy. It can stop in the middle of the request that applies a push, or call a function before the response. */
-  async function proxyForPush(forwarded: "half" | "all", afterPush: () => Promise<unknown> = async () => undefined) {
-    const state = { isArmed: false, hasStopped: false };
-    const server = createServer((incoming, reply) => {
-      const isPush = incoming.method === "PUT" && !incoming.url!.includes("plan=true");
-      const isStopped = state.isArmed && isPush;
-      void buffer(incoming).then((body) => {
-        const { method, url, headers } = incoming;
-        const onward = request(service.url + url, { method: method!, headers }, (answer) => {
-          if (isStopped) state.hasStopped = true;
-          else {
-            void (isPush ? afterPush() : Promise.resolve()).then(() => {
-              reply.writeHead(answer.statusCode!, answer.headers);
-              answer.pipe(reply);
-            });
-          }
-        });
-        onward.on("error", () => undefined);
-        if (!isStopped || forwarded === "all") return onward.end(body);
-        onward.write(body.subarray(0, body.length / 2), () => {
-          onward.destroy();
-          state.hasStopped = true;
-        });
-      });
-    });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    proxies.push(server);
-    return { state, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
-  }
+  const proxyForPush = async (forwarded: "half" | "all", afterPush?: () => Promise<unknown>) => {
+    const proxy = await startPushProxy(service.url, forwarded, afterPush);
+    proxies.push(proxy.server);
+    return proxy;
+  };
 
   longTest(
     "push reports a change that follows the last push, and a pull then takes it and keeps the folder's change",

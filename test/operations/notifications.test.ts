@@ -2,9 +2,6 @@
 import { expect } from "chai";
 import type { Client } from "graphql-ws";
 import { rows } from "../../src/data/database.js";
-import { searchNewestNotifications } from "../../src/operations/notifications/notification-rows.js";
-import { isUserInScope, type Scope } from "../../src/rules/scope.js";
-import { publishNotifications } from "../harness/published-notifications.js";
 import { type PushService, startPushService } from "../harness/push-service.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -125,75 +122,6 @@ describe("notifications", function () {
     expect(await titles("api")).to.deep.equal(["others", "my id", "mine", "all"]);
     expect((await call("POST", "", { data: {} }, "viewer")).status).to.equal("FORBIDDEN");
     expect((await call("POST", "", { scope: { a: { $b: 1 } } })).error).to.contain("scope.a");
-  });
-
-  it("include the newest of a user, however many newer ones are for other users", async () => {
-    const { email } = await viewer();
-    await published("all");
-    await published("mine", { scope: { email } });
-    await publishNotifications(service.db, service.appId, 1_000, { email: "x@example.com" });
-    await publishNotifications(service.db, service.appId, 1_000, { email: { $ne: email } });
-    expect(await titles("viewer")).to.deep.equal(["mine", "all"]);
-    expect((await call("GET", "/unread", undefined, "viewer")).count).to.equal(2);
-    expect(await call("POST", "/read", { ids: "all" }, "viewer")).to.deep.equal({ count: 2 });
-  });
-
-  it("are searched beyond the newest 1,000 only while their scopes are no long lists", async () => {
-    const others = Array.from({ length: 21 }, (_, id) => ({ email: `${id}@example.com` }));
-    await published("all");
-    await publishNotifications(service.db, service.appId, 999, others);
-    expect(await titles("viewer")).to.deep.equal(["all"]);
-    await publishNotifications(service.db, service.appId, 1, others);
-    expect(await titles("viewer")).to.deep.equal([]);
-  });
-
-  it("of every scope with the user are among those that the database selects", async () => {
-    const user = {
-      id: 7,
-      tags: ["a", ["b"]],
-      age: 5,
-      isAdmin: false,
-      address: { city: "Rome" },
-      "x.y": "dotted",
-      none: null,
-    };
-    const equal: Scope[] = [
-      { id: 7 },
-      { tags: "a" },
-      { tags: ["b"] },
-      { age: 5 },
-      { isAdmin: false },
-      [{ id: 1 }, { id: 7 }],
-    ];
-    const other: Scope[] = [
-      { "address.city": "Rome" },
-      { "x\\.y": "dotted" },
-      { none: null },
-      { missing: null },
-      {},
-      { age: { $gt: 4 } },
-    ];
-    const unequal: Scope[] = [
-      { id: 8 },
-      { tags: "b" },
-      { age: "5" },
-      { isAdmin: true },
-      { missing: 1 },
-      { none: false },
-      { id: 7, age: 6 },
-      [],
-    ];
-    const expected = [...equal, ...other].map(() => true).concat(unequal.map(() => false));
-    const scopes = [...equal, ...other, ...unequal];
-    for (const [at, scope] of scopes.entries()) await published(String(at), { scope });
-    const page = { before: null, limit: 100 };
-    const search = (of: typeof user | null) =>
-      searchNewestNotifications(service.db, service.appId, { key: "", user: of }, page);
-    const { candidates } = await search(user);
-    const stored = ((await call("GET", "?limit=100")).entries as Entry[]).reverse();
-    expect(scopes.map((scope) => isUserInScope(scope, user))).to.deep.equal(expected);
-    expect(stored.map(({ id }) => candidates.some((one) => one.id === id))).to.deep.equal(expected);
-    expect((await search(null)).candidates).to.deep.equal([]);
   });
 
   it("are marked as read by each user, one by one or all at once", async () => {

@@ -10,8 +10,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, ElementHandle, HTTPRequest, Page } from "puppeteer";
-import { draftToInput } from "../../src/web/studio/actions/draft.js";
-import { createDraftFromTemplate, TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -356,18 +354,6 @@ describe("Studio's pages of an app", () => {
     await studio.button("Disconnect", "//dialog");
     await page.waitForSelector(studio.withText("button", "Connect the repository"));
     expect((await service.rest("GET", app("/git"))).body).to.deep.equal({ git: null });
-  });
-
-  it("has templates that the service accepts unchanged", async () => {
-    for (const name of Object.keys(TEMPLATES)) {
-      const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
-        body: draftToInput(createDraftFromTemplate(name)),
-      });
-      expect(made.http, JSON.stringify(made.body)).to.equal(201);
-      // Visitors may not start actions that are scheduled, that events start, or that make the service fetch a URL.
-      const forVisitors = name === "hello" || name === "client";
-      expect(made.body.action.access, name).to.equal(forVisitors ? "everyone" : "editors");
-    }
   });
 
   it("lists the origins of the app's own pages, and explains what is wrong with one", async () => {

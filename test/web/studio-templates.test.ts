@@ -1,0 +1,25 @@
+/** Tests the templates from which Studio creates actions. */
+import { expect } from "chai";
+import { draftToInput } from "../../src/web/studio/actions/draft.js";
+import { createDraftFromTemplate, TEMPLATES } from "../../src/web/studio/actions/templates.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("the templates of Studio", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  it("are accepted by the service unchanged", async () => {
+    for (const name of Object.keys(TEMPLATES)) {
+      const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
+        body: draftToInput(createDraftFromTemplate(name)),
+      });
+      expect(made.http, JSON.stringify(made.body)).to.equal(201);
+      // Visitors may not start actions that are scheduled, that events start, or that make the service fetch a URL.
+      const forVisitors = name === "hello" || name === "client";
+      expect(made.body.action.access, name).to.equal(forVisitors ? "everyone" : "editors");
+    }
+  });
+});
