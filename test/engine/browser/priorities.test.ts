@@ -1,8 +1,8 @@
 /** Tests priorities when processor time is scarce: first the service, then runs that compute little, then runs that compute much. */
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect } from "chai";
-import { BROWSER_PRIORITY, priorityOf } from "../../../src/engine/browser/watch/priorities.js";
+import { BROWSER_PRIORITY, priorityOf, SESSION_PRIORITY } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
@@ -27,6 +27,13 @@ describe("the priority of renderers", () => {
   it("is below that of the service from the browser's first process on", () => {
     expect(Math.min(...readPriorities(browsers.pid()!))).to.equal(BROWSER_PRIORITY);
     expect(getPriority()).to.be.below(BROWSER_PRIORITY);
+  });
+
+  it("is below that of the service's session where the kernel divides processor time between sessions", function () {
+    const readSession = (pid: number) => readFileSync(`/proc/${pid}/autogroup`, "utf8");
+    if (!existsSync("/proc/self/autogroup")) this.skip();
+    expect(readSession(process.pid)).to.match(/ nice 0$/m);
+    expect(readSession(browsers.pid()!)).to.match(new RegExp(` nice ${SESSION_PRIORITY}$`, "m"));
   });
 
   it("is the lowest for one whose run keeps cores busy with workers", async () => {

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
-import { setPriority, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
@@ -11,7 +11,7 @@ import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import { BROWSER_START_TIMEOUT_MS, type Chromium, openConnection } from "../browser-source.js";
 import { browserFlags } from "../chromium-flags.js";
-import { BROWSER_PRIORITY } from "../watch/priorities.js";
+import { lowerBrowserPriority } from "../watch/priorities.js";
 import { createPipeTransport } from "./pipe-transport.js";
 
 /** Address at which proxy ports listen for browsers on this machine. */
@@ -166,8 +166,7 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
     detached: true,
   });
-  // Sets the priority at once, because later threads and child processes inherit it.
-  if (child.pid !== undefined) setPriority(child.pid, BROWSER_PRIORITY);
+  if (child.pid !== undefined) lowerBrowserPriority(child.pid);
   const stderr = listenToStderr(child);
   let alive = true;
   const kill = () => {
