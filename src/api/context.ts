@@ -83,8 +83,8 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
 /** Returns the caller's remaining quota for a rate-limited operation as `RateLimit` headers of the IETF draft, with times in seconds. */
 export function quotaHeaders({ quota }: Visitor): Record<string, string> {
   if (!quota) return {};
-  const { accepted, limit, remaining, freesAt } = quota;
-  const seconds = Math.max(accepted ? 0 : 1, Math.ceil((freesAt.getTime() - Date.now()) / 1000));
+  const { accepted, limit, remaining, nextAcceptedAt } = quota;
+  const seconds = Math.max(accepted ? 0 : 1, Math.ceil((nextAcceptedAt.getTime() - Date.now()) / 1000));
   return {
     "RateLimit-Limit": String(limit),
     "RateLimit-Remaining": String(remaining),

@@ -8,7 +8,7 @@ import { throwDeferred } from "../operations/access/gate.js";
 import type { MediaContents } from "../operations/media/contents.js";
 import type { UploadRequest } from "../operations/media/uploads.js";
 import { parseContentsForm, parseFolderId } from "../rules/media-fields.js";
-import { containsTag, contentDisposition, parseRange, servingHeadersFor } from "../rules/media-serving.js";
+import { containsTag, createContentDisposition, getServingHeaders, parseRange } from "../rules/media-serving.js";
 import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_AFTER_MS } from "./live/outbox.js";
@@ -74,11 +74,11 @@ const CONTENTS_HEADERS = {
 } as const;
 
 function headersOf({ name, contentType, isDecodablePicture, isPublic, tag }: MediaContents, isSaved: boolean) {
-  const servingHeaders = servingHeadersFor(contentType, isDecodablePicture);
+  const servingHeaders = getServingHeaders(contentType, isDecodablePicture);
   return {
     ...CONTENTS_HEADERS,
     "content-type": servingHeaders.contentType,
-    "content-disposition": contentDisposition(isSaved ? "attachment" : servingHeaders.disposition, name),
+    "content-disposition": createContentDisposition(isSaved ? "attachment" : servingHeaders.disposition, name),
     // Browsers check for a newer version at each use, so that a deletion or a removed permission takes effect at once. A check reads one
     // database row.
     "cache-control": isPublic ? "public, no-cache" : "private, no-cache",

@@ -4,11 +4,11 @@
  */
 import type { Visitor } from "../operations/access/gate.js";
 import { isPageCaller } from "../rules/access.js";
-import { addressBlock } from "../rules/address-block.js";
+import { getAddressBlock } from "../rules/address-block.js";
 
 /** Returns the key of a sender that the service knows only by the network address. */
 export const addressSender = (address: string | undefined): string =>
-  `address ${address === undefined ? "" : addressBlock(address)}`;
+  `address ${address === undefined ? "" : getAddressBlock(address)}`;
 
 /** Returns the key of the request's sender. Visitors count by address, because a page can get any number of visitor tokens. */
 export function senderOf({ caller, address }: Pick<Visitor, "caller" | "address">): string {

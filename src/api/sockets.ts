@@ -18,7 +18,7 @@ import type { RequestLimiter } from "../operations/access/request-limiter.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
 import type { Caller } from "../rules/access.js";
-import { rateLimitKeyOf } from "../rules/address-block.js";
+import { getRateLimitKey } from "../rules/address-block.js";
 import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
 import { websocketClosedSignal } from "./answer-end.js";
@@ -191,7 +191,7 @@ export function createSockets({
     const networkAddress = addressOf(request);
     const address = addressSender(networkAddress);
     return caller
-      ? [rateLimitKeyOf({ credentialId: caller.credentialId, address: networkAddress }), address]
+      ? [getRateLimitKey({ credentialId: caller.credentialId, address: networkAddress }), address]
       : [address];
   }
 

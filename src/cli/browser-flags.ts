@@ -3,9 +3,9 @@
  * EGRESS_PROXY_HOST must have the same value as on the runner.
  */
 import { readConfig } from "../config.js";
-import { browserFlags } from "../engine/browser/chromium-flags.js";
+import { createBrowserFlags } from "../engine/browser/chromium-flags.js";
 import { runCommand } from "./command.js";
 
 await runCommand(async () => {
-  process.stdout.write(`${browserFlags(readConfig().egressProxyHost).join("\n")}\n`);
+  process.stdout.write(`${createBrowserFlags(readConfig().egressProxyHost).join("\n")}\n`);
 });

@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import { pino } from "pino";
 import { type Config, readConfig } from "../config.js";
 import { openBlobStore } from "../engine/blob-store.js";
-import { keyFingerprint } from "../engine/cipher.js";
+import { computeKeyFingerprint } from "../engine/cipher.js";
 import { readKeyFile, writeKeyFile } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
 import { type RestoreReport, restoreBackup } from "../operations/backup/restore.js";
@@ -52,7 +52,7 @@ async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void>
 
 function describeKeys(config: Config, { manifest, hadKeys }: RestoreReport): void {
   if (hadKeys || manifest.settingsKey === null) return;
-  if (availableKeys(config).some((key) => keyFingerprint(key) === manifest.settingsKey)) return;
+  if (availableKeys(config).some((key) => computeKeyFingerprint(key) === manifest.settingsKey)) return;
   writeWarning(
     `the backup contains no keys, and this installation lacks the key of the backup's settings (${manifest.settingsKey}): ` +
       "set SETTINGS_KEY before the service starts",

@@ -1,6 +1,6 @@
 /**
- * Writes and reads a backup file: a compressed tar file, which is encrypted if a secret is passed. A file that could not
- * be written completely is removed. Data is streamed, so that only a few megabytes are in memory.
+ * Writes and reads a backup file: a compressed tar file, which the service encrypts if a secret is passed. The writer
+ * removes a file that it could not write completely. All data is streamed, so that only a few megabytes are in memory.
  */
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -9,9 +9,9 @@ import { dirname } from "node:path";
 import { pipeline as pipe, Readable, type Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
-import { ArchiveError, damagedArchive } from "./archive/failure.js";
+import { ArchiveError, createDamageError } from "./archive/failure.js";
 import { HEADER_BYTES, SEAL_MAGIC, type Secret, sealStream, unsealStream } from "./archive/sealing.js";
-import { readTape, type TapePart, writeTape } from "./archive/tape.js";
+import { type ArchivePart, readTar, writeTar } from "./archive/tape.js";
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 /** Compression level of gzip. This level takes half the time of the default level; files are a few percent larger. */
@@ -32,7 +32,11 @@ async function syncFolder(path: string): Promise<void> {
  * file remains.
  * @throws ArchiveError if the file exists or cannot be written; errors that `parts` throws
  */
-export async function writeArchive(path: string, parts: AsyncIterable<TapePart>, secret: Secret | null): Promise<void> {
+export async function writeArchive(
+  path: string,
+  parts: AsyncIterable<ArchivePart>,
+  secret: Secret | null,
+): Promise<void> {
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   const encrypt = (source: AsyncIterable<Buffer>) => (secret ? sealStream(source, secret) : source);
   try {
@@ -40,7 +44,7 @@ export async function writeArchive(path: string, parts: AsyncIterable<TapePart>,
     // it again.
     const file = await open(draft, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
-    await pipeline(Readable.from(writeTape(parts)), createGzip({ level: COMPRESSION_LEVEL }), encrypt, out);
+    await pipeline(Readable.from(writeTar(parts)), createGzip({ level: COMPRESSION_LEVEL }), encrypt, out);
     // Unlike a rename, a link does not replace an existing file.
     await link(draft, path);
     await syncFolder(path);
@@ -69,8 +73,8 @@ async function readFirstBytes(path: string): Promise<Buffer> {
   }
 }
 
-/** Returns the compressed bytes of the file, decrypted if necessary. */
-async function readPackedBytes(path: string, secret: Secret | null): Promise<AsyncIterable<Buffer>> {
+/** Returns the gzip-compressed bytes of a backup file. Decrypts these bytes first if the file is encrypted. */
+async function readCompressedBytes(path: string, secret: Secret | null): Promise<AsyncIterable<Buffer>> {
   const head = await readFirstBytes(path);
   const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_CHUNK_BYTES });
   if (head.subarray(0, SEAL_MAGIC.length).equals(SEAL_MAGIC)) return unsealStream(head, from(HEADER_BYTES), secret);
@@ -80,13 +84,16 @@ async function readPackedBytes(path: string, secret: Secret | null): Promise<Asy
   return from(0);
 }
 
-/** Replaces errors of zlib by an ArchiveError with a message for operators. */
-async function* unpackBytes(bytes: Transform): AsyncGenerator<Buffer> {
+/**
+ * Decompresses a stream. Replaces an error of zlib by an ArchiveError, whose message tells the operator that the file
+ * is damaged.
+ */
+async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
   try {
     yield* bytes;
   } catch (error) {
     if (/^Z_/.test((error as NodeJS.ErrnoException).code ?? ""))
-      throw damagedArchive("the compressed data cannot be unpacked");
+      throw createDamageError("the compressed data cannot be unpacked");
     throw error;
   }
 }
@@ -96,9 +103,9 @@ async function* unpackBytes(bytes: Transform): AsyncGenerator<Buffer> {
  * digest of the file has been verified.
  * @throws ArchiveError if the file is damaged, or the secret is wrong
  */
-export async function* readArchive(path: string, secret: Secret | null): AsyncGenerator<TapePart> {
-  const source = Readable.from(await readPackedBytes(path, secret), { objectMode: false });
+export async function* readArchive(path: string, secret: Secret | null): AsyncGenerator<ArchivePart> {
+  const source = Readable.from(await readCompressedBytes(path, secret), { objectMode: false });
   // `pipe` forwards errors of `source` to the last stream, so the callback can ignore them.
   const plain = pipe(source, createGunzip(), () => undefined);
-  yield* readTape(unpackBytes(plain));
+  yield* readTar(decompressBytes(plain));
 }

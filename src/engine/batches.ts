@@ -21,7 +21,10 @@ export function createBatches<Item, Result>(options: {
   maxItems: number;
   /** Maximum number of concurrent calls of `processBatch`. */
   maxConcurrentCalls: number;
-  /** True if one item may have caused the error, and nothing was written. Each item is then processed separately. */
+  /**
+   * Returns true if a single item may have caused the error, and `processBatch` has written nothing. Each item of the
+   * batch is then processed in a call of its own.
+   */
   isCausedByOneItem: (error: unknown) => boolean;
 }): Batches<Item, Result> {
   const { processBatch: work, maxItems, maxConcurrentCalls, isCausedByOneItem } = options;

@@ -1,6 +1,6 @@
 /**
- * Stores content that is too large for the database in a folder or an S3 bucket, under random keys. Callers keep the
- * name, app and access rules of each content in the database.
+ * Stores content that is too large for the database in a folder or an S3 bucket, under random keys. The database stores
+ * the name, app and access rules of each content.
  */
 import type { BlobStore, Bucket } from "./blob-store/blob.js";
 import { createFolderStore } from "./blob-store/folder.js";

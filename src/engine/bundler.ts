@@ -16,8 +16,8 @@ import { readMemory, readProcessorTime } from "./bundler/process-tree.js";
 import type { RepositoryJob } from "./bundler/project/git-project.js";
 import {
   type BundlerSandbox,
+  describeMissingProtections,
   listSandboxes,
-  missingProtections,
   startInSandbox,
   UNSHARE_COMMAND,
 } from "./bundler/sandbox.js";
@@ -26,16 +26,16 @@ import type { SourceJob, SourceScript } from "./bundler/source-script.js";
 const CHILD_PROGRAM = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
 
 /** Limits of a build process: duration in milliseconds, and memory in bytes together with its child processes. */
-interface Bounds {
+interface BuildLimits {
   ms: number;
   bytes: number;
 }
-const BUILD_BOUNDS: Bounds = { ms: 30_000, bytes: 512 * 2 ** 20 };
+const BUILD_LIMITS: BuildLimits = { ms: 30_000, bytes: 512 * 2 ** 20 };
 /**
- * Minimum CPU time of a build process that reached its time limit, as a share of this limit. If the process got less,
- * the machine was too busy, and the timeout is not the fault of the package.
+ * Minimum CPU time that a build process must have got until its time limit, as a share of this limit. If it got less,
+ * the machine was too busy, and the package did not cause the timeout.
  */
-const SLOWED_DOWN_SHARE = 1 / 2;
+const MIN_CPU_SHARE = 1 / 2;
 const USAGE_CHECK_MS = 100;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /**
@@ -43,20 +43,23 @@ const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
  * other fields.
  */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
-/** Job for testing a sandbox: every build process that starts can answer it. */
+/** Empty job that tests a sandbox: every build process that starts can answer this job. */
 const EMPTY_JOB: BundleJob = {
   packages: [{ name: "probe", version: "0.0.0", folder: "/node_modules/probe", bytes: 0 }],
   maxBytes: 0,
   subpath: "",
 };
 
-/** Job of a build process, which is sent to its standard input. The archives of the packages follow in the same order. */
+/**
+ * Job of a build process, which the service writes to its standard input. The archives of the packages follow, in the
+ * order of `packages`.
+ */
 export interface BundleJob {
-  /** Source files of an action. If set, the process builds them instead of packages. */
+  /** Source files of an action. If this is set, the process builds the files instead of packages. */
   source?: SourceJob;
   /**
-   * Part of a Git repository. If set, the process reads its project instead of packages. The pack of the repository
-   * follows the job.
+   * Part of a Git repository. If this is set, the process reads its project instead of packages. The repository's pack
+   * file follows the job.
    */
   repository?: RepositoryJob;
   packages: (PackageInTree & { bytes: number })[];
@@ -79,7 +82,7 @@ export interface PackageArchive extends PackageInTree {
 
 export type Bundler = ReturnType<typeof createBundler>;
 
-async function readAll(stream: Readable): Promise<string> {
+async function readStream(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of stream) {
@@ -96,15 +99,18 @@ const createLimitFault = (limit: string) => new PackageFault(`bundling takes mor
 
 export function createBundler(options: {
   log: Logger;
-  /** False to bundle packages even if the machine has no user namespaces, so without isolation from the network. */
+  /**
+   * False allows bundling on machines without user namespaces, where a build process cannot be isolated from the
+   * network.
+   */
   sandbox: boolean;
   /**
-   * For tests: another script for the build process (`script`), and another command that removes the network of this
-   * process (`unshareCommand`).
+   * Another script for the build process. Only tests set this option and `unshareCommand`, the command that isolates
+   * the process from the network.
    */
   script?: string;
   unshareCommand?: readonly string[];
-  bounds?: Bounds;
+  bounds?: BuildLimits;
   /** Returns the CPU time of a process and its children in seconds. */
   processorTime?: (pid: number) => Promise<number>;
 }) {
@@ -113,7 +119,7 @@ export function createBundler(options: {
     sandbox,
     script = CHILD_PROGRAM,
     unshareCommand = UNSHARE_COMMAND,
-    bounds = BUILD_BOUNDS,
+    bounds = BUILD_LIMITS,
     processorTime = readProcessorTime,
   } = options;
   const running = new Set<ChildProcess>();
@@ -124,7 +130,7 @@ export function createBundler(options: {
       // The process group includes the bundler that the process has started.
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
     } catch {
-      // The group has already ended.
+      // Ignores the error: the group has already ended.
     }
   }
 
@@ -136,11 +142,15 @@ export function createBundler(options: {
   }
 
   /**
-   * Kills the process if it and its children exceed the limits. If the machine does not report their usage, only the
-   * limits of the kernel apply.
+   * Kills the process if it and its children together exceed the limits. If the machine does not report their usage,
+   * only the limits of the kernel apply.
    * @param refuse called with the error when a limit is exceeded
    */
-  function watchChildLimits(child: ChildProcess, { ms, bytes }: Bounds, refuse: (reason: Error) => void): () => void {
+  function watchChildLimits(
+    child: ChildProcess,
+    { ms, bytes }: BuildLimits,
+    refuse: (reason: Error) => void,
+  ): () => void {
     const { pid } = child;
     if (pid === undefined) return () => undefined;
     const killChild = (reason: Error) => {
@@ -148,7 +158,7 @@ export function createBundler(options: {
       killProcess(child);
     };
     const endIfOverTime = async () => {
-      const isStarved = (await processorTime(pid)) * 1_000 < ms * SLOWED_DOWN_SHARE;
+      const isStarved = (await processorTime(pid)) * 1_000 < ms * MIN_CPU_SHARE;
       killChild(
         isStarved
           ? new BundlerBusyError("the machine is too busy to bundle code")
@@ -170,11 +180,11 @@ export function createBundler(options: {
    * Starts a build process, and resolves with its response.
    * @throws PackageFault or BundlerBusyError if the process ends without a response
    */
-  async function askChild(
+  async function requestFromChild(
     job: BundleJob,
     archives: Buffer[],
     child: ChildProcess,
-    max: Bounds,
+    max: BuildLimits,
   ): Promise<BundlerAnswer> {
     let refusal: Error = createLimitFault(`${formatSeconds(max.ms)} or ${formatMegabytes(max.bytes)}`);
     // An error means that the process could not start, which counts as ended without a response.
@@ -186,10 +196,10 @@ export function createBundler(options: {
       const header = Buffer.from(JSON.stringify(job));
       const length = Buffer.alloc(4);
       length.writeUInt32BE(header.length);
-      // Writing fails if the process ends before it has read everything. The response of the process then contains the
-      // reason.
+      // Ignores the error: writing fails if the process ends before it has read everything. The response of the process
+      // then contains the reason.
       const sent = pipeline(Readable.from([length, header, ...archives]), child.stdin!).catch(() => undefined);
-      const text = await readAll(child.stdio[3] as Readable).catch(() => "");
+      const text = await readStream(child.stdio[3] as Readable).catch(() => "");
       await sent;
       return JSON.parse(text) as BundlerAnswer;
     } catch {
@@ -203,7 +213,7 @@ export function createBundler(options: {
 
   async function isSandboxWorking(room: BundlerSandbox): Promise<boolean> {
     try {
-      await askChild(EMPTY_JOB, [], startChild(room), BUILD_BOUNDS);
+      await requestFromChild(EMPTY_JOB, [], startChild(room), BUILD_LIMITS);
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;
@@ -211,11 +221,14 @@ export function createBundler(options: {
     }
   }
 
-  /** Finds the strictest sandbox that works on this machine. */
+  /**
+   * Tries the sandboxes, the strictest first. Returns the first one that works on this machine.
+   * @throws UncontainedError if none works
+   */
   async function findStrictest(): Promise<BundlerSandbox> {
     for (const room of listSandboxes(unshareCommand, !sandbox)) {
       if (!(await isSandboxWorking(room))) continue;
-      for (const what of missingProtections(room)) log.warn(what);
+      for (const what of describeMissingProtections(room)) log.warn(what);
       return room;
     }
     const refusal = new UncontainedError();
@@ -224,8 +237,8 @@ export function createBundler(options: {
   }
 
   /**
-   * Finds the strictest sandbox once. If there was none, searches again at the next call, because the operator may have
-   * enabled a sandbox meanwhile.
+   * Finds the strictest sandbox, and caches it for later calls. If no sandbox works, the next call searches again,
+   * because the operator may have enabled one meanwhile.
    * @throws UncontainedError, BundlerBusyError
    */
   function findWorkingSandbox(): Promise<BundlerSandbox> {
@@ -253,7 +266,7 @@ export function createBundler(options: {
         subpath,
       };
       const archives = packages.map(({ archive }) => archive);
-      const answer = await askChild(job, archives, child, bounds);
+      const answer = await requestFromChild(job, archives, child, bounds);
       if ("script" in answer) return answer.script;
       if (!("fault" in answer)) throw new PackageFault("the package cannot be read");
       if (answer.reason) log.warn({ package: packages[0]!.name, reason: answer.reason }, "a package could not be read");
@@ -263,7 +276,7 @@ export function createBundler(options: {
     /** Builds the files of an action. @throws PackageFault, BundlerBusyError, UncontainedError */
     async bundleSource(source: SourceJob): Promise<SourceScript> {
       const child = startChild(await findWorkingSandbox());
-      const answer = await askChild({ packages: [], maxBytes: 0, subpath: "", source }, [], child, bounds);
+      const answer = await requestFromChild({ packages: [], maxBytes: 0, subpath: "", source }, [], child, bounds);
       if ("built" in answer) return answer.built;
       if ("fault" in answer && answer.reason)
         log.warn({ reason: answer.reason }, "an action's source could not be built");
@@ -276,7 +289,12 @@ export function createBundler(options: {
      */
     async readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {
       const child = startChild(await findWorkingSandbox());
-      const answer = await askChild({ packages: [], maxBytes: 0, subpath: "", repository }, [pack], child, bounds);
+      const answer = await requestFromChild(
+        { packages: [], maxBytes: 0, subpath: "", repository },
+        [pack],
+        child,
+        bounds,
+      );
       if ("document" in answer) return JSON.parse(answer.document);
       if ("fault" in answer && answer.reason) log.warn({ reason: answer.reason }, "a repository could not be read");
       throw new PackageFault("fault" in answer ? answer.fault : "the repository cannot be read");

@@ -1,6 +1,6 @@
 /**
- * Connects the service to hosts that apps name. A host name is resolved once, all its addresses are checked, and only a
- * checked address is used. Errors tell if a request was certainly not sent, or may have been received.
+ * Connects the service to hosts that apps name. It resolves a host name once, checks all its addresses, and connects
+ * only to a checked address. Errors tell if a request was certainly not sent, or may have been received.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -11,12 +11,15 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const RESPONSE_TIMEOUT_MS = 20_000;
 const BODY_MAX_BYTES = 64 * 1024;
 
-/** Error before any byte was sent. `forbidden` means that the address is not allowed, so that a retry is useless. */
+/**
+ * Error before any byte was sent. `forbidden` is true if connections to the address are not allowed, so that a retry is
+ * useless.
+ */
 export class NotConnectedError extends Error {
   constructor(
     message: string,
     readonly forbidden: boolean,
-    /** Error code of the operating system. */
+    /** Error code of the operating system, such as ECONNREFUSED. */
     readonly code?: string,
   ) {
     super(message);
@@ -33,17 +36,17 @@ export interface WebRequest {
 export interface WebAnswer {
   status: number;
   headers: IncomingMessage["headers"];
-  /** First 64 KB of the response's body. */
+  /** Start of the response's body, at most 64 KB. */
   body: string;
 }
 
-/** Request for a complete download. `headers` are sent only to the first host. Redirects to any host are followed. */
+/** Request for a file. `headers` are sent only to the first URL's origin. Redirects to any host are followed. */
 export interface DownloadRequest {
   headers?: Record<string, string>;
   maxBytes: number;
   timeoutMs: number;
   signal?: AbortSignal | undefined;
-  /** Checks each URL, including the first one. Throws for a URL that is not allowed. */
+  /** Checks the first URL and the URL of each redirect. Throws for a URL that is not allowed. */
   checkUrl?: (url: URL) => void;
 }
 
@@ -53,45 +56,48 @@ export interface Download {
   body: Buffer;
 }
 
-export class TooLargeError extends Error {}
+export class ResponseTooLargeError extends Error {}
 
-export class RedirectsError extends Error {}
+export class TooManyRedirectsError extends Error {}
 
 export interface CheckedConnections {
-  /** Opens a TCP connection. @throws NotConnectedError */
+  /** Opens a TCP connection to a host. @throws NotConnectedError */
   connect(host: string, port: number): Promise<Socket>;
   /**
-   * Sends one request. Redirects are not followed.
-   * @throws NotConnectedError before a byte of the request was sent; any other error after that
+   * Sends one request, and does not follow redirects.
+   * @throws NotConnectedError before a byte of the request was sent; other errors after that
    */
   request(url: URL, request: WebRequest): Promise<WebAnswer>;
   /**
-   * Downloads a file.
+   * Downloads a file, and follows redirects.
    * @throws NotConnectedError, TooLargeError, RedirectsError; another error if the response was incomplete or late
    */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 
 export interface CheckedOptions {
-  /** True if connections to the address are allowed. */
+  /** Returns true if connections to this IP address are allowed. */
   mayReach: (address: string) => boolean;
   /** Hosts, as `host:port`, that are allowed even if their address is private. */
   trusted?: ReadonlySet<string>;
-  /** Local address of each connection; null lets the system choose. */
+  /** IP address of this machine from which connections are made; null lets the system choose. */
   localAddress?: string | null;
-  /** True if the port is allowed; default: all ports. */
+  /** Returns true if connections to this port are allowed. Without this function, all ports are allowed. */
   mayUsePort?: (port: number) => boolean;
-  /** Returns all addresses of a host name. Trusted hosts are resolved by the machine instead. */
+  /**
+   * Returns all addresses of a host name. The service does not call this function for trusted hosts, but uses the
+   * resolver of the machine.
+   */
   resolve: (hostname: string) => Promise<LookupAddress[]>;
   connectTimeoutMs?: number;
   responseTimeoutMs?: number;
 }
 
-const resolveAsMachine: CheckedOptions["resolve"] = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
+const resolveWithSystem: CheckedOptions["resolve"] = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
 
-const withoutBrackets = (hostname: string): string => (hostname.startsWith("[") ? hostname.slice(1, -1) : hostname);
+const removeBrackets = (hostname: string): string => (hostname.startsWith("[") ? hostname.slice(1, -1) : hostname);
 
-async function addressesOf(host: string, resolve: CheckedOptions["resolve"]): Promise<LookupAddress[]> {
+async function resolveAddresses(host: string, resolve: CheckedOptions["resolve"]): Promise<LookupAddress[]> {
   const family = isIP(host);
   if (family !== 0) return [{ address: host, family }];
   try {
@@ -102,7 +108,10 @@ async function addressesOf(host: string, resolve: CheckedOptions["resolve"]): Pr
   }
 }
 
-/** Returns a resolver that answers every name with the checked addresses, so that no other address is used. */
+/**
+ * Returns a function that replaces the DNS lookup of a connection by the checked addresses, so that no other address is
+ * used.
+ */
 function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, addresses);
@@ -110,7 +119,10 @@ function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   };
 }
 
-/** Resolves when the socket is connected, or its TLS handshake is finished. */
+/**
+ * Resolves when the socket has emitted `event`: it is connected, or its TLS handshake is finished. Rejects after
+ * `limitMs`.
+ */
 function waitForConnection(socket: Socket, event: "connect" | "secureConnect", limitMs: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) => {
@@ -127,7 +139,7 @@ function waitForConnection(socket: Socket, event: "connect" | "secureConnect", l
     socket.once(event, () => {
       clearTimeout(timer);
       socket.off("close", closed).off("error", fail);
-      // Prevents an unhandled error. The user of the socket adds its own listeners.
+      // Prevents an uncaught exception if the socket fails before its user has added listeners.
       socket.on("error", () => undefined);
       resolve(socket);
     });
@@ -135,8 +147,8 @@ function waitForConnection(socket: Socket, event: "connect" | "secureConnect", l
 }
 
 /**
- * Handles a response that switches protocols although the request did not ask for it. Such a response has no body, and
- * Node emits no other event for it.
+ * Handles a response that switches protocols although the request did not ask for a switch. Such a response has no
+ * body, and Node emits no other event for it.
  */
 function handleProtocolSwitch(
   request: ReturnType<typeof httpRequest>,
@@ -157,7 +169,8 @@ function readResponse(request: ReturnType<typeof httpRequest>): Promise<WebAnswe
         body += chunk;
         if (body.length > BODY_MAX_BYTES) response.destroy();
       });
-      // The status has arrived, so the part of the body that has arrived is returned.
+      // The status has arrived, so an error in the body does not matter: the result contains the part of the body that
+      // has arrived.
       response
         .on("error", () => undefined)
         .once("close", () => {
@@ -173,7 +186,7 @@ function readResponse(request: ReturnType<typeof httpRequest>): Promise<WebAnswe
 
 const REDIRECTS_MAX = 3;
 
-/** Reads the whole body of the response. @throws TooLargeError */
+/** Reads the whole body of the response. @throws TooLargeError if the body is larger than `maxBytes` */
 function downloadWhole(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
   return new Promise((resolve, reject) => {
     handleProtocolSwitch(request, (head) => resolve({ ...head, body: Buffer.alloc(0) }));
@@ -184,7 +197,7 @@ function downloadWhole(request: ReturnType<typeof httpRequest>, maxBytes: number
         bytes += chunk.length;
         chunks.push(chunk);
         if (bytes > maxBytes)
-          response.destroy(new TooLargeError(`the response is larger than ${maxBytes / 2 ** 20} MB`));
+          response.destroy(new ResponseTooLargeError(`the response is larger than ${maxBytes / 2 ** 20} MB`));
       });
       response.once("error", reject).once("end", () => {
         resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) });
@@ -198,21 +211,21 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
   const { connectTimeoutMs = CONNECT_TIMEOUT_MS, responseTimeoutMs = RESPONSE_TIMEOUT_MS } = options;
 
   async function connectSocket(host: string, port: number): Promise<Socket> {
-    const isTrusted = trusted?.has(`${withoutBrackets(host)}:${port}`) === true;
+    const isTrusted = trusted?.has(`${removeBrackets(host)}:${port}`) === true;
     if (!isTrusted && mayUsePort?.(port) === false) throw new NotConnectedError(`port ${port} may not be used`, true);
-    const addresses = await addressesOf(withoutBrackets(host), isTrusted ? resolveAsMachine : resolve);
+    const addresses = await resolveAddresses(removeBrackets(host), isTrusted ? resolveWithSystem : resolve);
     if (addresses.length === 0) throw new NotConnectedError("the host has no address", false);
     if (!isTrusted && !addresses.every(({ address }) => mayReach(address))) {
       throw new NotConnectedError("the host's address is not public", true);
     }
     const local = !isTrusted && localAddress !== null ? { localAddress, family: isIP(localAddress) } : {};
-    const socket = connectTo({ host: withoutBrackets(host), port, lookup: createPinnedLookup(addresses), ...local });
+    const socket = connectTo({ host: removeBrackets(host), port, lookup: createPinnedLookup(addresses), ...local });
     return waitForConnection(socket, "connect", connectTimeoutMs);
   }
 
   async function upgradeToTls(socket: Socket, host: string): Promise<Socket> {
-    const servername = isIP(withoutBrackets(host)) === 0 ? host : undefined;
-    const secure = connectTls({ socket, host: withoutBrackets(host), ...(servername && { servername }) });
+    const servername = isIP(removeBrackets(host)) === 0 ? host : undefined;
+    const secure = connectTls({ socket, host: removeBrackets(host), ...(servername && { servername }) });
     return waitForConnection(secure, "secureConnect", connectTimeoutMs);
   }
 
@@ -257,7 +270,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
         const { location } = answer.headers;
         if (answer.status < 300 || answer.status > 399 || !location || !URL.canParse(location, url.href)) return answer;
         if (redirects === REDIRECTS_MAX)
-          throw new RedirectsError(`the request was redirected more than ${REDIRECTS_MAX} times`);
+          throw new TooManyRedirectsError(`the request was redirected more than ${REDIRECTS_MAX} times`);
         url = new URL(location, url);
       }
     },

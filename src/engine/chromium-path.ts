@@ -1,4 +1,6 @@
-/** Finds the Chromium of this machine. Runs on any Node version, because the set-up script uses it too. */
+/**
+ * Finds the path of Chromium on this machine. Runs on any Node version, because the set-up script uses this module too.
+ */
 import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -6,11 +8,17 @@ import { join } from "node:path";
 export interface ChromiumPaths {
   /** Folders that may contain Chromium, in order of preference. */
   programs: string[];
-  /** Folders of Puppeteer's caches. Their layout is `<cache>/<browser>/<platform>-<version>/<folder>/<browser>`. */
+  /**
+   * Folders of Puppeteer's download caches. Their layout is
+   * `<cache>/<browser>/<platform>-<version>/<folder>/<browser>`.
+   */
   caches: string[];
 }
 
-/** Puppeteer's cache for all accounts, because the browser runs unprivileged and cannot open root's home. */
+/**
+ * Puppeteer's download cache that all accounts can read. It is needed because the browser runs unprivileged and cannot
+ * open root's home folder.
+ */
 export const PUBLIC_BROWSER_CACHE = "/var/cache/svc-app-actions/puppeteer";
 
 /** Names of Chromium's programs in order of preference. The headless shell starts four times as fast as the complete browser. */
@@ -19,7 +27,10 @@ const CACHED_PROGRAMS = ["chrome-headless-shell", "chrome"];
 const MAC_PROGRAMS = ["/Applications/Google Chrome.app/Contents/MacOS", "/Applications/Chromium.app/Contents/MacOS"];
 const MAC_NAMES = ["Google Chrome", "Chromium", "Google Chrome for Testing"];
 
-/** Returns the usual folders of Chromium. `cacheDir` is the value of PUPPETEER_CACHE_DIR. */
+/**
+ * Returns the folders in which Chromium is usually installed.
+ * @param cacheDir value of PUPPETEER_CACHE_DIR; null if it is not set
+ */
 export function defaultChromiumPaths(cacheDir: string | null = null): ChromiumPaths {
   return {
     programs: ["/usr/local/bin", "/usr/bin", "/opt/google/chrome", "/snap/bin", ...MAC_PROGRAMS],
@@ -36,7 +47,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-function entriesOf(folder: string): string[] {
+function listFolder(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
@@ -44,24 +55,27 @@ function entriesOf(folder: string): string[] {
   }
 }
 
-/** Orders versions by number: `linux-156.0.7012.3` before `linux-99.0.1.2`. */
-function newestFirst(a: string, b: string): number {
+/** Compares two version folders, so that the newest comes first: `linux-156.0.7012.3` before `linux-99.0.1.2`. */
+function compareNewestFirst(a: string, b: string): number {
   return b.localeCompare(a, "en", { numeric: true });
 }
 
 function findCachedPrograms(cache: string): string[] {
   return CACHED_PROGRAMS.flatMap((browser) =>
-    entriesOf(join(cache, browser))
-      .sort(newestFirst)
+    listFolder(join(cache, browser))
+      .sort(compareNewestFirst)
       .flatMap((version) => {
         const folder = join(cache, browser, version);
         const app = "Google Chrome for Testing.app/Contents/MacOS/Google Chrome for Testing";
-        return entriesOf(folder).flatMap((name) => [join(folder, name, browser), join(folder, name, app)]);
+        return listFolder(folder).flatMap((name) => [join(folder, name, browser), join(folder, name, app)]);
       }),
   );
 }
 
-/** Returns the path of Chromium; null if there is none. If `explicit` (CHROME_PATH) is set, only this path is tried. */
+/**
+ * Returns the path of the Chromium program; null if there is none.
+ * @param explicit value of CHROME_PATH; if it is set, only this path is tried
+ */
 export function findChromium(explicit: string | null, places: ChromiumPaths = defaultChromiumPaths()): string | null {
   if (explicit !== null) return isProgram(explicit) ? explicit : null;
   const installed = [...CHROMIUM_PROGRAMS, ...MAC_NAMES].flatMap((name) =>

@@ -1,4 +1,4 @@
-/** Encryption of stored values with AES-256-GCM: values with a data key, and data keys with a master key. */
+/** Encrypts stored values with AES-256-GCM. A data key encrypts values, and a master key encrypts data keys. */
 import {
   createCipheriv,
   createDecipheriv,
@@ -12,7 +12,7 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const FINGERPRINT_BYTES = 8;
 
-/** Encrypts bytes. Result: initialization vector, authentication tag, ciphertext. */
+/** Encrypts bytes. Returns the initialization vector, the authentication tag and the ciphertext as one buffer. */
 function encryptBytes(key: Buffer | KeyObject, plain: Buffer, associatedData: string): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(associatedData));
@@ -27,13 +27,16 @@ function decryptBytes(key: Buffer | KeyObject, sealed: Buffer, associatedData: s
   return Buffer.concat([decipher.update(sealed.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
 }
 
-export const newMasterKey = (): Buffer => randomBytes(32);
+export const createMasterKey = (): Buffer => randomBytes(32);
 
-/** Returns a new data key as a key object, because converting a Buffer for each value would cost more than the decryption. */
+/**
+ * Returns a new random data key. It is a key object, because converting a Buffer for each value would take longer than
+ * the decryption.
+ */
 export const newDataKey = (): KeyObject => createSecretKey(randomBytes(32));
 
 /** Returns a text that identifies a master key without revealing it. */
-export function keyFingerprint(masterKey: Buffer): string {
+export function computeKeyFingerprint(masterKey: Buffer): string {
   return createHash("sha256")
     .update("svc settings key")
     .update(masterKey)
@@ -45,18 +48,21 @@ export function keyFingerprint(masterKey: Buffer): string {
 export const encryptText = (dataKey: KeyObject, text: string, associatedData: string): Buffer =>
   encryptBytes(dataKey, Buffer.from(text), associatedData);
 
-/** Decrypts a text. @throws if the key or `associatedData` differs from the encryption, or the bytes were changed */
+/**
+ * Decrypts a text.
+ * @throws if the key or `associatedData` is not the one that was used for encryption, or if the bytes were changed
+ */
 export const decryptText = (dataKey: KeyObject, sealed: Buffer, associatedData: string): string =>
   decryptBytes(dataKey, sealed, associatedData).toString();
 
 /** Encrypts a data key with a master key. The result contains the fingerprint of the master key. */
 export const wrapDataKey = (masterKey: Buffer, dataKey: KeyObject, associatedData: string): Buffer =>
   Buffer.concat([
-    Buffer.from(keyFingerprint(masterKey), "hex"),
+    Buffer.from(computeKeyFingerprint(masterKey), "hex"),
     encryptBytes(masterKey, dataKey.export(), associatedData),
   ]);
 
-export const masterKeyFingerprintOf = (wrapped: Buffer): string =>
+export const readMasterKeyFingerprint = (wrapped: Buffer): string =>
   wrapped.subarray(0, FINGERPRINT_BYTES).toString("hex");
 
 export const unwrapDataKey = (masterKey: Buffer, wrapped: Buffer, associatedData: string): KeyObject =>

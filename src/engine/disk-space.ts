@@ -1,11 +1,11 @@
-/** Periodically measures the free space of a disk, and rates it as enough, low or spent. */
+/** Periodically measures the free space of a disk, and rates it with a level: enough, low or spent. */
 
 import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
 
 /**
- * Level of free disk space. `low`: only necessary writes are allowed. `spent`: the rest is reserved for the outcomes of
- * running actions.
+ * Level of free disk space. `low`: the service allows only necessary writes. `spent`: the rest is reserved for the
+ * outcomes of running actions.
  */
 export type DiskSpaceLevel = "enough" | "low" | "spent";
 
@@ -17,7 +17,7 @@ export interface DiskSpace {
   stop(): void;
 }
 
-/** Level for a database without a configured limit: there is always enough space. */
+/** Disk space that is always enough, for a database without a configured limit. */
 export const UNLIMITED_SPACE: DiskSpace = {
   level: () => "enough",
   start: async () => undefined,
@@ -52,7 +52,7 @@ export function createDiskSpace(options: {
         log.warn({ room: now, freeMb: Math.floor(bytes / 2 ** 20) }, `the free space of ${what} has changed`);
       level = now;
     } catch (error) {
-      // The measurement failed, so the last level stays in effect.
+      // The measurement failed, so the level of the last measurement still applies.
       log.warn({ err: error }, `the free space of ${what} could not be measured`);
     }
     if (!stopped) timer = setTimeout(() => runInBackground(measureDisk()), everyMs).unref();

@@ -1,7 +1,7 @@
 /**
- * Forward proxy through which a browser reaches the network, by default on loopback. It resolves a host name once,
- * checks all addresses of the name, and connects only to a checked address. Each client has its own proxy port. A
- * callback receives the contacted hosts.
+ * Forward proxy through which a browser reaches the network. By default, it listens on loopback. It resolves a host
+ * name once, checks all addresses of the name, and connects only to a checked address. Each client has its own proxy
+ * port. A callback receives the contacted hosts.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP, type Socket } from "node:net";
@@ -25,42 +25,48 @@ export interface EgressOptions {
    * for each connection, because the service learns its own port late.
    */
   endpoints?: () => ReadonlyMap<string, string>;
-  /** Local address of each outgoing connection; null lets the system choose. */
+  /** IP address of this machine from which connections are made; null lets the system choose. */
   localAddress?: string | null;
   ports?: readonly number[];
   /** IP address on which proxy ports listen; default 127.0.0.1. */
   host?: string;
-  /** True if proxy ports serve clients from this IP address. Called for each connection. By default, all clients are served. */
-  serves?: (peer: string) => boolean;
   /**
-   * True if proxy ports serve local processes with this user ID; by default, all are served. Clients whose user ID
-   * cannot be determined are served too.
+   * Returns true if proxy ports accept connections from this IP address. The proxy calls this function for each
+   * connection. Without it, all clients are accepted.
+   */
+  servesAddress?: (peer: string) => boolean;
+  /**
+   * Returns true if proxy ports accept connections of local processes with this user ID. Without this function, all
+   * users are accepted. Clients whose user ID cannot be determined are also accepted.
    */
   servesUid?: (uid: number) => boolean;
-  /** Time limit for a host to accept a connection, in milliseconds; default 10 s. */
+  /** Time limit in milliseconds for connecting to a host; default 10 s. */
   connectTimeoutMs?: number;
   /** Returns all addresses of a host name; default: the machine's resolver. */
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
 }
 
-/** Callbacks of a proxy port. Hosts are `host:port`. */
+/** Functions of a run that the proxy port calls. Each `host` argument has the format `host:port`. */
 export interface EgressClient {
   /** Called once for each contacted host. */
   onHost(host: string): void;
-  /** Called when the proxy rejects a host, with the reason in words. */
+  /** Called when the proxy rejects a host. `reason` is text for the author of the action. */
   onRejected?(host: string, reason: string): void;
   /** Called when the proxy has connected to a host. */
   onReached?(host: string): void;
-  /** Called before the host name is resolved. False rejects the connection. Default: every connection is allowed. */
+  /**
+   * Called before the proxy resolves the host name. The proxy rejects the connection if the result is false. Without
+   * this function, every connection is allowed.
+   */
   mayConnect?(host: string): Promise<boolean>;
 }
 
 export interface EgressPort {
   /** URL of this proxy port: `http://host:port`. */
   readonly proxyServer: string;
-  /** Opens the proxy port for a client. Until then, the port is closed. */
+  /** Opens the proxy port for a run. Before this call, the port rejects connections. */
   startRun(client: EgressClient): void;
-  /** Closes the proxy port. When this function returns, all connections have ended, and the port rejects new ones. */
+  /** Closes the proxy port: ends all its connections before it returns, and rejects new ones. */
   endRun(): void;
   /** True if the proxy port has received a request since `startRun`. */
   wasUsed(): boolean;
@@ -87,11 +93,11 @@ export function isPublicAddress(address: string): boolean {
   return !ownAddresses.some((ownAddress) => ipaddr.process(ownAddress.address).toString() === parsed.toString());
 }
 
-function withoutBrackets(hostname: string): string {
+function removeBrackets(hostname: string): string {
   return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }
 
-async function addressesOf(hostname: string, options: EgressOptions): Promise<LookupAddress[]> {
+async function resolveAddresses(hostname: string, options: EgressOptions): Promise<LookupAddress[]> {
   const family = isIP(hostname);
   if (family !== 0) return [{ address: hostname, family }];
   const resolve = options.resolve ?? ((name: string) => dns.lookup(name, { all: true, verbatim: true }));
@@ -108,10 +114,10 @@ async function addressesOf(hostname: string, options: EgressOptions): Promise<Lo
 }
 
 /**
- * Resolves a host name, and returns an address to which runs may connect.
+ * Resolves a host name, and checks that runs may connect to its addresses.
  * @throws RequestError 403 or 502, before any connection is made
  */
-async function destinationOf(hostname: string, port: number, options: EgressOptions): Promise<Destination> {
+async function resolveDestination(hostname: string, port: number, options: EgressOptions): Promise<Destination> {
   const endpoint = options.endpoints?.().get(`${hostname}:${port}`);
   if (endpoint !== undefined) {
     return { hostname, port, addresses: [{ address: endpoint, family: isIP(endpoint) }], localAddress: null };
@@ -119,7 +125,7 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
   const { allowPrivateNetwork, ports = WEB_PORTS, localAddress = null } = options;
   if (!allowPrivateNetwork && !ports.includes(port))
     throw new RequestError(`port ${port} is not allowed: runs can connect to ${ports.join(" and ")}`, 403);
-  const lookup = await addressesOf(hostname, options);
+  const lookup = await resolveAddresses(hostname, options);
   if (!allowPrivateNetwork && !lookup.every(({ address }) => isPublicAddress(address))) {
     throw new RequestError(`${hostname} is not a public address: runs can connect to public addresses only`, 403);
   }
@@ -128,9 +134,12 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
   return { hostname, port, addresses, localAddress };
 }
 
-const runEndedError = () => new RequestError("the run has ended", 403);
-/** Error that all runs share, because creating the error would take most of the time at the end of a run. */
-const RUN_ENDED_ERROR = runEndedError();
+const createRunEndedError = () => new RequestError("the run has ended", 403);
+/**
+ * Error for the end of a run, which is created only once, because its creation would take most of the time at the end
+ * of a run.
+ */
+const RUN_ENDED_ERROR = createRunEndedError();
 
 class ProxyPort implements EgressPort {
   private client: EgressClient | null = null;
@@ -147,13 +156,14 @@ class ProxyPort implements EgressPort {
     private readonly options: EgressOptions,
     private readonly onClose: (proxyPort: ProxyPort) => void,
   ) {
-    const { host = LOOPBACK_ADDRESS, serves } = options;
+    const { host = LOOPBACK_ADDRESS, servesAddress } = options;
     const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepareRequest(request);
     this.server = new Server({ host, port: 0, prepareRequestFunction });
-    // This listener runs before the listener of the proxy library, so that no byte of an unauthorized client is read.
+    // This listener runs before the listener of the proxy library, so that the proxy reads no byte of an unauthorized
+    // client.
     this.server.server.prependListener("connection", (socket: Socket) => {
       const peer = socket.remoteAddress ?? "";
-      if (serves?.(ipaddr.isValid(peer) ? ipaddr.process(peer).toString() : peer) === false) socket.destroy();
+      if (servesAddress?.(ipaddr.isValid(peer) ? ipaddr.process(peer).toString() : peer) === false) socket.destroy();
     });
   }
 
@@ -166,7 +176,10 @@ class ProxyPort implements EgressPort {
     return `http://${isIP(host) === 6 ? `[${host}]` : host}:${this.server.port}`;
   }
 
-  /** Checks a new connection, only once. @throws RequestError if the client's process is not one of the service's browsers */
+  /**
+   * Checks the client of a connection once.
+   * @throws RequestError if the client's process is not one of the service's browsers
+   */
   private async checkClient(socket: Socket): Promise<void> {
     const { servesUid } = this.options;
     if (!servesUid || this.known.has(socket)) return;
@@ -181,10 +194,10 @@ class ProxyPort implements EgressPort {
     const { client } = this;
     await this.checkClient(request.socket);
     this.isAsked = true;
-    const host = withoutBrackets(call.hostname);
+    const host = removeBrackets(call.hostname);
     if (client === null) {
       this.askedLate = true;
-      throw runEndedError();
+      throw createRunEndedError();
     }
     try {
       const socket = await this.openAllowedConnection(client, host, port);
@@ -197,20 +210,20 @@ class ProxyPort implements EgressPort {
     }
   }
 
-  /** Opens a connection to a host if the run is allowed to. @throws RequestError */
+  /** Opens a connection to a host if the run may connect to it. @throws RequestError */
   private async openAllowedConnection(client: EgressClient, host: string, port: number): Promise<Socket> {
     const name = `${host}:${port}`;
     if ((await client.mayConnect?.(name)) === false)
       throw new RequestError("the run is not allowed to connect to this host", 403);
-    const destination = await destinationOf(host, port, this.options);
-    if (client !== this.client || this.closed) throw runEndedError();
+    const destination = await resolveDestination(host, port, this.options);
+    if (client !== this.client || this.closed) throw createRunEndedError();
     if (!this.hosts.has(name)) client.onHost(name);
     this.hosts.add(name);
     const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.options;
     const socket = await connectWithin(destination, connectTimeoutMs, this.abortController.signal);
     if (client !== this.client) {
       socket.destroy();
-      throw runEndedError();
+      throw createRunEndedError();
     }
     client.onReached?.(name);
     return socket;
@@ -244,7 +257,7 @@ class ProxyPort implements EgressPort {
     if (this.closed) return;
     this.closed = true;
     this.endRun();
-    // The server is closed already.
+    // Ignores the error: the server is already closed.
     this.server.close(true).catch(() => {});
     this.onClose(this);
   }

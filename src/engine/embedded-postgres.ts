@@ -19,45 +19,53 @@ import { type Postmaster, readPidFile, startPostmaster, stopOrphan } from "./emb
 const DATABASE_NAME = "svc";
 
 export interface EmbeddedPostgres {
-  /** postgres:// URL with the password, as in the file `database-url` of the data folder (mode 0600). */
+  /**
+   * postgres:// URL with the password. The file `database-url` in the data folder (mode 0600) contains the same URL.
+   */
   url: string;
-  /** URL through the server's Unix socket. The same as `url` if the path of the socket is too long. */
+  /**
+   * URL that connects through the server's Unix socket. If the path of the socket is too long, this is the same as
+   * `url`.
+   */
   socketUrl: string;
   /** Resolves if the server ends unexpectedly. The service must then restart. */
   failed: Promise<void>;
-  /** Rolls back open transactions and waits until all processes have ended. Can be called twice. */
+  /**
+   * Rolls back open transactions, stops the server, and waits until all its processes have ended. Callers may call this
+   * function twice.
+   */
   stop(): Promise<void>;
 }
 
 export interface EmbeddedPostgresOptions {
   /**
-   * Absolute path of the service's data folder, which is created if it is missing. The cluster is in its subfolder
-   * `postgres`.
+   * Absolute path of the service's data folder, which is created if it is missing. Its subfolder `postgres` contains
+   * the database files.
    */
   dataDir: string;
   log: Logger;
-  /** Additional server settings for tests. `fsync: "off"` also makes the first start faster. */
+  /** Additional server settings, which only tests pass. `fsync: "off"` also makes the first start faster. */
   settings?: Record<string, string>;
 }
 
-const clusterFolder = (dataDir: string) => join(dataDir, "postgres");
-const lockFile = (dataDir: string) => join(dataDir, "service.lock");
-const urlFile = (dataDir: string) => join(dataDir, "database-url");
+const getClusterFolder = (dataDir: string) => join(dataDir, "postgres");
+const getLockFilePath = (dataDir: string) => join(dataDir, "service.lock");
+const getUrlFilePath = (dataDir: string) => join(dataDir, "database-url");
 
 /**
- * Maximum length of the path of a Unix socket in bytes, on all systems. A Unix socket saves 5 % of the work of client
- * and server per statement compared to TCP.
+ * Maximum length in bytes of a Unix socket's path on every system. Compared to TCP, a Unix socket saves 5 % of the work
+ * of client and server per statement.
  */
 const SOCKET_PATH_MAX = 103;
 
-function socketUrlOf(url: string, { port, socketPath }: Postmaster): string {
+function createSocketUrl(url: string, { port, socketPath }: Postmaster): string {
   if (Buffer.byteLength(socketPath) > SOCKET_PATH_MAX) return url;
   return url.replace(`@127.0.0.1:${port}/`, `@${encodeURIComponent(dirname(socketPath))}:${port}/`);
 }
 
 function readSavedUrl(dataDir: string): URL | null {
   try {
-    return new URL(readFileSync(urlFile(dataDir), "utf8").trim());
+    return new URL(readFileSync(getUrlFilePath(dataDir), "utf8").trim());
   } catch {
     return null;
   }
@@ -65,15 +73,15 @@ function readSavedUrl(dataDir: string): URL | null {
 
 function saveUrl(dataDir: string, password: string, port: number): string {
   const url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${DATABASE_NAME}`;
-  const draft = `${urlFile(dataDir)}.new`;
+  const draft = `${getUrlFilePath(dataDir)}.new`;
   writeFileSync(draft, `${url}\n`, { mode: 0o600 });
-  renameSync(draft, urlFile(dataDir));
+  renameSync(draft, getUrlFilePath(dataDir));
   return url;
 }
 
 /**
- * Creates the cluster if it is missing. Returns its password: the saved one, or a new one if there is no cluster or no
- * password file.
+ * Creates the database cluster if it is missing. Returns its password: the saved one, or a new one if there is no
+ * cluster or no password file.
  */
 async function prepareCluster(context: ClusterContext, dataDir: string, sync: boolean): Promise<string> {
   const saved = readSavedUrl(dataDir)?.password;
@@ -101,8 +109,8 @@ async function ensureDatabase(url: string): Promise<void> {
 /**
  * Starts PostgreSQL in `dataDir/postgres`, with a Unix socket and a free port of 127.0.0.1. First stops a server that a
  * killed service left running.
- * @throws EmbeddedPostgresError with one line: another process uses the folder, the platform has no PostgreSQL, or the
- * server's reason
+ * @throws EmbeddedPostgresError with a reason in one line: another process uses the folder, the platform has no
+ * embedded PostgreSQL, or the server reported an error
  */
 export async function startEmbeddedPostgres({
   dataDir,
@@ -111,8 +119,8 @@ export async function startEmbeddedPostgres({
 }: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const root = realpathSync(dataDir);
-  const clusterDir = clusterFolder(root);
-  const lock = acquireOwnerLock(lockFile(root), dataDir);
+  const clusterDir = getClusterFolder(root);
+  const lock = acquireOwnerLock(getLockFilePath(root), dataDir);
   try {
     const account = chooseClusterAccount(clusterDir);
     const context = { binaries: findBinaries(account), account, clusterDir };
@@ -125,7 +133,7 @@ export async function startEmbeddedPostgres({
       throw error;
     });
     const { failed, stop } = postmaster;
-    return { url, socketUrl: socketUrlOf(url, postmaster), failed, stop: () => stop().finally(lock.release) };
+    return { url, socketUrl: createSocketUrl(url, postmaster), failed, stop: () => stop().finally(lock.release) };
   } catch (error) {
     lock.release();
     throw error;
@@ -133,12 +141,12 @@ export async function startEmbeddedPostgres({
 }
 
 /**
- * Returns the URL of the server that a running service has started in `dataDir`; null if there is no such server, or it
- * is not ready.
+ * Returns the URL of the server that a running service has started in `dataDir`. Returns null if there is no such
+ * server, or if the server is not ready.
  */
 export async function attachEmbeddedPostgres(dataDir: string): Promise<string | null> {
-  if (findLockHolder(lockFile(dataDir)) === null) return null;
+  if (findLockHolder(getLockFilePath(dataDir)) === null) return null;
   const url = readSavedUrl(dataDir);
-  const running = readPidFile(clusterFolder(dataDir));
+  const running = readPidFile(getClusterFolder(dataDir));
   return url && running?.ready && Number(url.port) === running.port ? url.href : null;
 }

@@ -3,15 +3,19 @@
 export type SemaphoreKey = number | string;
 
 /**
- * True if a key that holds `keyCount` units may get `requested` more. A key may hold at most half of the units that the
- * other keys do not hold, so that units remain for the next key.
+ * True if a key that holds `keyCount` slots may get `requested` more. A key may hold at most half of the slots that the
+ * other keys do not hold, so that slots remain for other keys.
+ * @param taken number of slots that all keys hold together
  */
 export function leavesHalfFree(total: number, taken: number, keyCount: number, requested: number): boolean {
   return keyCount + requested <= Math.ceil((total - (taken - keyCount)) / 2);
 }
 
 export class FairSemaphore {
-  /** Waiting callers by key. Keys get slots in the order of this map; a key that gets a slot moves to the end. */
+  /**
+   * Callers that wait for a slot, by key. Keys get slots in the order of this map. A key that gets a slot moves to the
+   * end.
+   */
   private readonly waiting = new Map<SemaphoreKey, Set<() => void>>();
   private readonly perKey = new Map<SemaphoreKey, number>();
   private taken = 0;
@@ -19,7 +23,7 @@ export class FairSemaphore {
   /**
    * @param slots total number of slots
    * @param slotsOfKey maximum number of slots that one key may hold
-   * @param shares "halved": a key also holds at most half of the slots that other keys leave free
+   * @param shares "halved" if a key may also hold at most half of the slots that other keys leave free
    */
   constructor(
     private readonly slots: number,
@@ -77,16 +81,19 @@ export class FairSemaphore {
     });
   }
 
-  /** Takes a slot now. Returns a function that frees the slot; null if no slot is free, or other callers of the key wait. */
+  /**
+   * Takes a slot if one is free. Returns a function that frees the slot. Returns null if no slot is free, or if other
+   * callers of the key already wait.
+   */
   tryEnter(key: SemaphoreKey): (() => void) | null {
     return this.mayEnter(key) && !this.waiting.has(key) ? this.takeSlot(key) : null;
   }
 
   /**
    * Waits for a slot.
-   * @param createSignal creates the signal that ends the wait; called only if the request has to wait
+   * @param createSignal creates the signal that ends the wait; called only if the caller has to wait
    * @returns a function that frees the slot
-   * @throws the signal's reason
+   * @throws the abort reason of the signal
    */
   async enter(key: SemaphoreKey, createSignal?: () => AbortSignal): Promise<() => void> {
     const free = this.tryEnter(key);

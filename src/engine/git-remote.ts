@@ -1,6 +1,6 @@
 /**
- * Reads refs and one commit of a git repository over HTTP, without history (git protocol version 2, gitprotocol-v2).
- * The caller sends the requests.
+ * Reads refs and one commit of a Git repository over HTTP, without the history (Git protocol version 2,
+ * gitprotocol-v2). Callers pass the function that sends HTTP requests.
  */
 
 const UPLOAD_PACK_TYPE = "application/x-git-upload-pack";
@@ -8,15 +8,18 @@ const PROTOCOL_HEADERS = { "git-protocol": "version=2" };
 const FLUSH_PACKET = "0000";
 const DELIMITER_PACKET = "0001";
 const LENGTH_DIGITS = 4;
-/** Filter of a fetch request: servers that support filters then leave out files above 1 MB. */
+/** Filter of a fetch request. A Git server that supports filters then does not send files above 1 MB. */
 const BLOB_FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
-/** Maximum bytes of a response that lists capabilities or refs. */
+/** Maximum size in bytes of a response that lists capabilities or refs. */
 const LIST_MAX_BYTES = 256 * 1024;
-/** Maximum number of packets. A pack of 5 MB in the smallest packets that servers send, of about 1 KB, has 5,000. */
+/**
+ * Maximum number of packets in a response. A pack of 5 MB has 5,000 packets if the server sends packets of 1 KB, which
+ * are the smallest that occur.
+ */
 const PACKETS_MAX = 20_000;
 const REASON_MAX_CHARACTERS = 300;
-/** Numbers of the channels in the packfile section of a response. */
+/** Numbers of two side-band channels in the packfile section of a response: the pack's bytes, and error messages. */
 const [PACK_CHANNEL, ERROR_CHANNEL] = [1, 3];
 
 /** Error if the service cannot read the repository. The message is for editors of the app. */
@@ -26,7 +29,7 @@ export class GitRemoteFault extends Error {
 
 export interface GitRequest {
   method: "GET" | "POST";
-  /** Path that follows the URL of the repository. */
+  /** Path that is appended to the URL of the repository. */
   path: string;
   headers: Record<string, string>;
   body: Buffer | null;
@@ -34,23 +37,26 @@ export interface GitRequest {
 
 export interface GitResponse {
   status: number;
-  /** Header values by name in lower case. */
+  /** Headers of the response, by name in lower case. */
   headers: Readonly<Record<string, string>>;
   body: Buffer;
 }
 
-export type SendGit = (request: GitRequest) => Promise<GitResponse>;
+export type SendGitRequest = (request: GitRequest) => Promise<GitResponse>;
 
 /** A branch or tag of the repository. */
 export interface GitRef {
   name: string;
-  /** Hash of the commit. For a tag with a message, the hash of the commit to which the tag points. */
+  /** Hash of the commit. For an annotated tag (a tag with a message), the hash of the commit that the tag points to. */
   commit: string;
-  /** Hash to which the ref points directly: of a commit, or of a tag with a message. */
+  /** Hash that the ref itself contains: of a commit, or of an annotated tag. */
   target: string;
 }
 
-/** Part of a response: the bytes of a line, or the end of a section. */
+/**
+ * One packet of a response: the bytes of a line, or a packet that ends a section ("delimiter"), a response ("flush") or
+ * the connection ("end").
+ */
 type Packet = Buffer | "flush" | "delimiter" | "end";
 
 const encodePacket = (line: string): string =>
@@ -63,7 +69,7 @@ const printableText = (bytes: Buffer): string =>
     .trim()
     .slice(0, REASON_MAX_CHARACTERS);
 
-/** Splits a response into packets. @throws GitRemoteFault if the response is not that of a Git server */
+/** Splits a response into packets. @throws GitRemoteFault if the response is not in the format of a Git server */
 function splitPackets(body: Buffer): Packet[] {
   const packets: Packet[] = [];
   for (let at = 0; at < body.length; ) {
@@ -81,18 +87,18 @@ function splitPackets(body: Buffer): Packet[] {
   return packets;
 }
 
-const toLine = (received: Packet): string | null =>
+const packetToLine = (received: Packet): string | null =>
   typeof received === "string" ? null : received.toString("utf8").replace(/\n$/, "");
 
-/** Rejects a response in which the server reports an error. @throws GitRemoteFault */
-function checkError(packets: readonly Packet[]): void {
+/** Throws if a packet of the response reports an error. @throws GitRemoteFault */
+function throwReportedError(packets: readonly Packet[]): void {
   const stated = packets.find(
     (received): received is Buffer => typeof received !== "string" && received.toString("latin1", 0, 4) === "ERR ",
   );
   if (stated) throw new GitRemoteFault(`the server rejects the request: ${printableText(stated.subarray(4))}`);
 }
 
-/** Rejects a response with an unexpected status or content type. @throws GitRemoteFault */
+/** Throws if the response has an unexpected status or content type. @throws GitRemoteFault */
 function checkStatus({ status, headers }: GitResponse, type: string): void {
   if (status === 401 || status === 403) {
     throw new GitRemoteFault(`the Git server does not accept the token, or no token is set (${status})`);
@@ -104,7 +110,7 @@ function checkStatus({ status, headers }: GitResponse, type: string): void {
   if (media.trim().toLowerCase() !== type) throw new GitRemoteFault("the response is not that of a git server");
 }
 
-/** Rejects a list of refs or capabilities that is too large. @throws GitRemoteFault */
+/** Throws if a list of refs or capabilities exceeds LIST_MAX_BYTES. @throws GitRemoteFault */
 function checkListSize({ body }: GitResponse): void {
   if (body.length > LIST_MAX_BYTES)
     throw new GitRemoteFault(
@@ -112,15 +118,15 @@ function checkListSize({ body }: GitResponse): void {
     );
 }
 
-/** Requests the capabilities of the Git server. Returns their values by name. */
-async function requestCapabilities(send: SendGit): Promise<Map<string, string>> {
+/** Requests the capabilities of the Git server, such as `fetch`. Returns their values by name. */
+async function requestCapabilities(send: SendGitRequest): Promise<Map<string, string>> {
   const path = "/info/refs?service=git-upload-pack";
   const response = await send({ method: "GET", path, headers: PROTOCOL_HEADERS, body: null });
   checkStatus(response, `${UPLOAD_PACK_TYPE}-advertisement`);
   checkListSize(response);
   const packets = splitPackets(response.body);
-  checkError(packets);
-  const lines = packets.map(toLine).filter((line) => line !== null);
+  throwReportedError(packets);
+  const lines = packets.map(packetToLine).filter((line) => line !== null);
   if (!lines.includes("version 2"))
     throw new GitRemoteFault("the Git server does not support version 2 of Git's protocol");
   return new Map(
@@ -132,7 +138,7 @@ async function requestCapabilities(send: SendGit): Promise<Map<string, string>> 
 }
 
 async function requestPackets(
-  send: SendGit,
+  send: SendGitRequest,
   head: readonly string[],
   lines: readonly string[],
   checkResponse?: (response: GitResponse) => void,
@@ -148,7 +154,7 @@ async function requestPackets(
   checkStatus(response, `${UPLOAD_PACK_TYPE}-result`);
   checkResponse?.(response);
   const packets = splitPackets(response.body);
-  checkError(packets);
+  throwReportedError(packets);
   return packets;
 }
 
@@ -159,9 +165,9 @@ function parseRef(line: string): GitRef | null {
   return { name, target, commit: peeled ?? target };
 }
 
-/** Returns the bytes of the packfile section of a response. @throws GitRemoteFault */
-function packIn(packets: readonly Packet[]): Buffer {
-  const start = packets.findIndex((received) => toLine(received) === "packfile");
+/** Returns the bytes of the pack that a response contains. @throws GitRemoteFault if the response contains no pack */
+function extractPack(packets: readonly Packet[]): Buffer {
+  const start = packets.findIndex((received) => packetToLine(received) === "packfile");
   if (start < 0) throw new GitRemoteFault("the Git server sent no files");
   const parts: Buffer[] = [];
   for (const received of packets.slice(start + 1)) {
@@ -175,14 +181,14 @@ function packIn(packets: readonly Packet[]): Buffer {
 }
 
 export interface GitRemote {
-  /** Finds one ref by its full name, such as `refs/heads/main`. @throws GitRemoteFault */
+  /** Requests one ref by its full name, such as `refs/heads/main`. @throws GitRemoteFault if there is no such ref */
   find(name: string): Promise<GitRef>;
-  /** Downloads the pack of a commit: all its files, without history. @throws GitRemoteFault */
+  /** Downloads the pack of the ref's commit: all files of the commit, without history. @throws GitRemoteFault */
   fetch(ref: GitRef): Promise<Buffer>;
 }
 
-/** Connects to a repository. @throws GitRemoteFault, and errors of `send` */
-export async function openGitRemote(send: SendGit): Promise<GitRemote> {
+/** Checks that the Git server supports what this module needs. @throws GitRemoteFault, and errors of `send` */
+export async function openGitRemote(send: SendGitRequest): Promise<GitRemote> {
   const capabilities = await requestCapabilities(send);
   const features = (capabilities.get("fetch") ?? "").split(" ");
   if (!capabilities.has("ls-refs") || !features.includes("shallow")) {
@@ -196,7 +202,7 @@ export async function openGitRemote(send: SendGit): Promise<GitRemote> {
   return {
     async find(name) {
       const packets = await requestPackets(send, headOf("ls-refs"), ["peel", `ref-prefix ${name}`], checkListSize);
-      const refs = packets.slice(0, REFS_MAX).map((received) => parseRef(toLine(received) ?? ""));
+      const refs = packets.slice(0, REFS_MAX).map((received) => parseRef(packetToLine(received) ?? ""));
       const matchingRef = refs.find((ref) => ref?.name === name);
       if (!matchingRef) throw new GitRemoteFault(`the repository has no ${name}`);
       return matchingRef;
@@ -204,7 +210,7 @@ export async function openGitRemote(send: SendGit): Promise<GitRemote> {
     async fetch({ target }) {
       const filter = features.includes("filter") ? [BLOB_FILTER] : [];
       const lines = ["no-progress", ...filter, "deepen 1", `want ${target}`, "done"];
-      return packIn(await requestPackets(send, headOf("fetch"), lines));
+      return extractPack(await requestPackets(send, headOf("fetch"), lines));
     },
   };
 }

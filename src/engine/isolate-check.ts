@@ -12,14 +12,14 @@ export interface IsolateCheck {
 }
 
 export interface IsolateLimits {
-  /** Maximum number of isolates at the same time. */
+  /** Maximum number of isolates that exist at the same time. */
   concurrency: number;
-  /** Memory limit of an isolate. V8 does not start with less than 8 MB. */
+  /** Memory limit of an isolate in megabytes. V8 does not start with less than 8 MB. */
   memoryMb: number;
   timeoutMs: number;
 }
 
-/** Matches the position (line and column) at the end of V8's message. */
+/** Matches the position (line and column) that V8 appends to an error message. */
 const CODE_POSITION = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
 
@@ -49,7 +49,7 @@ export function createIsolateCheck({
   async function check(source: string): Promise<void> {
     await acquire();
     const compiled = compileInIsolate(source, memoryMb);
-    // V8 cannot interrupt a compilation, so after the time limit the slot stays taken until V8 has finished.
+    // V8 cannot interrupt a compilation. So after the time limit, the slot stays taken until V8 has finished.
     const ended = compiled.catch(() => {}).finally(release);
     await waitWithLimit(timeoutMs, ended);
     await compiled;
@@ -79,17 +79,17 @@ async function compileInIsolate(source: string, memoryMb: number): Promise<void>
   } catch (error) {
     throw isolate.isDisposed
       ? createCodeError(`code needs more than ${memoryMb} MB to compile`)
-      : compileErrorOf(error);
+      : toCompileError(error);
   } finally {
     if (!isolate.isDisposed) isolate.dispose();
   }
 }
 
-function compileErrorOf(error: unknown): ActionError {
+function toCompileError(error: unknown): ActionError {
   const message = error instanceof Error ? error.message : String(error);
   const [, line, column] = CODE_POSITION.exec(message) ?? [];
   const reason = message.replace(CODE_POSITION, "").slice(0, MESSAGE_MAX_CHARACTERS).toWellFormed();
-  // V8 reports line 0 if V8's own stack overflowed during the compilation.
+  // V8 reports the line number 0 if its own stack overflowed during the compilation.
   if (line === undefined || line === "0") return createCodeError(`code does not compile: ${reason}`);
   return createCodeError(`code, line ${line}, column ${column}: ${reason}`);
 }

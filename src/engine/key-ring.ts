@@ -1,4 +1,7 @@
-/** Holds the master keys of this process, from the environment or a key file. Creates the key file if it is missing. */
+/**
+ * Holds the master keys of this process, which come from an environment variable or a key file. Creates the key file if
+ * it is missing.
+ */
 
 import { randomBytes } from "node:crypto";
 import {
@@ -21,13 +24,13 @@ import { StartError } from "../errors.js";
 const KEY_BYTES = 32;
 
 export interface KeyRing {
-  /** Source of the keys (environment or file), as text for people. */
+  /** Where the keys come from (environment variable or file), as text for the log. */
   source: string;
   /** Returns the master key that encrypts new data keys. Creates the key file if it is missing. */
   current(): Buffer;
   /**
-   * Returns the key for which `fits` is true. If there is none, reads the key file again, so that a rotation needs no
-   * restart.
+   * Returns the first master key for which `fits` returns true; null if there is none. Reads the key file again before
+   * it returns null, so that a key rotation needs no restart.
    */
   find(fits: (key: Buffer) => boolean): Buffer | null;
 }
@@ -51,8 +54,9 @@ function syncFolder(path: string): void {
 }
 
 /**
- * Writes the keys to a temporary file beside `path`, and flushes it to disk. Otherwise a crash could leave data that is
- * encrypted with a lost key.
+ * Writes the keys to a temporary file in the folder of `path`, and flushes the file to disk. Without the flush, a crash
+ * could leave data that is encrypted with a lost key.
+ * @returns path of the temporary file
  */
 function writeDraft(path: string, keys: readonly Buffer[]): string {
   mkdirSync(dirname(path), { recursive: true });
@@ -63,8 +67,8 @@ function writeDraft(path: string, keys: readonly Buffer[]): string {
 }
 
 /**
- * Replaces the key file atomically, so that a reader gets either the old or the new keys. If root replaces the file,
- * its owner stays the same.
+ * Replaces the key file atomically, so that a reader gets either the old or the new keys. If the service runs as root,
+ * the owner of the file stays the same.
  */
 export function writeKeyFile(path: string, keys: readonly Buffer[]): void {
   const draft = writeDraft(path, keys);
@@ -81,7 +85,8 @@ function readOrCreateKeys(path: string): Buffer[] {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   const draft = writeDraft(path, [randomBytes(KEY_BYTES)]);
-  // A link does not replace a file. If two processes find no file, one of them creates it, and the other reads it.
+  // link() does not replace an existing file. If two processes start without a key file, one of them creates the file,
+  // and the other reads it.
   try {
     linkSync(draft, path);
     syncFolder(path);
@@ -94,8 +99,8 @@ function readOrCreateKeys(path: string): Buffer[] {
 }
 
 /**
- * Uses the keys of the environment (`keys`) if there are any, otherwise those of the file at `path`. Keeps all keys
- * that were read in memory.
+ * Uses the keys in `keys` (from the environment) if it is not null, otherwise the keys in the file at `path`. Keeps all
+ * keys that it has read in memory.
  */
 export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; path: string }): KeyRing {
   let knownKeys: readonly Buffer[] = keys ?? (existsSync(path) ? readKeyFile(path) : []);

@@ -1,21 +1,24 @@
-/** Creates the log of the process. Lines about errors contain no values from errors, such as parameters, rows and bodies. */
+/**
+ * Creates the log of the process. Its lines about errors contain no values from the errors, such as parameters, rows
+ * and bodies.
+ */
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from "pino";
 
-/** Fields of a database error that are logged. */
+/** Properties of a database error that the log contains. */
 const LOGGED_FIELDS = ["code", "constraint", "table", "column", "routine", "syscall"] as const;
 
 /** Replaces the message of a JSON.parse error, because the message quotes the parsed text. */
-const withoutParsedText = (error: Error): string =>
+const replaceParsedText = (error: Error): string =>
   error instanceof SyntaxError ? "a text could not be parsed" : error.message;
 
 /**
- * Returns the type, message and stack of an error, and the fields in LOGGED_FIELDS. Other properties of the error may
- * contain values of rows or parameters, and are left out.
+ * Returns what the log contains of an error: its type, message and stack, and the properties in LOGGED_FIELDS. Other
+ * properties may contain values of rows or parameters.
  */
-function loggableFields(error: unknown): object {
+function selectLoggedFields(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
   const source = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;
-  const message = withoutParsedText(error);
+  const message = replaceParsedText(error);
   return {
     type: error.constructor.name,
     message,
@@ -23,7 +26,7 @@ function loggableFields(error: unknown): object {
     ...Object.fromEntries(
       LOGGED_FIELDS.flatMap((name) => (typeof source[name] === "string" ? [[name, source[name]]] : [])),
     ),
-    ...(error.cause !== undefined && { cause: loggableFields(error.cause) }),
+    ...(error.cause !== undefined && { cause: selectLoggedFields(error.cause) }),
   };
 }
 
@@ -38,7 +41,7 @@ export function createLog(
 ): Logger {
   const options: LoggerOptions = {
     level,
-    serializers: { err: loggableFields },
+    serializers: { err: selectLoggedFields },
     ...(absorb && {
       hooks: {
         logMethod(parts, method) {
@@ -52,7 +55,10 @@ export function createLog(
 
 const CONSOLE_METHODS = ["trace", "error", "warn", "info", "log", "debug"] as const;
 
-/** Logs the console output of libraries as warnings. Otherwise it would go to standard error, which is for messages to people. */
+/**
+ * Writes the console output of libraries to the log as warnings. Otherwise the output would go to standard error, which
+ * is for messages to people.
+ */
 export function captureConsole(log: Logger, target: Pick<Console, (typeof CONSOLE_METHODS)[number]> = console): void {
   for (const voice of CONSOLE_METHODS) {
     target[voice] = (...parts: unknown[]) => {

@@ -1,6 +1,6 @@
 /**
- * Notifications between the processes that use one database, by LISTEN and NOTIFY: short texts, usually IDs. After a
- * lost connection, listeners read again what they may have missed.
+ * Notifications between all processes that use one database, with LISTEN and NOTIFY of PostgreSQL. A notification is a
+ * short text, usually an ID. After a lost connection, listeners read again what they may have missed.
  */
 
 import pg from "pg";
@@ -11,10 +11,10 @@ import { createClient } from "../postgres.js";
 const CONNECTION_CHECK_MS = 10_000;
 const RECONNECT_MS = 500;
 /**
- * Milliseconds for which the process still listens to a channel after its last follower has left. So a follower that
- * arrives soon afterwards need not wait.
+ * Time in milliseconds for which the process still listens to a channel after the channel's last follower has left. A
+ * follower that arrives within this time need not wait.
  */
-const LINGER_MS = 30_000;
+const LISTEN_LINGER_MS = 30_000;
 
 export type NotificationHandler = (payload: string) => void;
 
@@ -26,16 +26,16 @@ export interface Notifications {
    */
   listen(channel: string, listener: NotificationHandler): () => void;
   /**
-   * Like `listen`, for a channel to which the process listens only while the channel has followers. `onGap` is called
+   * Like `listen`, for a channel to which the process listens only while the channel has followers. Calls `onGap`
    * whenever notifications may have been missed: when listening starts, and after a lost connection.
    */
   follow(channel: string, listener: NotificationHandler, onGap: () => void): () => void;
   /**
-   * Calls `listener` after each lost connection, because notifications may have been missed. Returns a function that
-   * unsubscribes.
+   * Calls `listener` after each lost connection, because the process may have missed notifications. Returns a function
+   * that unsubscribes.
    */
   onGap(listener: () => void): () => void;
-  /** False while the connection is lost, so that notifications may be missed. */
+  /** False while the database connection is lost, so that the process may miss notifications. */
   healthy(): boolean;
   stop(): Promise<void>;
 }
@@ -48,14 +48,14 @@ interface Follower {
 /** State of a channel that has or had followers. */
 interface ChannelState {
   followers: Set<Follower>;
-  /** Connection that listens to the channel or is about to; null if no connection does. */
+  /** Connection that listens to the channel or will soon do so; null if no connection does. */
   connection: pg.Client | null;
   leaveTimer: NodeJS.Timeout | undefined;
 }
 
 /**
- * Creates the notifications. Only the channels in `channels` (for `listen`) and `followed` (for `follow`) can be used.
- * Each name is a plain identifier.
+ * Creates the notifications. `listen` accepts only the channels in `channels`, and `follow` only those in `followed`.
+ * Each channel name is a plain SQL identifier.
  */
 export function createNotifications(options: {
   url: string;
@@ -64,15 +64,15 @@ export function createNotifications(options: {
   lingerMs?: number;
   log: Logger;
 }): Notifications {
-  const { url, channels, followed = [], lingerMs = LINGER_MS, log } = options;
+  const { url, channels, followed = [], lingerMs = LISTEN_LINGER_MS, log } = options;
   const listeners = new Map<string, Set<NotificationHandler>>(channels.map((channel) => [channel, new Set()]));
   const follows = new Map<string, ChannelState>(
     followed.map((channel) => [channel, { followers: new Set(), connection: null, leaveTimer: undefined }]),
   );
   const gapListeners = new Set<() => void>();
   let client: pg.Client | null = null;
-  /** Last LISTEN or UNLISTEN on the connection. The next command waits for its end. */
-  let asking: Promise<unknown> = Promise.resolve();
+  /** Ends when the last LISTEN or UNLISTEN command has ended. The next command waits for it. */
+  let lastCommand: Promise<unknown> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
@@ -99,13 +99,13 @@ export function createNotifications(options: {
   }
 
   function runStatement(whom: pg.Client, text: string): Promise<unknown> {
-    asking = asking.then(() => whom.query(text)).catch((error: Error) => handleLostConnection(whom, error));
-    return asking;
+    lastCommand = lastCommand.then(() => whom.query(text)).catch((error: Error) => handleLostConnection(whom, error));
+    return lastCommand;
   }
 
   /**
-   * Starts to listen to the channel, and then lets its followers read what they may have missed. If there is no
-   * connection, the next connection listens to the channel.
+   * Starts to listen to the channel. Then calls `onGap` of its followers, so that they read what they may have missed.
+   * If there is no connection, the next connection does both.
    */
   async function notifyListeners(channel: string, channelState: ChannelState): Promise<void> {
     const requested = client;
@@ -144,7 +144,7 @@ export function createNotifications(options: {
     }
   }
 
-  // Sends a query, because only a query without a response reveals that the database is unreachable.
+  // Sends a query, because only a missing response shows that the database is unreachable.
   async function checkConnection(): Promise<void> {
     const requested = client;
     if (!requested) return;

@@ -4,21 +4,21 @@
  * Use: create one `OutgoingSender` per process with `open`, which connects to checked addresses only
  * (`checked-connections.ts`). Create one `RunBudget` per run. Then `sender.send(request, scope)` resolves for every
  * HTTP status with the decoded body, and rejects with an `OutgoingError`. `scope` says who sends: `pool` separates the
- * connections of apps, `mayUse` lists origins, `authorize` adds a credential to each hop.
+ * connections of apps, `mayUseOrigin` decides which origins it may contact, `authorize` adds a credential to each hop.
  */
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { REQUEST_REDIRECTS_MAX, RESPONSE_MAX_BYTES } from "../limits.js";
 import type { RunBudget } from "./outgoing/budget.js";
 import { ConnectionPools, type OpenConnection } from "./outgoing/connection-pools.js";
-import { ACCEPT_ENCODING, readDecoded } from "./outgoing/decoding.js";
+import { ACCEPT_ENCODING, readDecodedBody } from "./outgoing/decoding.js";
 import { OutgoingError, transportReason } from "./outgoing/failure.js";
 
 export { RunBudget } from "./outgoing/budget.js";
 export type { OpenConnection } from "./outgoing/connection-pools.js";
 export { type OutgoingCode, OutgoingError } from "./outgoing/failure.js";
 
-/** Header names in lower case. */
+/** HTTP headers by name in lower case. */
 export type HeaderMap = Readonly<Record<string, string>>;
 
 export interface OutgoingRequest {
@@ -30,15 +30,18 @@ export interface OutgoingRequest {
   /** Time limit of the whole call in milliseconds, including redirects and retries. Waiting for a slot does not count. */
   timeoutMs: number;
   /**
-   * Receives each decoded part of a response with a status from 200 to 299. The service reads the next part when the
-   * returned promise resolves.
+   * Called with each decoded part of the body of a response with a status from 200 to 299. The next part is read when
+   * the returned promise has resolved.
    */
   onPart?: ((chunk: Buffer) => Promise<void>) | undefined;
-  /** HTTP statuses after which the request is repeated, up to `attempts` requests in total. */
+  /**
+   * Repeats the request if the response has one of the HTTP statuses in `on`. `attempts` is the maximum number of
+   * requests in total.
+   */
   retry?: { attempts: number; on: readonly number[] } | undefined;
 }
 
-/** One request that is sent: the first one, a followed redirect or a retry. */
+/** One HTTP request of a call: the first one, a followed redirect or a retry. */
 export interface OutgoingHop {
   url: URL;
   method: string;
@@ -46,87 +49,90 @@ export interface OutgoingHop {
   body: Uint8Array | null;
 }
 
-/** Data about a hop that has ended: its origin, but no path, header or body. */
-export interface ExchangeFacts {
+/** Data about a hop that has ended. It contains the origin, but no path, header or body. */
+export interface HopSummary {
   origin: string;
   method: string;
   /** HTTP status; null without a response. */
   status: number | null;
   durationMs: number;
   sentBytes: number;
-  /** Size of the decoded body. */
+  /** Size in bytes of the response body after decoding. */
   receivedBytes: number;
   code: string | null;
 }
 
 export interface OutgoingScope {
-  /** Key of the connection pool. Requests share connections only if they have the same key. */
+  /** Key of the connection pool. Two requests share a connection only if they have the same key. */
   pool: string;
   budget: RunBudget;
-  /** True if requests may go to `origin`, which is in normal form. */
-  mayUse(origin: string): boolean;
+  /** Returns true if the app may send requests to `origin`, which is in normal form. */
+  mayUseOrigin(origin: string): boolean;
   /** Returns the normal form of a URL's origin; null if its host name is invalid. */
   originOf(url: URL): string | null;
   /** Called with each redirect target before it is followed. @throws OutgoingError POLICY */
   checkRedirect?(url: URL): Promise<void>;
-  /** Adds the credential to a hop. Called for each hop to the first origin, including retries. */
+  /** Adds the credential to a hop. Called for each hop to the origin of the first request, including retries. */
   authorize?(hop: OutgoingHop): Promise<OutgoingHop>;
   /** True if the request has a credential. Such a request is not redirected to another origin. */
   hasCredential: boolean;
   /** Signal that aborts the request. */
   signal: AbortSignal;
   /** Called when a hop begins. Returns a function, which is called when the hop has ended. */
-  onHop?(origin: string, method: string): (facts: ExchangeFacts) => void;
+  onHop?(origin: string, method: string): (facts: HopSummary) => void;
 }
 
 export interface OutgoingResponse {
   status: number;
-  /** Response headers by name in lower case. Repeated headers are joined by ", ". Without Set-Cookie. */
+  /** Response headers by name in lower case. Repeated headers are joined by ", ". Set-Cookie is left out. */
   headers: Record<string, string>;
   /** Decoded body. */
   body: Buffer;
-  /** Origin that sent the response: after redirects, the last one. */
+  /** Origin that sent the response. After redirects, this is the origin of the last request. */
   origin: string;
 }
 
 const REDIRECT_STATUSES: readonly number[] = [301, 302, 303, 307, 308];
 const REDIRECTED_METHODS: readonly string[] = ["GET", "HEAD"];
 /** Headers that are also sent to another origin after a redirect. */
-const HARMLESS_HEADERS: readonly string[] = ["accept", "accept-encoding", "accept-language", "range", "user-agent"];
+const CROSS_ORIGIN_HEADERS: readonly string[] = ["accept", "accept-encoding", "accept-language", "range", "user-agent"];
 const DROPPED_HEADERS: readonly string[] = ["set-cookie", "set-cookie2"];
 const RETRY_MIN_MS = 200;
 const RETRY_MAX_MS = 5_000;
 
-const policyError = (message: string, origin: string | null) => new OutgoingError("POLICY", message, origin);
+const createPolicyError = (message: string, origin: string | null) => new OutgoingError("POLICY", message, origin);
 
-function headersOf(received: Record<string, string | string[] | undefined>): Record<string, string> {
+function selectResponseHeaders(received: Record<string, string | string[] | undefined>): Record<string, string> {
   const passedOn = Object.entries(received).filter(
     ([name, value]) => value !== undefined && !DROPPED_HEADERS.includes(name),
   );
   return Object.fromEntries(passedOn.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
 }
 
-/** Returns the delay in milliseconds before the next attempt: the server's Retry-After, otherwise twice the last delay. */
-function retryDelayOf({ headers }: OutgoingResponse, attempt: number): number {
+/**
+ * Returns the delay in milliseconds before the next attempt: the server's Retry-After, otherwise twice the previous
+ * delay.
+ */
+function computeRetryDelayMs({ headers }: OutgoingResponse, attempt: number): number {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
   const requested = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_MIN_MS * 2 ** (attempt - 1);
   return Math.min(requested, RETRY_MAX_MS);
 }
 
 /**
- * Converts errors of undici and sockets to an OutgoingError. Does not repeat their messages, because these may quote
- * the request.
+ * Converts an error of undici or of a socket to an OutgoingError. Leaves out the message of the error, because the
+ * message may quote the request.
  */
 function toOutgoingError(error: unknown, origin: string): OutgoingError {
   if (error instanceof OutgoingError) return error;
   const { forbidden, cause } = error as { forbidden?: boolean; cause?: { forbidden?: boolean } };
   if (forbidden === true || cause?.forbidden === true) {
     const reason = "the host has no public address, or the port is not allowed";
-    return policyError(`the request to ${origin} was not sent: ${reason}`, origin);
+    return createPolicyError(`the request to ${origin} was not sent: ${reason}`, origin);
   }
   const reason = transportReason(error);
   if (reason === "UND_ERR_INVALID_ARG")
-    return policyError(`the request to ${origin} has an invalid method, header or body`, origin);
+    return createPolicyError(`the request to ${origin} has an invalid method, header or body`, origin);
   if (reason === "UND_ERR_HEADERS_OVERFLOW") {
     return new OutgoingError("LIMIT", `the headers of the response of ${origin} are too large`, origin);
   }
@@ -134,14 +140,14 @@ function toOutgoingError(error: unknown, origin: string): OutgoingError {
 }
 
 /**
- * Resolves with the promise, or rejects when the signal aborts. Needed because undici does not abort a connection
- * attempt, and `onPart` may be slow.
+ * Waits for the promise, but rejects as soon as the signal aborts. This is needed because undici does not abort a
+ * connection attempt, and `onPart` may be slow.
  */
 async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason as Error);
   signal.addEventListener("abort", stop, { once: true });
-  // After an abort, no code awaits the promise.
+  // Prevents an unhandled rejection: after an abort, no code awaits the promise.
   promise.catch(() => undefined);
   if (signal.aborted) stop();
   try {
@@ -158,10 +164,11 @@ async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promi
 const TIMEOUT_REASON = new DOMException("the request exceeded its time limit", "TimeoutError");
 
 /**
- * Returns a signal that aborts with `outer`, or with TIMEOUT_REASON after a time. Call `clear` at the end of the request. A timer and a listener cost
- * less than `AbortSignal.timeout` and `AbortSignal.any`, whose signals also stay in memory until the time is over.
+ * Returns a signal that aborts with `outer`, or with TIMEOUT_REASON after `timeoutMs`. The caller must call `clear` at
+ * the end of the request. One timer and one listener take less time than `AbortSignal.timeout` and `AbortSignal.any`,
+ * whose signals also stay in memory until the timeout.
  */
-function limitTime(outer: AbortSignal, timeoutMs: number): { signal: AbortSignal; clear: () => void } {
+function createTimeLimit(outer: AbortSignal, timeoutMs: number): { signal: AbortSignal; clear: () => void } {
   const controller = new AbortController();
   const stop = () => controller.abort(outer.reason);
   outer.addEventListener("abort", stop, { once: true });
@@ -182,18 +189,18 @@ export class OutgoingSender {
   }
 
   /**
-   * Sends a request, and follows its redirects and retries.
-   * @throws OutgoingError; the reason of `scope.signal` once it is aborted
+   * Sends a request, follows its redirects, and retries it if necessary.
+   * @throws OutgoingError; after an abort of `scope.signal`, the abort reason
    */
   async send(request: OutgoingRequest, scope: OutgoingScope): Promise<OutgoingResponse> {
     const { timeoutMs, retry } = request;
     const free = await scope.budget.enter(scope.signal);
-    const { signal, clear } = limitTime(scope.signal, timeoutMs);
+    const { signal, clear } = createTimeLimit(scope.signal, timeoutMs);
     try {
       for (let attempt = 1; ; attempt += 1) {
         const response = await this.sendWithRedirects(request, { ...scope, signal });
         if (!retry || attempt >= retry.attempts || !retry.on.includes(response.status)) return response;
-        await delay(retryDelayOf(response, attempt), undefined, { signal });
+        await delay(computeRetryDelayMs(response, attempt), undefined, { signal });
       }
     } catch (error) {
       scope.signal.throwIfAborted();
@@ -223,28 +230,31 @@ export class OutgoingSender {
       if (!REDIRECT_STATUSES.includes(response.status) || location === undefined) return response;
       url = await this.followRedirect(request, { from: url, location, redirects, first }, scope);
       if (scope.originOf(url) !== first) {
-        headers = Object.fromEntries(Object.entries(headers).filter(([name]) => HARMLESS_HEADERS.includes(name)));
+        headers = Object.fromEntries(Object.entries(headers).filter(([name]) => CROSS_ORIGIN_HEADERS.includes(name)));
       }
     }
   }
 
   /** Returns the origin of a URL. @throws OutgoingError POLICY if requests to this origin are not allowed */
-  private requireAllowedOrigin(url: URL, { mayUse, originOf }: OutgoingScope): string {
+  private requireAllowedOrigin(url: URL, { mayUseOrigin, originOf }: OutgoingScope): string {
     const origin = originOf(url);
     if (origin === null || url.username !== "" || url.password !== "") {
-      throw policyError("the URL must be an https URL without credentials", origin);
+      throw createPolicyError("the URL must be an https URL without credentials", origin);
     }
-    if (mayUse(origin)) return origin;
-    throw policyError(`${origin} is not allowed for this action: add it to the action's integrationOrigins`, origin);
+    if (mayUseOrigin(origin)) return origin;
+    throw createPolicyError(
+      `${origin} is not allowed for this action: add it to the action's integrationOrigins`,
+      origin,
+    );
   }
 
-  /** Returns the request to the target of a redirect. @throws OutgoingError POLICY if the redirect is not allowed */
+  /** Returns the request that follows a redirect. @throws OutgoingError POLICY if the redirect is not allowed */
   private async followRedirect(
     { method }: OutgoingRequest,
     { from, location, redirects, first }: { from: URL; location: string; redirects: number; first: string },
     scope: OutgoingScope,
   ): Promise<URL> {
-    const refuse = (reason: string) => policyError(`a redirect of ${first} was not followed: ${reason}`, first);
+    const refuse = (reason: string) => createPolicyError(`a redirect of ${first} was not followed: ${reason}`, first);
     if (!REDIRECTED_METHODS.includes(method)) throw refuse("only GET and HEAD requests follow redirects");
     if (redirects >= REQUEST_REDIRECTS_MAX)
       throw refuse(`a request follows at most ${REQUEST_REDIRECTS_MAX} redirects`);
@@ -254,8 +264,9 @@ export class OutgoingSender {
       throw refuse("the target of the redirect is not a valid URL");
     if (origin !== first && scope.hasCredential)
       throw refuse("a request with a credential cannot be redirected to another origin");
-    // The message does not name the target of the redirect, because the server chose it: it may contain a secret.
-    if (!scope.mayUse(origin)) throw refuse("the target's origin is not in the action's integrationOrigins");
+    // The message does not name the redirect's target, because the other server chose the target: it may contain a
+    // secret.
+    if (!scope.mayUseOrigin(origin)) throw refuse("the target's origin is not in the action's integrationOrigins");
     next.hash = "";
     await scope.checkRedirect?.(next);
     return next;
@@ -273,7 +284,7 @@ export class OutgoingSender {
     signal.throwIfAborted();
     const startedAtMs = performance.now();
     const sentBytes = hop.body?.byteLength ?? 0;
-    const facts: ExchangeFacts = {
+    const facts: HopSummary = {
       origin,
       method: hop.method,
       status: null,
@@ -285,7 +296,7 @@ export class OutgoingSender {
     const onEnd = scope.onHop?.(origin, hop.method);
     try {
       const { pathname, search } = hop.url;
-      const requested = this.pools.of(pool).request({
+      const requested = this.pools.getPool(pool).request({
         origin,
         path: `${pathname}${search}`,
         method: hop.method as "GET",
@@ -295,7 +306,7 @@ export class OutgoingSender {
       });
       const answer = await rejectOnAbort(requested, signal);
       facts.status = answer.statusCode;
-      const headers = headersOf(answer.headers);
+      const headers = selectResponseHeaders(answer.headers);
       const isSuccess = answer.statusCode >= 200 && answer.statusCode <= 299;
       const onDecoded = async (chunk: Buffer) => {
         facts.receivedBytes += chunk.length;
@@ -303,7 +314,7 @@ export class OutgoingSender {
         if (isSuccess && onPart) await rejectOnAbort(onPart(chunk), signal);
       };
       const reading = { encoding: headers["content-encoding"], maxBytes: RESPONSE_MAX_BYTES, origin, onDecoded };
-      const body = await readDecoded(answer.body as unknown as Readable, reading, signal);
+      const body = await readDecodedBody(answer.body as unknown as Readable, reading, signal);
       return { status: answer.statusCode, headers, body, origin };
     } catch (error) {
       const failure = signal.aborted ? null : toOutgoingError(error, origin);

@@ -1,6 +1,6 @@
 /**
- * Decodes untrusted pictures. Each picture has its own process, so that a fault in a decoder ends only that process.
- * The process has limits for time, memory, pixels and bytes, and no access to the service.
+ * Decodes untrusted pictures. Each picture is decoded in its own process, so that a crash of a decoder ends only that
+ * process. The process has limits for time, memory, pixels and bytes, and no access to the service.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,22 +12,25 @@ import type { Logger } from "pino";
 
 const CHILD_PROGRAM = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
 
-/** Maximum number of decoded pixels of a picture. The constants below limit the time and memory of its process. */
+/**
+ * Maximum number of decoded pixels of a picture. The next constants limit the time (milliseconds), CPU time and memory
+ * of its process.
+ */
 export const PICTURE_MAX_PIXELS = 50_000_000;
 const TIME_LIMIT_MS = 60_000;
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
 const LIMIT_REASON = "decoding the picture takes more time, memory or pixels than allowed";
-/** Niceness of the process, so that runs of actions have priority. */
+/** Niceness (lower CPU priority) of a picture process, so that runs of actions come first. */
 const CHILD_NICENESS = 10;
 /** Unprivileged user ID of a picture process if the service is root. Browsers have other user IDs. */
 const UNPRIVILEGED_UID = 64_050;
 /**
- * Shell command that sets limits for the process, because Node cannot: no core dump, no written file, limited CPU time,
- * memory and file descriptors.
+ * Shell command that sets limits for the process, which Node cannot do: no core dump, no written file, limited CPU
+ * time, memory and file descriptors.
  */
-const LIMITED_COMMAND = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
+const LIMITED_SHELL_COMMAND = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 const NODE_FLAGS = ["--max-old-space-size=64", "--no-warnings"];
 
 export const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
@@ -41,21 +44,21 @@ export interface Resizing {
   quality: number;
 }
 
-/** Job for a picture process, passed as its argument. */
-export interface Job {
+/** Job for a picture process, which gets the job as a JSON argument. */
+export interface PictureJob {
   contentType: string;
   maxPixels: number;
-  /** `edge`: length of the thumbnail's longer edge in pixels. */
+  /** Settings of the thumbnail; absent if no thumbnail is needed. `edge` is the length of its longer edge in pixels. */
   thumbnail?: { edge: number; quality: number };
   resize?: Resizing;
 }
 
-/** Header of each part of the response. The bytes of the part follow the header. */
-export interface FrameHeader {
+/** Header of one part of a picture process's response. `bytes` bytes of content follow the header. */
+export interface PartHeader {
   bytes?: number;
   /** Width and height of the decoded picture in pixels, in its displayed orientation. */
   size?: [width: number, height: number];
-  /** Reason why the picture could not be decoded. */
+  /** Error message if the process could not decode the picture. */
   fault?: string;
 }
 
@@ -64,7 +67,7 @@ export class PictureFault extends Error {
   override readonly name = "PictureFault";
 }
 
-export interface Inspection {
+export interface PictureInspection {
   /** Width and height in pixels in the displayed orientation; null if the picture cannot be decoded within the limits. */
   size: [width: number, height: number] | null;
   /** Thumbnail as WebP; null if `size` is null. */
@@ -74,27 +77,34 @@ export interface Inspection {
 export type Pictures = ReturnType<typeof createPictures>;
 
 /** Reads the response of a picture process from a stream, part by part. */
-class FrameReader {
-  private rest: Buffer = Buffer.alloc(0);
+class PartReader {
+  private unreadBytes: Buffer = Buffer.alloc(0);
   private readonly chunks: AsyncIterator<Buffer>;
 
   constructor(stream: AsyncIterable<Buffer>) {
     this.chunks = stream[Symbol.asyncIterator]();
   }
 
-  /** Yields the next `bytes` bytes as they arrive. @throws PictureFault if the process ended before */
+  /**
+   * Yields the next `bytes` bytes of the response as they arrive.
+   * @throws PictureFault if the process ends too early
+   */
   async *streamBytes(bytes: number): AsyncGenerator<Buffer> {
     for (let missing = bytes; missing > 0; ) {
-      const chunk = this.rest.length > 0 ? this.rest : ((await this.chunks.next()).value as Buffer | undefined);
+      const chunk =
+        this.unreadBytes.length > 0 ? this.unreadBytes : ((await this.chunks.next()).value as Buffer | undefined);
       if (!chunk) throw new PictureFault(LIMIT_REASON);
       const part = chunk.subarray(0, missing);
-      this.rest = chunk.subarray(part.length);
+      this.unreadBytes = chunk.subarray(part.length);
       missing -= part.length;
       yield part;
     }
   }
 
-  /** Returns the next `bytes` bytes in one buffer. @throws PictureFault if they exceed `maxBytes` */
+  /**
+   * Returns the next `bytes` bytes of the response as one buffer.
+   * @throws PictureFault if `bytes` exceeds `maxBytes`
+   */
   async readBytes(bytes: number, maxBytes: number): Promise<Buffer> {
     if (bytes > maxBytes) throw new PictureFault("the result is larger than allowed");
     const chunks: Buffer[] = [];
@@ -102,13 +112,13 @@ class FrameReader {
     return Buffer.concat(chunks);
   }
 
-  async readHeader(): Promise<FrameHeader & { bytes: number }> {
+  async readHeader(): Promise<PartHeader & { bytes: number }> {
     const length = (await this.readBytes(4, 4)).readUInt32BE();
     return JSON.parse(String(await this.readBytes(length, HEADER_MAX_BYTES)));
   }
 }
 
-/** Converts the error of a picture that could not be decoded to null. Rethrows other errors. */
+/** Returns null for the error of a picture that could not be decoded. Throws other errors again. */
 const nullIfUndecodable = (error: unknown): null => {
   if (error instanceof PictureFault) return null;
   throw error;
@@ -120,8 +130,8 @@ export function createPictures({ log }: { log: Logger }) {
     process.getuid?.() === 0 ? { uid: UNPRIVILEGED_UID, gid: UNPRIVILEGED_UID } : null;
   let probed: Promise<void> | null = null;
 
-  function startChild(job: Job): ChildProcess {
-    const args = ["-c", LIMITED_COMMAND, process.execPath, ...NODE_FLAGS, CHILD_PROGRAM, JSON.stringify(job)];
+  function startChild(job: PictureJob): ChildProcess {
+    const args = ["-c", LIMITED_SHELL_COMMAND, process.execPath, ...NODE_FLAGS, CHILD_PROGRAM, JSON.stringify(job)];
     const stdio = ["pipe", "ignore", "ignore", "pipe"] as const;
     const child = spawn("/bin/sh", args, { cwd: "/", env: {}, stdio: [...stdio], ...account });
     running.add(child);
@@ -130,25 +140,29 @@ export function createPictures({ log }: { log: Logger }) {
     try {
       if (child.pid !== undefined) setPriority(child.pid, CHILD_NICENESS);
     } catch {
-      // Setting the priority fails if the process has ended, or if this process may not change priorities. The picture
-      // process then has the same priority.
+      // Ignores the error: the process has ended, or this process may not change priorities. In the second case, the
+      // picture process has the same priority as the service.
     }
     return child;
   }
 
   /** Sends the picture to a new process, and passes the response of the process to `readFrames`. @throws PictureFault */
-  async function runJob<T>(source: Readable, job: Job, readFrames: (frames: FrameReader) => Promise<T>): Promise<T> {
+  async function runJob<T>(
+    source: Readable,
+    job: PictureJob,
+    readFrames: (frames: PartReader) => Promise<T>,
+  ): Promise<T> {
     const child = startChild(job);
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
-    // If the process could not start, there is no response, which is reported below.
+    // Ignores the error: if the process could not start, there is no response, which is reported below.
     const closed = once(child, "close").catch(() => undefined);
-    // Reads the response at once, because unread output is lost when a process ends.
+    // Reads the response from now on, because output that is unread when the process ends is lost.
     const answer = (child.stdio[3] as Readable).pipe(new PassThrough());
     try {
-      // If the process ends before it has read everything, its response contains the reason.
+      // Ignores the error: if the process ends before it has read everything, its response contains the reason.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
-      const result = await readFrames(new FrameReader(answer));
+      const result = await readFrames(new PartReader(answer));
       await sent;
       return result;
     } finally {
@@ -159,7 +173,7 @@ export function createPictures({ log }: { log: Logger }) {
     }
   }
 
-  /** Checks once if the unprivileged account can read the program of the picture process. */
+  /** Checks, only once, if the unprivileged account can read the program of the picture process. */
   async function probeSandbox(): Promise<void> {
     if (account === null) return;
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
@@ -180,8 +194,8 @@ export function createPictures({ log }: { log: Logger }) {
 
   return {
     /**
-     * Measures the picture and creates its thumbnail. `keep` receives the file without private metadata, and must read
-     * all of it.
+     * Measures the picture and creates its thumbnail.
+     * @param keep gets the file without private metadata as a stream, and must read all of it
      * @throws PictureFault if the file is not of the type `contentType`
      */
     async inspect<T>(
@@ -189,7 +203,7 @@ export function createPictures({ log }: { log: Logger }) {
       contentType: string,
       thumbnail: { edge: number; quality: number; maxBytes: number },
       keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
-    ): Promise<Inspection & { storedCopy: T }> {
+    ): Promise<PictureInspection & { storedCopy: T }> {
       await prepareSandbox();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail };
       return runJob(source, job, async (frames) => {

@@ -1,7 +1,7 @@
 /**
- * Resolves host names that apps use by querying the name servers directly. The system's resolver occupies a thread
+ * Resolves host names that apps use by querying the name servers directly. The system's resolver would occupy a thread
  * until the servers answer, and the process has few threads: a few names with silent servers would block all lookups.
- * Ignores the hosts file and search domains.
+ * Queries ignore the hosts file and search domains.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP } from "node:net";
@@ -11,19 +11,19 @@ export type Lookup = (hostname: string) => Promise<LookupAddress[]>;
 
 const LOOKUP_TIMEOUT_MS = 10_000;
 const ATTEMPT_TIMEOUT_MS = 2_500;
-/** Milliseconds after which the system's list of name servers is read again. */
+/** Time in milliseconds after which the system's list of name servers is read again. */
 const SERVERS_CACHE_MS = 30_000;
 
 /**
- * Matches names for the loopback address (RFC 6761). They are resolved without a query, because name servers do not
- * have them.
+ * Matches names of the loopback address (RFC 6761). They are resolved without a query, because name servers do not have
+ * them.
  */
 const LOCALHOST_NAME = /(?:^|\.)localhost\.?$/i;
-const LOOPBACK = { address: "127.0.0.1", family: 4 };
+const LOOPBACK_ADDRESS = { address: "127.0.0.1", family: 4 };
 
-const timeoutError = () => Object.assign(new Error("no name server answered"), { code: "ETIMEOUT" });
+const createTimeoutError = () => Object.assign(new Error("no name server answered"), { code: "ETIMEOUT" });
 
-/** Creates a resolver. @param options.servers name servers as `address:port`; default: those of the system */
+/** Creates a resolver. @param options.servers name servers as `address:port`; by default the system's name servers */
 export function createPublicLookup(options: { servers?: readonly string[]; limitMs?: number } = {}): Lookup {
   const { servers, limitMs = LOOKUP_TIMEOUT_MS } = options;
   let resolver: dns.Resolver | undefined;
@@ -38,12 +38,12 @@ export function createPublicLookup(options: { servers?: readonly string[]; limit
   }
 
   return async (hostname) => {
-    if (LOCALHOST_NAME.test(hostname)) return [LOOPBACK];
+    if (LOCALHOST_NAME.test(hostname)) return [LOOPBACK_ADDRESS];
     const requested = currentResolver();
     const limit = Promise.withResolvers<never>();
-    const timer = setTimeout(() => limit.reject(timeoutError()), limitMs);
+    const timer = setTimeout(() => limit.reject(createTimeoutError()), limitMs);
     const within = (answers: Promise<string[]>) => Promise.race([answers, limit.promise]);
-    // Requests IPv4 and IPv6 addresses. The caller's connection attempt shows which of the two this machine can use.
+    // Queries both IPv4 and IPv6 addresses. The caller's connection attempt shows which of them this machine can use.
     const lookups = await Promise.allSettled([
       within(requested.resolve4(hostname)),
       within(requested.resolve6(hostname)),
@@ -61,7 +61,8 @@ export const systemLookup: Lookup = (hostname) => dns.lookup(hostname, { all: tr
 const publicLookup = createPublicLookup();
 
 /**
- * Returns the resolver for host names that apps use. If private networks are allowed, this is the system's resolver,
- * because only it resolves their names.
+ * Returns the resolver for host names that apps use. If private networks are allowed, returns the system's resolver,
+ * because only this one can resolve names of such networks.
  */
-export const lookupFor = (allowPrivateNetwork: boolean): Lookup => (allowPrivateNetwork ? systemLookup : publicLookup);
+export const selectLookup = (allowPrivateNetwork: boolean): Lookup =>
+  allowPrivateNetwork ? systemLookup : publicLookup;

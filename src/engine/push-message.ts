@@ -13,15 +13,16 @@ export interface PushRequest {
   body: Buffer;
 }
 
-/** Seconds for which a push service stores a message for a device that is offline. */
-const STORED_SECONDS = 24 * 60 * 60;
+/** Time in seconds for which a push service stores a message for a device that is offline. */
+const STORAGE_SECONDS = 24 * 60 * 60;
 
 export const newVapidKeys = (): VapidKeys => webPush.generateVAPIDKeys();
 
 /**
  * Builds the request.
- * @param topic a later message with the same topic replaces this one while the push service stores it (RFC 8030, 5.4)
- * @param subject contact for the push service, `mailto:` or `https:`
+ * @param topic name of the subject: a later message with the same topic replaces this one while the push service stores
+ * it (RFC 8030, 5.4)
+ * @param subject contact of the operator for the push service, as a `mailto:` or `https:` URL
  */
 export function createPushRequest(
   target: { endpoint: string; p256dh: string; auth: string },
@@ -30,7 +31,7 @@ export function createPushRequest(
 ): PushRequest {
   const { endpoint, p256dh, auth } = target;
   const details = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, payload, {
-    TTL: STORED_SECONDS,
+    TTL: STORAGE_SECONDS,
     topic,
     contentEncoding: "aes128gcm",
     vapidDetails: { subject, publicKey, privateKey },

@@ -1,14 +1,14 @@
 /**
- * Rate limit that counts accepted calls in a sliding window. The counts are in the database, so they are exact for any
- * number of processes.
+ * Rate limit that counts accepted calls in a sliding time window. The database stores the calls, so the limit is exact
+ * for any number of processes.
  */
 import type { DataSource } from "typeorm";
 
-export interface RateAnswer {
+export interface RateDecision {
   accepted: boolean;
   remaining: number;
-  /** Time at which a full window accepts the next call: when the oldest counted call is no longer in the window. */
-  freesAt: Date;
+  /** Time at which a full window accepts the next call: when its oldest call is no longer in the window. */
+  nextAcceptedAt: Date;
 }
 
 /*
@@ -19,7 +19,7 @@ export interface RateAnswer {
  * announced moment is accepted, and no span ever exceeds its limit.
  */
 const NOW_SQL = "date_trunc('milliseconds', clock_timestamp() + interval '999 microseconds')";
-const ADD_HIT = `
+const INSERT_CALL_SQL = `
   INSERT INTO rate_window AS w (app_id, class, hits) VALUES ($1, $2, ARRAY[${NOW_SQL}])
   ON CONFLICT (app_id, class) DO UPDATE
     SET hits = (w.hits || greatest(w.hits[cardinality(w.hits)], ${NOW_SQL}))
@@ -28,21 +28,24 @@ const ADD_HIT = `
        OR w.hits[cardinality(w.hits) + 1 - $3::int] <= clock_timestamp() - $4::int * interval '1 millisecond'
   RETURNING hits`;
 
-const SELECT_OLDEST_CALL = `
+const SELECT_OLDEST_CALL_SQL = `
   SELECT hits[greatest(1, cardinality(hits) + 1 - $3::int)] AS hit FROM rate_window WHERE app_id = $1 AND class = $2`;
 
-const SELECT_CALL_COUNT = `
+const SELECT_CALL_COUNT_SQL = `
   SELECT count(*)::int AS hits FROM rate_window, unnest(hits) AS hit
    WHERE app_id = $1 AND class = $2 AND hit > clock_timestamp() - $3::int * interval '1 millisecond'`;
 
 export interface RateWindow {
-  /** Counts one call for this app and rate class, or rejects the call. Each class has its own window. */
+  /**
+   * Counts one call for this app and rate class, or rejects the call if the window is full. Each rate class has its own
+   * window.
+   */
   takeTokens(
     appId: number,
     rateClass: string,
     { limit, windowMs }: { limit: number; windowMs: number },
-  ): Promise<RateAnswer>;
-  /** Returns the number of calls that the window counts now. It never exceeds the limit of the window. */
+  ): Promise<RateDecision>;
+  /** Returns the number of calls in the current window. It never exceeds the limit of the window. */
   count(appId: number, rateClass: string, windowMs: number): Promise<number>;
 }
 
@@ -51,18 +54,18 @@ export function createRateWindow(db: DataSource): RateWindow {
     async takeTokens(appId, rateClass, { limit, windowMs }) {
       const leaves = (hit: Date): Date => new Date(hit.getTime() + windowMs);
       const parameters = [appId, rateClass, limit];
-      const [row]: { hits: Date[] }[] = await db.query(ADD_HIT, [...parameters, windowMs]);
+      const [row]: { hits: Date[] }[] = await db.query(INSERT_CALL_SQL, [...parameters, windowMs]);
       if (row) {
         const newest = row.hits.at(-1)!;
         const counted = row.hits.filter((hit) => leaves(hit) > newest);
-        return { accepted: true, remaining: limit - counted.length, freesAt: leaves(counted[0]!) };
+        return { accepted: true, remaining: limit - counted.length, nextAcceptedAt: leaves(counted[0]!) };
       }
-      const [oldest]: { hit: Date }[] = await db.query(SELECT_OLDEST_CALL, parameters);
-      return { accepted: false, remaining: 0, freesAt: oldest ? leaves(oldest.hit) : new Date() };
+      const [oldest]: { hit: Date }[] = await db.query(SELECT_OLDEST_CALL_SQL, parameters);
+      return { accepted: false, remaining: 0, nextAcceptedAt: oldest ? leaves(oldest.hit) : new Date() };
     },
 
     async count(appId, rateClass, windowMs) {
-      const [row]: { hits: number }[] = await db.query(SELECT_CALL_COUNT, [appId, rateClass, windowMs]);
+      const [row]: { hits: number }[] = await db.query(SELECT_CALL_COUNT_SQL, [appId, rateClass, windowMs]);
       return row!.hits;
     },
   };

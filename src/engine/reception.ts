@@ -1,6 +1,6 @@
 /**
- * Writes an uploaded stream to a new file, and returns its size, SHA-256 and first bytes. An interrupted stream leaves
- * no file. Many concurrent streams take turns, so that other work of the process does not wait.
+ * Writes an uploaded stream to a new file, and returns its size, SHA-256 and first bytes. If a stream is interrupted,
+ * its file is removed. Concurrent streams take turns, so that other work of the process does not wait.
  */
 import { createHash } from "node:crypto";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
@@ -8,24 +8,30 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { collectYoungGarbage } from "../young-garbage.js";
 
-/** Number of first bytes that are returned for the detection of the media type. */
+/** Number of bytes from the start of the file that the result contains. Callers detect the media type from them. */
 const HEAD_BYTES = 4_100;
-/** Maximum reading speed of all streams together. Reading at this speed takes a tenth of a core. */
+/**
+ * Maximum reading speed of all streams together, in bytes per millisecond. Reading at this speed takes a tenth of a CPU
+ * core.
+ */
 const BYTES_PER_MS = 32 * 1024;
-/** Number of bytes of all streams after which a garbage collection frees their buffers. */
+/** Number of bytes read from all streams after which a forced garbage collection frees their buffers. */
 const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
-/** Number of bytes after which the data of a file is flushed to disk. One large flush at the end would delay other writers. */
+/**
+ * Number of bytes after which the written data of a file is flushed to disk. One large flush at the end would delay
+ * other writers.
+ */
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
 
 /**
- * Number of bytes that are read from one source before the next source gets its turn. TURN_WAIT_MS: time for which a
- * source may pause during its turn. With shorter turns, the buffers of many sources would become old, and only a full
- * garbage collection frees old buffers.
+ * Number of bytes that are read from one source before the next source gets its turn. With shorter turns, the buffers
+ * of many sources would become old, and only a full garbage collection frees old buffers. TURN_WAIT_MS is the time for
+ * which a source may pause during its turn.
  */
 const TURN_BYTES = 4 * 1024 * 1024;
 const TURN_WAIT_MS = 100;
 
-export class TooManyBytes extends Error {
+export class UploadTooLargeError extends Error {
   override readonly name = "TooManyBytes";
 }
 
@@ -34,17 +40,17 @@ export interface ReceivedUpload {
   bytes: number;
   /** SHA-256 in hexadecimal. */
   checksum: string;
-  /** The first bytes, at most 4,100. */
+  /** First bytes of the file, at most 4,100. */
   head: Buffer;
 }
 
-/** Queue for reading slots, in which keys take turns. */
-export interface UploadTurns {
+/** Queue in which uploads wait for a reading slot. The keys of the queue take turns. */
+export interface UploadQueue {
   /** Waits for a slot. @returns a function that frees the slot */
   enter(key: number | string): Promise<() => void>;
 }
 
-/** Resolves with true if the promise settles within `limitMs`. */
+/** Resolves with true if `work` settles within `limitMs`, otherwise with false. */
 function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), limitMs);
@@ -56,22 +62,24 @@ function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean
   });
 }
 
-export type Reception = ReturnType<typeof createReception>;
+export type UploadReceiver = ReturnType<typeof createUploadReceiver>;
 
 /**
- * Creates the function that receives files.
+ * Creates the functions that receive and remove files.
  * @param folder absolute path of the folder for uploads
- * @param turns queue for reading slots
+ * @param turns queue in which uploads wait for a reading slot
  */
-export function createReception(folder: string, turns: UploadTurns) {
+export function createUploadReceiver(folder: string, turns: UploadQueue) {
   let freeAt = 0;
   let uncollected = 0;
   let flushed: Promise<void> = Promise.resolve();
 
-  /** Flushes only one file at a time, so that the database, which writes to the same disk, never waits for hundreds of files. */
+  /**
+   * Flushes only one file at a time. The database writes to the same disk, and so never waits for hundreds of files.
+   */
   function flushBytes(put: () => Promise<void>): Promise<void> {
     const done = flushed.then(put);
-    // The caller gets the error from `done`, so this copy of the promise ignores it.
+    // Ignores the error in this copy of the promise, because the caller gets the error from `done`.
     flushed = done.catch(() => undefined);
     return done;
   }
@@ -83,16 +91,16 @@ export function createReception(folder: string, turns: UploadTurns) {
     collectYoungGarbage();
   }
 
-  /** Waits until `bytes` bytes may be read without exceeding the maximum speed. */
+  /** Waits until the service may read `bytes` more bytes without exceeding the maximum speed. */
   async function waitForTurn(bytes: number): Promise<void> {
     const now = performance.now();
     freeAt = Math.max(now, freeAt) + bytes / BYTES_PER_MS;
     const wait = freeAt - now;
-    // Timers have whole milliseconds, so shorter waits are added up until they reach 2 ms.
+    // Timers have a precision of whole milliseconds, so shorter waits are added up until they reach 2 ms.
     if (wait >= 2) await delay(wait);
   }
 
-  /** Reads the source while the source has a slot. A slow source frees its slot until more data arrives. */
+  /** Reads the source while it has a reading slot. A slow source frees its slot until more data arrives. */
   async function* readInTurns(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
     const chunks = source[Symbol.asyncIterator]();
     let freeSlot = await turns.enter(key);
@@ -129,7 +137,8 @@ export function createReception(folder: string, turns: UploadTurns) {
     const file = await open(path, "wx", 0o600);
     try {
       for await (const chunk of source) {
-        if (bytes + chunk.length > maxBytes) throw new TooManyBytes(`the upload has more than ${maxBytes} bytes`);
+        if (bytes + chunk.length > maxBytes)
+          throw new UploadTooLargeError(`the upload has more than ${maxBytes} bytes`);
         if (bytes < HEAD_BYTES) heads.push(chunk.subarray(0, HEAD_BYTES - bytes));
         await waitForTurn(chunk.length);
         hash.update(chunk);
@@ -152,9 +161,10 @@ export function createReception(folder: string, turns: UploadTurns) {
     start: () => mkdir(folder, { recursive: true, mode: 0o700 }),
 
     /**
-     * Writes the source to a new file, which the caller moves or removes. `name` must be unique.
+     * Writes the source to a new file, which the caller then moves or removes.
+     * @param name unique name of the file
      * @param key owner of the stream: owners take turns
-     * @throws TooManyBytes, and errors of the source and the disk; in these cases no file remains
+     * @throws TooManyBytes, and errors of the source and the disk; in these cases the file is removed
      */
     async receive(
       name: string,
@@ -171,11 +181,11 @@ export function createReception(folder: string, turns: UploadTurns) {
 
     discard: (name: string) => rm(join(folder, name), { force: true }),
 
-    /** Removes files that have not been written to for `olderThanMs`. Returns their number. */
-    async sweep(olderThanMs: number): Promise<number> {
+    /** Removes files that were last written to more than `olderThanMs` ago. Returns the number of removed files. */
+    async removeOldFiles(olderThanMs: number): Promise<number> {
       let removed = 0;
       for (const name of await readdir(folder).catch(() => [])) {
-        // The file may have been removed since the folder was read.
+        // Another process may have removed the file since this process read the folder.
         const stats = await stat(join(folder, name)).catch(() => null);
         if (!stats || Date.now() - stats.mtimeMs < olderThanMs) continue;
         await rm(join(folder, name), { force: true });

@@ -1,10 +1,13 @@
 /**
- * Sends requests of pages to the service's own API over keep-alive connections, so that the browser does not have to. A
- * request contains only what the page's `fetch` could send, and the response only what the page could read.
+ * Sends requests of pages to the service's own API over keep-alive connections, so that the browser's network is not
+ * needed. A request contains only what the page's `fetch` could send, and the response only what the page could read.
  */
 import { Agent, type IncomingMessage, type RequestOptions, request as send } from "node:http";
 
-/** Methods that the API allows for pages of other origins (src/api/cors.ts), without the methods of routes for files. */
+/**
+ * HTTP methods that the API allows for pages of other origins (src/api/cors.ts), except the methods that only routes
+ * for files need.
+ */
 const ALLOWED_METHODS = ["GET", "POST", "PUT", "DELETE"];
 const ALLOWED_HEADERS = [
   "auth-token",
@@ -16,10 +19,10 @@ const ALLOWED_HEADERS = [
 ];
 /** HTTP statuses of redirects that a browser would follow. */
 const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
-/** Matches header values that HTTP and `fetch` allow, which have no line breaks. */
+/** Matches header values that HTTP and `fetch` allow. Such values have no line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-const PART_CHARACTERS = 256 * 1024;
-/** Content type of responses whose lines are passed on one by one. */
+const PART_MAX_CHARACTERS = 256 * 1024;
+/** Content type of responses that the page must get line by line. */
 const NDJSON_TYPE = "application/x-ndjson";
 
 interface SentRequest {
@@ -29,8 +32,11 @@ interface SentRequest {
   body: string | null;
 }
 
-/** Returns the headers to send. @throws Error for headers that a page of another origin could not send */
-function headersOf({ headers }: SentRequest, origin: string): Record<string, string> {
+/**
+ * Returns the headers of the request that is sent to the API.
+ * @throws Error for headers that a page of another origin could not send
+ */
+function selectRequestHeaders({ headers }: SentRequest, origin: string): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
     if (!ALLOWED_HEADERS.includes(name.toLowerCase()))
       throw new Error("the request has a header that pages may not send");
@@ -39,8 +45,11 @@ function headersOf({ headers }: SentRequest, origin: string): Record<string, str
   return { accept: "*/*", ...headers, origin };
 }
 
-/** Returns the headers that a page of that origin may read. @throws Error if the page may not read the response */
-function readableHeaders(response: IncomingMessage, origin: string): Record<string, string> {
+/**
+ * Returns the response headers that a page of this origin may read.
+ * @throws Error if the page may not read the response
+ */
+function selectReadableHeaders(response: IncomingMessage, origin: string): Record<string, string> {
   const { "access-control-allow-origin": allowed, "access-control-expose-headers": exposed = "" } = response.headers;
   if (allowed !== "*" && allowed !== origin) {
     throw new Error(`blocked by CORS, because the host does not allow requests from ${origin}`);
@@ -64,7 +73,7 @@ async function* readTextParts(response: IncomingMessage, isLive: boolean): Async
   let part = "";
   for await (const text of response) {
     part += text;
-    if (!isLive && part.length < PART_CHARACTERS) continue;
+    if (!isLive && part.length < PART_MAX_CHARACTERS) continue;
     yield part;
     part = "";
   }
@@ -74,7 +83,7 @@ async function* readTextParts(response: IncomingMessage, isLive: boolean): Async
 export type ServiceRequests = ReturnType<typeof createServiceRequests>;
 
 /**
- * Creates the sender.
+ * Creates the function that sends requests to the API.
  * @param apiUrl URL of the API: an origin with an optional path
  * @returns null for an https URL, because the browser decides which certificates it trusts
  */
@@ -87,7 +96,7 @@ export function createServiceRequests(apiUrl: string) {
   // Idle connections do not keep the process running. The API closes them when it stops.
   const agent = new Agent({ keepAlive: true });
 
-  /** Sends the request. Repeats it, as browsers do, if the server closed an idle connection meanwhile. */
+  /** Sends the request. If the server closed an idle connection meanwhile, sends the request again, as browsers do. */
   function respond(sent: SentRequest, options: RequestOptions): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = send(sent.url, options);
@@ -103,9 +112,9 @@ export function createServiceRequests(apiUrl: string) {
   return {
     base,
     /**
-     * Sends a request.
+     * Sends a request to the API.
      * @param origin origin of the page
-     * @throws Error with the reason if there is no response, or none that the page may read
+     * @throws Error with the reason if there is no response, or if the page may not read it
      */
     async send(sent: SentRequest, origin: string, signal: AbortSignal) {
       if (!ALLOWED_METHODS.includes(sent.method))
@@ -113,12 +122,12 @@ export function createServiceRequests(apiUrl: string) {
       const { href } = new URL(sent.url);
       if (!href.startsWith(base)) throw new Error("the URL is not a route of the service");
       const { method } = sent;
-      const headers = headersOf(sent, origin);
+      const headers = selectRequestHeaders(sent, origin);
       const response = await respond({ ...sent, url: href }, { agent, method, headers, signal });
       try {
         const status = response.statusCode!;
         if (REDIRECT_STATUSES.includes(status)) throw new Error("the service redirected to another URL");
-        const headers = readableHeaders(response, origin);
+        const headers = selectReadableHeaders(response, origin);
         const isLive = headers["content-type"]?.startsWith(NDJSON_TYPE) === true;
         return { status, headers, isLive, text: readTextParts(response.setEncoding("utf8"), isLive) };
       } catch (error) {

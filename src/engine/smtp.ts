@@ -1,12 +1,12 @@
 /**
  * Sends messages to SMTP servers over a few keep-alive connections to each server. Reports the outcome of each attempt:
- * accepted, refused or unknown. nodemailer implements the protocol. Its pool is not used, because it sends a message
- * again when a connection is lost.
+ * accepted, refused or unknown. nodemailer implements the protocol. The pool of nodemailer is not used, because it
+ * sends a message again when a connection is lost.
  */
 import { isIPv4, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import SMTPConnection from "nodemailer/lib/smtp-connection";
-import { type Delivery, outcomeOfError, outcomeOfSuccess } from "./smtp/outcome.js";
+import { createErrorOutcome, createSuccessOutcome, type Delivery } from "./smtp/outcome.js";
 import { createSmtpPool, type PooledSession } from "./smtp/pool.js";
 
 export type { Delivery, RefusedRecipient } from "./smtp/outcome.js";
@@ -18,9 +18,12 @@ export interface SmtpServer {
   secure: boolean;
   user: string | null;
   password: string | null;
-  /** Owner of the message. Connections are not shared between owners. */
+  /** ID of the owner of the message, such as the app. Different owners never share a connection. */
   owner: string;
-  /** Opens a connection. If it rejects, nothing was sent. An error with `forbidden` means that a retry is useless. */
+  /**
+   * Opens a TCP connection to the server. If it rejects, nothing was sent. The property `forbidden` of the error means
+   * that a retry is useless.
+   */
   connect: (host: string, port: number) => Promise<Socket>;
 }
 
@@ -29,22 +32,22 @@ export interface MailHandover {
   to: readonly string[];
   content: Buffer;
   /**
-   * Called when the server has accepted the envelope, before the first byte of the content is sent. If it resolves with
-   * false, nothing is sent.
+   * Called when the server has accepted the sender and the recipients, before the first byte of the content is sent. If
+   * it resolves with false, the message is not sent.
    */
-  mayBegin: () => Promise<boolean>;
+  maySendContent: () => Promise<boolean>;
   signal: AbortSignal;
 }
 
-export interface SmtpTimes {
+export interface SmtpTimeouts {
   greetingMs: number;
   /** Maximum time in milliseconds that the server may take for each response. */
   responseMs: number;
-  /** Time limit of an attempt in milliseconds. */
+  /** Time limit in milliseconds of an attempt to send one message. */
   attemptMs: number;
 }
 
-const SMTP_TIMES: SmtpTimes = { greetingMs: 20_000, responseMs: 60_000, attemptMs: 300_000 };
+const SMTP_TIMEOUTS: SmtpTimeouts = { greetingMs: 20_000, responseMs: 60_000, attemptMs: 300_000 };
 
 export interface Smtp {
   /** Sends a message. Reports errors as an outcome, and never throws. */
@@ -52,33 +55,33 @@ export interface Smtp {
   stop(): void;
 }
 
-/** Yields the content of the message when nodemailer requests it, which is when the server is ready for it. */
+/** Yields the content of the message. nodemailer reads it when the server is ready for the content. */
 async function* yieldMailContent(
-  { content, mayBegin }: MailHandover,
+  { content, maySendContent }: MailHandover,
   started: { value: boolean },
 ): AsyncGenerator<Buffer> {
-  if (!(await mayBegin())) throw new FencedError();
+  if (!(await maySendContent())) throw new AlreadyClaimedError();
   started.value = true;
   yield content;
 }
 
-class FencedError extends Error {}
+class AlreadyClaimedError extends Error {}
 
 /**
- * True for an address of this machine: such a connection needs no TLS. Only an IP address counts, because
- * `127.example.com` can be any host.
+ * True for an IP address of this machine. A connection to such an address needs no TLS. Host names do not count,
+ * because `127.example.com` can be any host.
  */
 const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 
-async function openConnection(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnection> {
+async function openConnection(server: SmtpServer, times: SmtpTimeouts): Promise<SMTPConnection> {
   const { host, port, secure, user, password } = server;
   const connection = new SMTPConnection({
     host,
     port,
     secure,
     connection: await server.connect(host, port),
-    // The password must not be sent without encryption, even if this means that no mail can be sent.
+    // Without encryption, the password must not be sent, even if this means that no message can be sent.
     requireTLS: !secure && user !== null && !isLoopback(host),
     ignoreTLS: !secure && isLoopback(host),
     greetingTimeout: times.greetingMs,
@@ -86,7 +89,7 @@ async function openConnection(server: SmtpServer, times: SmtpTimes): Promise<SMT
     maxResponseSize: 64 * 1024,
     logger: false,
   });
-  // Ignores errors here, because each wait below handles the end of the connection.
+  // Ignores the error, because each wait below handles the end of the connection.
   connection.on("error", () => undefined);
   try {
     await waitForCallback(connection, (done) => connection.connect(done));
@@ -116,7 +119,7 @@ function waitForCallback<T>(
   });
 }
 
-export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): Smtp {
+export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } = {}): Smtp {
   const pool = createSmtpPool<SmtpServer>((server) => openConnection(server, times));
 
   async function attemptDelivery(
@@ -130,10 +133,13 @@ export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): 
     const info = await waitForCallback<SMTPConnection.SentMessageInfo>(connection, (done) =>
       connection.send({ from, to: [...to], size: content.length }, stream, done),
     );
-    return outcomeOfSuccess(info);
+    return createSuccessOutcome(info);
   }
 
-  /** Waits for `work`. If the attempt is aborted, closes the connection, so that nothing is sent afterwards. */
+  /**
+   * Waits for `work`, but rejects if the attempt is aborted. An abort closes the connection, so that nothing is sent
+   * afterwards.
+   */
   async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
     const onTimeout = () => reject(new Error("the server did not answer in time"));
@@ -143,7 +149,7 @@ export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): 
       return await Promise.race([work, promise]);
     } finally {
       signal.removeEventListener("abort", onTimeout);
-      // After an abort, no code awaits this promise.
+      // Prevents an unhandled rejection: after an abort, no code awaits this promise.
       work.catch(() => undefined);
     }
   }
@@ -159,12 +165,13 @@ export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): 
       session = await pool.takeSession(server, signal);
       return await rejectOnAbort(signal, attemptDelivery(session, handover, started));
     } catch (error) {
-      // The connection may still have an open envelope, so the next message must not use it.
-      if (session) session.broken = true;
-      if (error instanceof FencedError) return { kind: "fenced" };
-      const delivery = outcomeOfError(error as Error, started.value);
-      // The server had closed this idle connection meanwhile, so the failure says nothing about the message.
-      const isStale = session?.reused && !started.value && delivery.kind === "refused" && delivery.code === null;
+      // The server may still expect the rest of this message on the connection, so the next message must not use the
+      // connection.
+      if (session) session.isBroken = true;
+      if (error instanceof AlreadyClaimedError) return { kind: "fenced" };
+      const delivery = createErrorOutcome(error as Error, started.value);
+      // The server had closed the idle connection before this message, so the failure says nothing about the message.
+      const isStale = session?.isReused && !started.value && delivery.kind === "refused" && delivery.code === null;
       return isStale && !signal.aborted ? "stale" : delivery;
     } finally {
       if (session) pool.giveBack(session);

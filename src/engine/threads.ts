@@ -3,11 +3,14 @@
 import { Worker } from "node:worker_threads";
 import { runInBackground } from "../background.js";
 
-/** Result of the function, or the limit that the call has exceeded. */
+/** Result of the function, or the limit (time or memory) that the call has exceeded. */
 export type ThreadOutcome<T> = { ok: true; value: T } | { ok: false; limit: "time" | "memory" };
 
 export interface ThreadsOptions {
-  /** URL of a module that exports a function with one argument. Argument and result are copied as structured clones. */
+  /**
+   * URL of a module that exports a function with one argument. The argument and the result are copied between threads
+   * (structured clone).
+   */
   module: URL;
   name: string;
   memoryMb: number;
@@ -15,12 +18,15 @@ export interface ThreadsOptions {
 }
 
 export interface Threads<I, O> {
-  /** Calls the function in a thread. Calls run concurrently. Rejects with the error of the function. */
+  /**
+   * Calls the function in a thread. Several calls can run concurrently. Rejects with the error that the function
+   * throws.
+   */
   call(input: I): Promise<ThreadOutcome<O>>;
 }
 
-/** Milliseconds after which the service ends an idle thread. */
-const IDLE_MS = 10_000;
+/** Time in milliseconds after which an idle thread is ended. */
+const IDLE_TIMEOUT_MS = 10_000;
 const ENTRY_MODULE = new URL("./threads/entry.js", import.meta.url);
 
 export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
@@ -31,11 +37,11 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
     const worker = new Worker(ENTRY_MODULE, {
       workerData: { module: module.href, name },
       resourceLimits: { maxOldGenerationSizeMb: memoryMb },
-      // The thread must not see the environment variables of the process, which may contain secrets.
+      // The thread must not get the environment variables of the process, which may contain secrets.
       env: {},
     });
     worker.unref();
-    // Ignores errors of an idle thread, because no call depends on it.
+    // Ignores errors of the thread while it is idle, because no call waits for it.
     return worker.on("error", () => {});
   }
 
@@ -69,7 +75,7 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
         clearTimeout(timer);
         worker.off("message", answer).off("error", fail);
       });
-      if (called.ok) idle.set(worker, setTimeout(endWorker, IDLE_MS, worker).unref());
+      if (called.ok) idle.set(worker, setTimeout(endWorker, IDLE_TIMEOUT_MS, worker).unref());
       else endWorker(worker);
       return called;
     },

@@ -1,4 +1,7 @@
-/** Calls a function whenever its work is due, and sleeps in between. The function returns the time at which work is due next. */
+/**
+ * Calls a function whenever its work is due, and sleeps in between. The function returns the time at which its next
+ * work is due.
+ */
 import type { Logger } from "pino";
 
 /**
@@ -7,23 +10,23 @@ import type { Logger } from "pino";
  */
 const SLEEP_MAX_MS = 1_000;
 const RETRY_MS = 500;
-/** Time without a successful call after which the ticker counts as unhealthy. */
-const STALE_MS = 10_000;
+/** Time in milliseconds without a successful call after which the ticker counts as unhealthy. */
+const UNHEALTHY_AFTER_MS = 10_000;
 
 export interface Ticker {
   /** Resolves when the first call of `work` has ended. */
   start(): Promise<void>;
-  /** Calls the work now, because some of it may be due earlier than expected. */
+  /** Calls `work` now, because some of the work may be due earlier than expected. */
   wake(): void;
-  /** True if a call of `work` has succeeded within STALE_MS. */
+  /** True if a call of `work` has succeeded within UNHEALTHY_AFTER_MS. */
   healthy(): boolean;
   /** Stops the ticker. Resolves when the current call of `work` has ended. */
   stop(): Promise<void>;
 }
 
 /**
- * Creates a ticker. `work` performs what is due, and returns the Unix time in milliseconds at which work is due next,
- * or null. `msUntil` converts such a time to a delay.
+ * Creates a ticker. `work` performs the work that is due, and returns the Unix time in milliseconds at which the next
+ * work is due, or null for none. `msUntil` converts such a time to a delay in milliseconds.
  */
 export function createTicker(options: {
   work: () => Promise<number | null>;
@@ -68,7 +71,7 @@ export function createTicker(options: {
       await working;
     },
     wake: checkDue,
-    healthy: () => performance.now() - lastDone < STALE_MS,
+    healthy: () => performance.now() - lastDone < UNHEALTHY_AFTER_MS,
     async stop() {
       stopped = true;
       clearTimeout(timer);

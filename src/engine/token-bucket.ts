@@ -1,25 +1,25 @@
-/** Rate limits by key (token buckets), in the memory of this process. */
+/** Rate limits by key (token buckets), which are stored in the memory of this process. */
 
 const KEYS_MAX = 50_000;
-/** Key of the one bucket that all new keys share while KEYS_MAX buckets exist. */
+/** Key of a single bucket, which all further keys share while there are already KEYS_MAX buckets. */
 const SHARED_KEY = Symbol("others");
 
 export interface TokenBucket {
   /**
-   * Takes `cost` tokens of `key`. Returns 0 if the call is allowed, otherwise the seconds after which a retry would be
-   * allowed.
+   * Takes `cost` tokens from the bucket of `key` if there are enough. Returns 0 if the call is allowed, otherwise the
+   * number of seconds after which a retry would be allowed.
    */
   takeTokens(key: string, cost?: number): number;
   /**
-   * Takes tokens for a cost that has already arisen, even if the bucket has too few. Further calls are rejected until
-   * the bucket has refilled, for at most one window.
+   * Takes tokens for a cost that has already arisen, even if the bucket has too few. The bucket then rejects calls
+   * until it has refilled, for at most one window.
    */
   charge(key: string, cost: number): void;
 }
 
 /**
- * Creates buckets that allow `limit` calls at once, and then `limit` more calls evenly over each `windowMs`. `keysMax`
- * is the number of keys with a separate bucket.
+ * Creates buckets. Each allows `limit` calls at once, and then `limit` calls evenly spread over each `windowMs`.
+ * `keysMax` is the maximum number of keys with their own bucket.
  */
 export function createTokenBucket(options: { limit: number; windowMs: number; keysMax?: number }): TokenBucket {
   const { limit, windowMs, keysMax = KEYS_MAX } = options;
@@ -27,19 +27,19 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
   const perMs = limit / windowMs;
   let sweptAt = Number.NEGATIVE_INFINITY;
 
-  /** Removes full buckets, because a new bucket would be equal to them. */
+  /** Removes full buckets, because a new bucket is the same as a full one. */
   function removeFullBuckets(now: number): void {
     sweptAt = now;
     for (const [key, { left, at }] of buckets) if (left + (now - at) * perMs >= limit) buckets.delete(key);
   }
 
   /**
-   * Returns the bucket of a key. The bucket of a key with used tokens is never removed. Otherwise a client that uses
-   * ever new addresses could reset the buckets of others.
+   * Returns the bucket of a key. Never removes a bucket from which tokens are missing. Otherwise a client that uses
+   * many addresses could reset the buckets of other clients.
    */
-  function bucketOf(key: string, now: number): string | typeof SHARED_KEY {
+  function getBucket(key: string, now: number): string | typeof SHARED_KEY {
     if (buckets.has(key) || buckets.size < keysMax) return key;
-    // The removal of full buckets takes time in proportion to the number of keys, so it runs only once in a hundredth
+    // Removing full buckets takes time in proportion to the number of keys, so it happens at most once in a hundredth
     // of the window.
     if (now - sweptAt > windowMs / 100) removeFullBuckets(now);
     return buckets.size < keysMax ? key : SHARED_KEY;
@@ -53,7 +53,7 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
   return {
     takeTokens(key, cost = 1) {
       const now = performance.now();
-      const bucket = bucketOf(key, now);
+      const bucket = getBucket(key, now);
       const left = remainingTokens(bucket, now);
       // A call that costs more than a full bucket is allowed if the bucket is full.
       const needed = Math.min(cost, limit);
@@ -63,7 +63,7 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
     },
     charge(key, cost) {
       const now = performance.now();
-      const bucket = bucketOf(key, now);
+      const bucket = getBucket(key, now);
       buckets.set(bucket, { left: Math.max(-limit, remainingTokens(bucket, now) - cost), at: now });
     },
   };

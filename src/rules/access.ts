@@ -1,4 +1,4 @@
-/** The permission table: which callers may perform which operation. Read this file before you add an operation. */
+/** Access table: which callers may perform which operation. Read this file before you add an operation. */
 import type { Copy } from "../data/action-types.js";
 import type { CredentialKind } from "../data/credential.js";
 import type { ActionError } from "../errors.js";
@@ -8,25 +8,33 @@ import { ROLES, type Role } from "./roles.js";
 /** Classes of operations that have separate rate limits (specification, Limits). */
 export type RateClass = "manage" | "run" | "publish" | "communicate";
 
-/** Caller of a request, as the credential of the request identifies it (contract, section 2). */
+/** Caller of a request, as its credential identifies the caller (contract, section 2). */
 export interface Caller {
   credentialId: number;
   kind: CredentialKind;
   personId: number | null;
   /** ID of the app of an api, task, viewer or live credential; null for all other kinds. */
   appId: number | null;
-  /** Role of a person on each app: the higher one of the roles on the app and on its organization. Empty for all other kinds. */
+  /**
+   * Role of a person on each app, by app ID: the higher one of the roles on the app and on its organization. Empty for
+   * credentials that do not belong to a person.
+   */
   roles: ReadonlyMap<number, Role>;
-  /** Role of a person in each organization. Empty for all other kinds. */
+  /**
+   * Role of a person in each organization, by organization ID. Empty for credentials that do not belong to a person.
+   */
   organizations: ReadonlyMap<number, Role>;
   /** Scopes of an API token; null for a token without scopes, and for all other kinds of credentials. */
   scopes: readonly Scope[] | null;
   /**
-   * Role of the person who authorized a program, for an OAuth token: the program's rights never exceed the person's.
-   * Null if the person has no role on the app any more; absent for all other credentials.
+   * Only for an OAuth token: the current role on the app of the person who authorized the client. The client never has
+   * more rights than this person. Null if the person has no role on the app any more.
    */
   grantor?: Role | null;
-  /** Set for a session of a person's sign-in; `provisional`, with no role, until the person registers a passkey. Absent for tokens. */
+  /**
+   * Only for the session of a person who signed in. `provisional`: the session has no role until the person registers a
+   * passkey.
+   */
   session?: "full" | "provisional";
   /** ID of the run for which the service issued a task token; null for all other kinds of credentials. */
   runId: number | null;
@@ -35,17 +43,23 @@ export interface Caller {
    * no run started, and for all other kinds of credentials.
    */
   runDepth: number;
-  /** For a viewer credential of an action's debug page: ID of the action. The page can read the script of an inactive action too. */
+  /**
+   * Only for a viewer credential of an action's debug page: ID of the action. The page can read the script of this
+   * action even if the action is inactive.
+   */
   debugActionId: number | null;
   /** Version of actions that this caller starts: the draft (`master`) or the live version (`production`). */
   copy: Copy;
   /** Unix time in milliseconds at which the credential expires; Infinity if it does not expire. */
   expiresAt: number;
-  /** Network address of the client that sent the request; absent for calls that the service makes itself. */
+  /** Network address of the client that sent the request; absent for a call that the service itself makes. */
   address?: string;
   /** Hash of the Git commit from which the request deploys. Versions that the request creates store the hash. */
   commit?: string;
-  /** Error for an unknown field of the request's body. The operation throws it after all other checks (`reportUnknownField`). */
+  /**
+   * Error for an unknown field in the request's body. The operation throws this error after all other checks
+   * (`reportUnknownField`).
+   */
   unknownField?: ActionError;
 }
 
@@ -58,7 +72,10 @@ export type CallerRole = "administrator" | Role | "api" | "task" | "viewer" | "l
 
 interface Rule {
   callers: readonly CallerRole[];
-  /** An API token with scopes needs at least one of these scopes. If absent, the operation rejects API tokens with scopes. */
+  /**
+   * Scopes of which an API token with scopes needs at least one. If absent, the operation rejects API tokens with
+   * scopes.
+   */
   scopes?: readonly Scope[];
   rateClass?: RateClass;
 }
@@ -72,7 +89,7 @@ const BACKEND_CALLERS = ["administrator", "owner", "admin", "editor", "api", "ta
 /** Callers that may read all data of the app: people, and the app's own back ends with an API or task token. */
 const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", "api", "task"] as const;
 const RUN_CALLERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
-/** Callers that can read notifications. A page gets only the notifications of the app user who is signed in to the page. */
+/** Callers that can read notifications. A page gets only the notifications of the app user who is signed in there. */
 const NOTIFICATION_READERS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
 /** Credentials that can open an app page. */
 const CLIENT_CALLERS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
@@ -131,7 +148,8 @@ export const ACCESS_TABLE = {
   publishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
   unpublishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
   runAction: { callers: RUN_CALLERS, scopes: ["run"], rateClass: "run" },
-  // `runDraft` and `runLive` are checked only if the request names the version; `runAction` runs the credential's version.
+  // The service checks `runDraft` and `runLive` only if the request names the version. `runAction` runs the version of
+  // the credential: draft or live.
   runDraft: { callers: OPERATOR_ROLES, scopes: ["manage"], rateClass: "run" },
   runLive: { callers: [...OPERATOR_ROLES, "api"], scopes: ["run"], rateClass: "run" },
   listRuns: { callers: [...MEMBER_ROLES, "api"], scopes: ["read"] },
@@ -184,9 +202,9 @@ export const ACCESS_TABLE = {
 export type Operation = keyof typeof ACCESS_TABLE;
 
 /**
- * Kind of rows that an operation adds to the database. When the disk is nearly full, operations that add `rows` are
- * rejected first and those that add `runs` last. `nothing` also stands for removals, and for operations that mostly
- * read: they check the free space where they write.
+ * Kind of rows that each operation adds to the database. When the disk is nearly full, the service rejects operations
+ * that add `rows` first, and those that add `runs` last. `nothing` also stands for operations that remove rows, and for
+ * those that mostly read: they check the free space where they write.
  */
 export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> = {
   readSettings: "nothing",
@@ -286,21 +304,23 @@ export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> =
 };
 
 /** Returns the length in milliseconds of the time window in which the rate limit of this class counts calls. */
-export const rateWindowOf = (rateClass: RateClass): number =>
+export const getRateWindowMs = (rateClass: RateClass): number =>
   rateClass === "communicate" ? COMMUNICATE_WINDOW_MS : RATE_WINDOW_MS;
 
-export function rateClassOf(operation: Operation): RateClass | undefined {
+export function getRateClass(operation: Operation): RateClass | undefined {
   return (ACCESS_TABLE[operation] as Rule).rateClass;
 }
 
-/** True for a session of a person, whatever the person's roles are. */
+/** True for the session of a person, with any role. */
 export const isPersonCaller = ({ kind }: Pick<Caller, "kind">): boolean => kind === "editor" || kind === "admin";
 
-/** True for the credential of an app's page, live or viewer, on which an app user can sign in. */
+/** True for the credential of an app's page (live or viewer). An app user can sign in on such a page. */
 export const isPageCaller = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";
 
-/** Returns the caller's role on an app, as the access table names it; null if the caller has no role on the app. */
-export function callerRoleIn(caller: Caller, appId: number): CallerRole | null {
+/**
+ * Returns the name of the caller's role on an app, as in the access table; null if the caller has no role on the app.
+ */
+export function getCallerRole(caller: Caller, appId: number): CallerRole | null {
   switch (caller.kind) {
     case "admin":
       return "administrator";
@@ -312,7 +332,8 @@ export function callerRoleIn(caller: Caller, appId: number): CallerRole | null {
 }
 
 /**
- * True if the access table allows the operation for this role. `scopes` are the scopes of an API token; if null, only the role is checked.
+ * True if the access table allows the operation for this role.
+ * @param scopes scopes of an API token; if null, only the role is checked
  */
 export function allowsOperation(
   operation: Operation,
@@ -326,7 +347,7 @@ export function allowsOperation(
 
 /** True if the caller may perform the operation on the app. For administrators it is also true if the app does not exist. */
 export function mayPerformOnApp(caller: Caller, operation: Operation, appId: number): boolean {
-  const standing = callerRoleIn(caller, appId);
+  const standing = getCallerRole(caller, appId);
   if (standing === null || !allowsOperation(operation, standing, caller.scopes)) return false;
   return caller.grantor === undefined || (caller.grantor !== null && allowsOperation(operation, caller.grantor));
 }

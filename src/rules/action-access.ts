@@ -1,21 +1,21 @@
 /**
- * `access` of an action decides who may run it on demand with a runtime token. This file validates the value and
- * compares it with a caller.
+ * The field `access` of an action decides who may run the action on demand with a runtime token. This file validates
+ * the field and compares it with a caller.
  */
 import type { ActionAccess } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
 import { allowsUser, checkColumnConditions, type UserData } from "./caller-rules.js";
 import { describeValue, isObject } from "./described.js";
 
-/** Access of an action whose author has set none (contract, section 7). */
+/** Value of `access` if the author of the action has set none (contract, section 7). */
 export const DEFAULT_ACCESS: ActionAccess = "everyone";
 
 const NAMED_ACCESS: readonly unknown[] = ["everyone", "signedIn", "editors"];
 /** Maximum size in bytes of a stored `access` value. It is small, because each on-demand run by a visitor reads the value. */
 const MAX_BYTES = 8_192;
 
-/** Returns an error message if the value is invalid; null if it is valid. */
-export function accessFault(value: unknown): string | null {
+/** Returns an error message if the value of `access` is invalid; null if it is valid. */
+export function findAccessFault(value: unknown): string | null {
   if (value === null || NAMED_ACCESS.includes(value)) return null;
   if (!isObject(value) || Object.keys(value).join() !== "user") {
     const expected = '"everyone", "signedIn", "editors" or {user: {Column: {equals, notequals or contains}}}';
@@ -30,12 +30,12 @@ export function accessFault(value: unknown): string | null {
   return bytes <= MAX_BYTES ? null : `access must be at most ${MAX_BYTES} bytes of JSON (got ${bytes})`;
 }
 
-/** Returns the stored form of a value that `accessFault` accepts. The default replaces null. */
+/** Returns the stored form of a value that `findAccessFault` accepts. Null becomes DEFAULT_ACCESS. */
 export const toStoredAccess = (value: unknown): ActionAccess => (value ?? DEFAULT_ACCESS) as ActionAccess;
 
 /**
  * True if a page with a token of this kind may run the action on demand.
- * @param readUser reads the app user who is signed in to the page; called only if the access depends on it
+ * @param readUser reads the app user who is signed in on the page; called only if `access` depends on the user
  */
 export async function mayPageRunAction(
   access: ActionAccess,

@@ -1,15 +1,15 @@
-/** Computes the difference between two versions of an action: its fields one by one, its code as a unified diff. */
+/** Computes the difference between two versions of an action: field by field, and the code as a unified diff. */
 import { FILE_HEADERS_ONLY, formatPatch, type StructuredPatchHunk, structuredPatch } from "diff";
 import type { ActionInput } from "./action-input.js";
 
-/** A stored script of a package. */
+/** Stored script of an npm package that the action uses. */
 export interface ComparedScript {
   name: string;
   version?: string;
   integrity: string;
 }
 
-/** A version of an action. Without `assets`, scripts are not compared. */
+/** Version of an action for the comparison. If `assets` is absent, the diff does not compare package scripts. */
 export type ComparedAction = ActionInput & { assets?: readonly ComparedScript[] | undefined };
 
 export interface FieldChange {
@@ -26,9 +26,12 @@ export interface ScriptChange {
 }
 
 export interface ActionDiff {
-  /** Fields of the action that differ, in the order of the specification; `code` has its own diff below. */
+  /**
+   * Fields of the action that differ, in the order of the specification. `code` is not among them; it has a separate
+   * diff below.
+   */
   changes: FieldChange[];
-  /** Unified diff with three lines of context; null if the code is the same. */
+  /** Unified diff of the code with three lines of context; null if the code is the same. */
   code: string | null;
 }
 
@@ -54,8 +57,8 @@ const FIELDS = [
 const CONTEXT_LINES = 3;
 
 /**
- * Maximum number of differing lines for which the shortest diff is computed, because its time grows with the square of
- * this number. With more differing lines, the diff removes the whole old text and adds the whole new text.
+ * Maximum number of differing lines for which the shortest diff is computed, because this takes time that grows with
+ * the square of the number. For more lines, the diff removes the whole old text and adds the whole new text.
  */
 const MAX_DISTANCE_LINES = 500;
 
@@ -75,7 +78,7 @@ function createWholeTextHunk(before: string, after: string): StructuredPatchHunk
   return { oldStart: 1, oldLines: count(removed), newStart: 1, newLines: count(added), lines: [...removed, ...added] };
 }
 
-/** Returns a unified diff, as the program `patch` reads it; null if the texts are the same. */
+/** Returns a unified diff, which the program `patch` can read; null if the texts are the same. */
 export function unifiedDiff(before: string, after: string, labels: { before: string; after: string }): string | null {
   if (before === after) return null;
   const options = { context: CONTEXT_LINES, maxEditLength: MAX_DISTANCE_LINES };
@@ -97,7 +100,7 @@ export interface DiffedActions {
 }
 
 /**
- * Returns the differences from `before` to `after`. All input is in one object, because a function that runs in a
+ * Returns the differences from `before` to `after`. There is only one parameter, because a function that runs in a
  * worker thread gets one argument.
  */
 export function diffActions({ before, after, labels }: DiffedActions): ActionDiff {
@@ -108,7 +111,10 @@ export function diffActions({ before, after, labels }: DiffedActions): ActionDif
   };
 }
 
-/** Returns the package scripts that differ between the two versions, sorted by name. A different order is no difference. */
+/**
+ * Returns the package scripts that differ between the two versions, sorted by name. A different order of scripts is no
+ * difference.
+ */
 export function changedScripts(changes: readonly FieldChange[]): ScriptChange[] {
   const change = changes.find(({ field }) => field === "assets");
   const [before, after] = [change?.before, change?.after].map(

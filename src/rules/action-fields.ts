@@ -1,44 +1,44 @@
 /** Validates the fields of an action. Each function checks for one error status, and returns the error message or null. */
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
 import { countCharacters, describeValue, unstorableCharacterIndex } from "./described.js";
-import { frequencyFault, timezoneFault } from "./schedule.js";
+import { findFrequencyFault, findTimezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 
 /**
- * Returns the reason why the code is invalid, or null if it is valid. `dependencies` is null if they are not known (rules/code.ts,
- * `codeFault`).
+ * Returns the reason why the code is invalid, or null if it is valid. `dependencies` is null if the caller does not
+ * know them (rules/code.ts, `findCodeFault`).
  */
 export type CodeCheck = (code: string, dependencies: readonly string[] | null) => string | null;
 
 export const DEPENDENCIES_MAX = 100;
 const DEPENDENCY_MAX_CHARACTERS = 2048;
 
-/** Returns an error message if the name is missing or null. */
-export function missingNameFault(name: unknown): string | null {
+/** Returns an error message if the name of the action is missing or null; otherwise null. */
+export function findMissingNameFault(name: unknown): string | null {
   return name === undefined || name === null ? `name is required (got ${describeValue(name)})` : null;
 }
 
-export function emptyNameFault(name: unknown): string | null {
+export function findEmptyNameFault(name: unknown): string | null {
   return name === "" ? "name must not be empty" : null;
 }
 
-export function longNameFault(name: unknown): string | null {
+export function findLongNameFault(name: unknown): string | null {
   const length = typeof name === "string" ? countCharacters(name) : 0;
   if (length <= ACTION_NAME_MAX_CHARACTERS) return null;
   return `name must be at most ${ACTION_NAME_MAX_CHARACTERS} characters (got ${length})`;
 }
 
 /**
- * Returns an error message if the name has a character that is not allowed. A value that is not a string gets the same status, because
- * the specification has no status for it.
+ * Returns an error message if the name has a character that is not allowed, or if it is not a string; otherwise null.
+ * The specification has no separate status for a name of another type.
  */
-export function nameFault(name: unknown): string | null {
-  if (missingNameFault(name) !== null || name === "") return null;
+export function findNameFault(name: unknown): string | null {
+  if (findMissingNameFault(name) !== null || name === "") return null;
   if (typeof name === "string" && /^[A-Za-z0-9_-]+$/.test(name)) return null;
   return `name must be a string of letters, numbers, dashes and underscores (got ${describeValue(name)})`;
 }
 
-export function descriptionFault(description: unknown): string | null {
+export function findDescriptionFault(description: unknown): string | null {
   if (description === null) return null;
   if (typeof description !== "string")
     return `description must be a string or null (got ${describeValue(description)})`;
@@ -46,57 +46,60 @@ export function descriptionFault(description: unknown): string | null {
   return at < 0 ? null : `description must be plain text; the character at position ${at + 1} cannot be stored`;
 }
 
-export function longDescriptionFault(description: unknown): string | null {
+export function findLongDescriptionFault(description: unknown): string | null {
   const length = typeof description === "string" ? countCharacters(description) : 0;
   if (length <= ACTION_DESCRIPTION_MAX_CHARACTERS) return null;
   return `description must be at most ${ACTION_DESCRIPTION_MAX_CHARACTERS} characters (got ${length})`;
 }
 
-/** Returns an error message if the code is missing or null. */
-export function missingCodeFault(code: unknown): string | null {
+/** Returns an error message if the code of the action is missing or null; otherwise null. */
+export function findMissingCodeFault(code: unknown): string | null {
   return code === undefined || code === null ? `code is required (got ${describeValue(code)})` : null;
 }
 
-export function emptyCodeFault(code: unknown): string | null {
+export function findEmptyCodeFault(code: unknown): string | null {
   return typeof code === "string" && code.trim() === "" ? "code must not be empty" : null;
 }
 
 /**
- * Returns an error message if `checkCode` rejects the code. A value that is not a string gets the same status, because the
- * specification has no status for it. Entries of `dependencies` that are not strings are ignored.
+ * Returns an error message if `checkCode` rejects the code, or if the code is not a string; otherwise null. The
+ * specification has no separate status for code of another type. Ignores items of `dependencies` that are not strings.
  */
-export function invalidCodeFault(code: unknown, dependencies: unknown, checkCode: CodeCheck): string | null {
-  if (missingCodeFault(code) !== null || emptyCodeFault(code) !== null) return null;
+export function findInvalidCodeFault(code: unknown, dependencies: unknown, checkCode: CodeCheck): string | null {
+  if (findMissingCodeFault(code) !== null || findEmptyCodeFault(code) !== null) return null;
   if (typeof code !== "string") return `code must be a string of JavaScript (got ${describeValue(code)})`;
   const listedNames = Array.isArray(dependencies) ? dependencies.filter((name) => typeof name === "string") : [];
   return checkCode(code, listedNames);
 }
 
-export function activeFault(active: unknown): string | null {
+export function findActiveFault(active: unknown): string | null {
   return typeof active === "boolean" ? null : `active must be true or false (got ${describeValue(active)})`;
 }
 
-export function environmentFault(environment: unknown): string | null {
+export function findEnvironmentFault(environment: unknown): string | null {
   if (isEnvironment(environment)) return null;
   return `environment must be one of ${ENVIRONMENTS.join(", ")} (got ${describeValue(environment)})`;
 }
 
-export function invalidFrequencyFault(frequency: unknown): string | null {
-  const fault = frequency === null ? null : frequencyFault(frequency);
+export function findInvalidFrequencyFault(frequency: unknown): string | null {
+  const fault = frequency === null ? null : findFrequencyFault(frequency);
   return fault?.status === "FREQUENCY_INVALID" ? fault.message : null;
 }
 
-export function highFrequencyFault(frequency: unknown): string | null {
-  const fault = frequency === null ? null : frequencyFault(frequency);
+export function findHighFrequencyFault(frequency: unknown): string | null {
+  const fault = frequency === null ? null : findFrequencyFault(frequency);
   return fault?.status === "FREQUENCY_TOO_FREQUENT" ? fault.message : null;
 }
 
-export function invalidTimezoneFault(timezone: unknown): string | null {
-  return timezone === null ? null : (timezoneFault(timezone)?.message ?? null);
+export function findInvalidTimezoneFault(timezone: unknown): string | null {
+  return timezone === null ? null : (findTimezoneFault(timezone)?.message ?? null);
 }
 
-/** Checks only the form of `dependencies`. The code that stores an action checks that the packages exist, with the same error status. */
-export function dependenciesFault(dependencies: unknown): string | null {
+/**
+ * Checks only the format of `dependencies`. The code that stores an action checks that the packages exist, and uses the
+ * same error status.
+ */
+export function findDependenciesFault(dependencies: unknown): string | null {
   if (!Array.isArray(dependencies)) {
     return `dependencies must be an array of package names and https URLs (got ${describeValue(dependencies)})`;
   }

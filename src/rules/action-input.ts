@@ -1,38 +1,38 @@
 /**
  * Validates the data of a new or updated action with class-validator. The error is the first fault in the order of the
- * specification's validation table. The code that stores actions checks that their names are unique.
+ * specification's validation table. Unique names are checked by the code that stores actions.
  */
 
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
 import type { ActionAccess, ActionSource, Environment, RunLimits, Trigger } from "../data/action-types.js";
 import { ActionError, STATUS, type Status } from "../errors.js";
 import { SERVER_TIMEOUT_MS } from "../limits.js";
-import { accessFault, DEFAULT_ACCESS, toStoredAccess } from "./action-access.js";
+import { DEFAULT_ACCESS, findAccessFault, toStoredAccess } from "./action-access.js";
 import * as fields from "./action-fields.js";
-import { SOURCE_SHAPE, sourceFault, toStoredSource } from "./action-source.js";
-import { codeFault } from "./code.js";
+import { findSourceFault, SOURCE_SHAPE, toStoredSource } from "./action-source.js";
+import { findCodeFault } from "./code.js";
 import { isObject } from "./described.js";
 import { refuseField } from "./fields.js";
-import { integrationOriginsFault, toStoredOrigins } from "./integration-origins.js";
+import { findIntegrationOriginsFault, toStoredOrigins } from "./integration-origins.js";
 import {
   CONCURRENCY_SHAPE,
-  concurrencyFault,
   DEBOUNCE_SHAPE,
-  debounceFault,
-  jitterFault,
-  timeoutFault,
+  findConcurrencyFault,
+  findDebounceFault,
+  findJitterFault,
+  findTimeoutFault,
   toStoredConcurrency,
   toStoredDebounce,
 } from "./run-limits.js";
 import {
-  forbiddenTriggerFault,
+  findForbiddenTriggerFault,
+  findTriggersFault,
+  findTriggerTypeFault,
+  getTriggerShape,
   toStoredTriggers,
-  triggerShape,
-  triggersFault,
-  triggerTypeFault,
 } from "./trigger-input.js";
 import { flatShape, type Shape } from "./unknown-fields.js";
-import { positionInValidationTable } from "./validation-table.js";
+import { getValidationPosition } from "./validation-table.js";
 
 /** Fields of an action that its author sets (specification, Create parameters), after validation. */
 export interface ActionInput extends RunLimits {
@@ -47,17 +47,20 @@ export interface ActionInput extends RunLimits {
   timezone: string | null;
   /** Origins that the action may send requests to, in normal form. */
   integrationOrigins: string[];
-  /** Files from which `code` is built; absent if the author writes `code` itself. */
+  /** Files from which the service builds `code`; absent if the author writes `code` itself. */
   source?: ActionSource;
   access: ActionAccess;
 }
 
-/** Run limits of an action that sets none. */
+/** Run limits of an action whose author sets none. */
 export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null, jitterSeconds: null } as const;
 
 type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
-/** Returns only the run limits that are not null: an action without a limit must not have the field (specification). */
+/**
+ * Returns only the run limits that are not null, because a response must not have a field for a limit that is not set
+ * (specification).
+ */
 export function omitNullLimits(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {
@@ -68,10 +71,13 @@ export function omitNullLimits(limits: NullableLimits): Pick<ActionInput, keyof 
   };
 }
 
-/** Returns `{ source }`; an empty object if the action has no source, so that the field `source` is absent. */
+/** Returns `{ source }`, or an empty object if the action has no source, so that a response has no field `source`. */
 export const omitNullSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
 
-/** Checks a field. Returns an error message with its name, the expected and the received value; null if it is valid. */
+/**
+ * Checks the value of a field. Returns an error message with the field's name, the expected value and the received
+ * value; null if the value is valid.
+ */
 type FindFault = (value: unknown, body: ActionBody) => string | null;
 
 interface RuleContext {
@@ -80,8 +86,8 @@ interface RuleContext {
 }
 
 /**
- * Decorator that adds a check with its error status to a field. `faultOf` builds the message, because class-validator
- * would replace `$value` in a text that the caller sent.
+ * Decorator that adds a check and its error status to a field. `faultOf` builds the error message, because
+ * class-validator would replace `$value` in a text that the caller sent.
  */
 function Rule(status: Status, fault: FindFault): PropertyDecorator {
   const context: RuleContext = { status, fault };
@@ -97,21 +103,27 @@ function Rule(status: Status, fault: FindFault): PropertyDecorator {
   );
 }
 
-/** Options of the validation: a function that checks code, the operator's time limit for runs, and if private networks are allowed. */
+/**
+ * Options of the validation: a function that checks code, the operator's time limit for runs, and whether private
+ * networks are allowed.
+ */
 export interface CheckOptions {
   checkCode?: fields.CodeCheck;
   serverTimeoutMs?: number;
   allowPrivateNetwork?: boolean;
 }
 
-/** Action that class-validator checks: a new action, or an action after an update. Initial values are the defaults. */
+/**
+ * Action that class-validator checks: a new action, or an action after an update. The initial values of the fields are
+ * the defaults.
+ */
 class ActionBody {
   readonly #checkCode: fields.CodeCheck;
   readonly #serverTimeoutMs: number;
   readonly #allowPrivateNetwork: boolean;
 
   constructor({
-    checkCode = codeFault,
+    checkCode = findCodeFault,
     serverTimeoutMs = SERVER_TIMEOUT_MS,
     allowPrivateNetwork = false,
   }: CheckOptions) {
@@ -132,68 +144,70 @@ class ActionBody {
     return this.#allowPrivateNetwork;
   }
 
-  @Rule("NAME_REQUIRED", fields.missingNameFault)
-  @Rule("NAME_EMPTY", fields.emptyNameFault)
-  @Rule("NAME_TOO_LONG", fields.longNameFault)
-  @Rule("NAME_INVALID_CHARS", fields.nameFault)
+  @Rule("NAME_REQUIRED", fields.findMissingNameFault)
+  @Rule("NAME_EMPTY", fields.findEmptyNameFault)
+  @Rule("NAME_TOO_LONG", fields.findLongNameFault)
+  @Rule("NAME_INVALID_CHARS", fields.findNameFault)
   name: unknown = undefined;
 
-  @Rule("DESCRIPTION_INVALID", fields.descriptionFault)
-  @Rule("DESCRIPTION_TOO_LONG", fields.longDescriptionFault)
+  @Rule("DESCRIPTION_INVALID", fields.findDescriptionFault)
+  @Rule("DESCRIPTION_TOO_LONG", fields.findLongDescriptionFault)
   description: unknown = null;
 
-  @Rule("CODE_REQUIRED", fields.missingCodeFault)
-  @Rule("CODE_EMPTY", fields.emptyCodeFault)
-  @Rule("CODE_VALIDATION_FAILED", (code, body) => fields.invalidCodeFault(code, body.dependencies, body.checkCode))
+  @Rule("CODE_REQUIRED", fields.findMissingCodeFault)
+  @Rule("CODE_EMPTY", fields.findEmptyCodeFault)
+  @Rule("CODE_VALIDATION_FAILED", (code, body) => fields.findInvalidCodeFault(code, body.dependencies, body.checkCode))
   code: unknown = undefined;
 
-  @Rule("REQUEST_INVALID", fields.activeFault)
+  @Rule("REQUEST_INVALID", fields.findActiveFault)
   active: unknown = false;
 
-  @Rule("ENVIRONMENT_INVALID", fields.environmentFault)
+  @Rule("ENVIRONMENT_INVALID", fields.findEnvironmentFault)
   environment: unknown = "server";
 
-  @Rule("FREQUENCY_INVALID", fields.invalidFrequencyFault)
-  @Rule("FREQUENCY_TOO_FREQUENT", fields.highFrequencyFault)
+  @Rule("FREQUENCY_INVALID", fields.findInvalidFrequencyFault)
+  @Rule("FREQUENCY_TOO_FREQUENT", fields.findHighFrequencyFault)
   frequency: unknown = null;
 
-  @Rule("TIMEZONE_INVALID", fields.invalidTimezoneFault)
+  @Rule("TIMEZONE_INVALID", fields.findInvalidTimezoneFault)
   timezone: unknown = null;
 
-  @Rule("TRIGGERS_INVALID", triggersFault)
-  @Rule("TRIGGER_TYPE_INVALID", triggerTypeFault)
-  @Rule("TRIGGER_NOT_ALLOWED", (triggers, body) => forbiddenTriggerFault(triggers, body.environment))
+  @Rule("TRIGGERS_INVALID", findTriggersFault)
+  @Rule("TRIGGER_TYPE_INVALID", findTriggerTypeFault)
+  @Rule("TRIGGER_NOT_ALLOWED", (triggers, body) => findForbiddenTriggerFault(triggers, body.environment))
   triggers: unknown = [];
 
-  @Rule("DEPENDENCIES_INVALID", fields.dependenciesFault)
+  @Rule("DEPENDENCIES_INVALID", fields.findDependenciesFault)
   dependencies: unknown = [];
 
-  @Rule("ACCESS_INVALID", accessFault)
+  @Rule("ACCESS_INVALID", findAccessFault)
   access: unknown = DEFAULT_ACCESS;
 
-  @Rule("REQUEST_INVALID", (concurrency, body) => concurrencyFault(concurrency, body.environment))
+  @Rule("REQUEST_INVALID", (concurrency, body) => findConcurrencyFault(concurrency, body.environment))
   concurrency: unknown = null;
 
-  @Rule("REQUEST_INVALID", (debounce, body) => debounceFault(debounce, body.environment))
+  @Rule("REQUEST_INVALID", (debounce, body) => findDebounceFault(debounce, body.environment))
   debounce: unknown = null;
 
-  @Rule("REQUEST_INVALID", (timeoutMs, body) => timeoutFault(timeoutMs, body.environment, body.serverTimeoutMs))
+  @Rule("REQUEST_INVALID", (timeoutMs, body) => findTimeoutFault(timeoutMs, body.environment, body.serverTimeoutMs))
   timeoutMs: unknown = null;
 
-  @Rule("REQUEST_INVALID", (jitterSeconds, body) => jitterFault(jitterSeconds, body.triggers))
+  @Rule("REQUEST_INVALID", (jitterSeconds, body) => findJitterFault(jitterSeconds, body.triggers))
   jitterSeconds: unknown = null;
 
-  @Rule("INTEGRATION_ORIGINS_INVALID", (origins, body) => integrationOriginsFault(origins, body.environment, body))
+  @Rule("INTEGRATION_ORIGINS_INVALID", (origins, body) => findIntegrationOriginsFault(origins, body.environment, body))
   integrationOrigins: unknown = [];
 
-  @Rule("REQUEST_INVALID", sourceFault)
+  @Rule("REQUEST_INVALID", findSourceFault)
   source: unknown = null;
 }
 
-/** Names of the fields that an author sets. */
+/** Names of the fields that the author of an action sets. */
 type ActionKey = Exclude<keyof ActionBody, keyof CheckOptions>;
 
-/** Fields of an action or version that the service sets. Requests may contain them; they are ignored. */
+/**
+ * Fields of an action or version that only the service sets. Requests may contain them, but the service ignores them.
+ */
 const READ_ONLY = [
   ...["id", "appId", "actionVersion", "assets", "lastRunAt", "createdAt", "updatedAt", "isPublished", "endpoints"],
   ...["functions", "widgetInstanceIds", "masterTaskId", "productionTaskId"],
@@ -203,27 +217,30 @@ const READ_ONLY = [
 export const ACTION_SHAPE: Shape = {
   fields: {
     ...flatShape(Object.keys(new ActionBody({}))).fields,
-    ...{ triggers: [triggerShape], concurrency: CONCURRENCY_SHAPE, debounce: DEBOUNCE_SHAPE, source: SOURCE_SHAPE },
+    ...{ triggers: [getTriggerShape], concurrency: CONCURRENCY_SHAPE, debounce: DEBOUNCE_SHAPE, source: SOURCE_SHAPE },
   },
   readOnly: READ_ONLY,
 };
 
-/** Fields in which an empty string means null (contract, section 3). `description` becomes null only after its check. */
+/**
+ * Fields in which an empty string in a request means null (contract, section 3). `description` is not here, because its
+ * empty string becomes null only after the check.
+ */
 const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
 
 /**
- * Validates a new action. Read-only properties are ignored, so that clients can send an action back as they read it.
- * @param checkOptions options of the validation. The service passes a `checkCode` with the result of a worker thread, because
- *   parsing a megabyte of code takes long.
+ * Validates a new action. Ignores read-only fields, so that clients can send an action back as they read it.
+ * @param checkOptions the service passes a `checkCode` that returns the result of a worker thread, because parsing a
+ * megabyte of code takes long
  * @throws ActionError with a status of the validation table; REQUEST_INVALID if the data is not an object, or if the
- *   table has no status for the fault
+ * table has no status for the fault
  */
 export function parseCreate(data: unknown, checkOptions: CheckOptions = {}): ActionInput {
   return checkBody(applyRequestData(new ActionBody(checkOptions), data));
 }
 
 /**
- * Returns the action after an update. Omitted properties stay unchanged; null or "" clears `description`. Validates the
+ * Returns the action after an update. Omitted fields stay unchanged; null or "" clears `description`. Validates the
  * whole action, because a new environment, code or list of dependencies must be consistent with the unchanged fields.
  * @throws ActionError as {@link parseCreate}
  */
@@ -232,7 +249,7 @@ export function parseUpdate(data: unknown, current: ActionInput, checkOptions: C
 }
 
 function applyRequestData(body: ActionBody, data: unknown): ActionBody {
-  // A request without a body counts as an empty object, so that the error names the missing field.
+  // A request without a body counts as an empty object, so that the error names the first missing field.
   if (data === undefined) return body;
   if (!isObject(data)) {
     refuseField("the action's data", "an object", data);
@@ -269,7 +286,7 @@ function checkBody(body: ActionBody): ActionInput {
   };
 }
 
-/** Error for an invalid action. Its message is the first fault; `all` contains the faults of all fields. */
+/** Error for an invalid action. Its message describes the first fault; `all` contains the faults of all fields. */
 export class ActionInputError extends ActionError {
   constructor(readonly all: readonly { field: string; status: Status; error: string }[]) {
     super(all[0]!.status, all[0]!.error);
@@ -281,7 +298,7 @@ function faultOf(errors: ValidationError[], body: ActionBody): ActionError {
     .flatMap(({ property, contexts }) =>
       Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as ActionKey })),
     )
-    .sort((a, b) => positionInValidationTable(a.status) - positionInValidationTable(b.status));
+    .sort((a, b) => getValidationPosition(a.status) - getValidationPosition(b.status));
   if (brokenFields.length === 0) return new ActionError("REQUEST_INVALID");
   return new ActionInputError(
     brokenFields.map(({ status, fault, property }) => ({

@@ -1,23 +1,31 @@
-/** Validates `source` of an action: the files from which its code is built. */
+/**
+ * Validates the field `source` of an action, which contains the files from which the service builds the action's code.
+ */
 import type { ActionSource, SourceLanguage } from "../data/action-types.js";
 import { describeValue, isObject, unstorableCharacterIndex } from "./described.js";
 import { flatShape, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];
 export const SOURCE_FILES_MAX = 200;
-/** Maximum size of all paths and files of an action together, because one request must be able to send the action. */
+/**
+ * Maximum total size in bytes of all paths and files of an action, because clients send the whole action in one
+ * request.
+ */
 export const SOURCE_MAX_BYTES = 900 * 1024;
 const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
 const PATH_SEGMENT = /^[\w@$+-][\w@$+. -]{0,99}$/;
 
-/** Allowed names of the file that defines `execute`, by language. */
+/** Allowed names of the entry file, which defines `execute`, by language. */
 export const ENTRY_FILES: Record<SourceLanguage, readonly string[]> = {
   typescript: ["action.ts", "action.tsx"],
   javascript: ["action.js", "action.jsx"],
 };
 
-/** Allowed fields of `source`. `map` is ignored in requests. `files` may have any keys, because they are paths. */
+/**
+ * Allowed fields of `source`. Requests may contain `map`, but the service ignores it. `files` may have any keys,
+ * because they are paths.
+ */
 export const SOURCE_SHAPE: Shape = flatShape(["language", "files"], ["map"]);
 
 /** True for a relative path with forward slashes that has no segment `.` or `..`. */
@@ -30,8 +38,8 @@ export function isSourcePath(path: string): boolean {
   );
 }
 
-/** Returns an error message if the value is invalid; null if it is valid. */
-export function sourceFault(value: unknown): string | null {
+/** Returns an error message if the value of `source` is invalid; null if it is valid. */
+export function findSourceFault(value: unknown): string | null {
   if (value === null) return null;
   if (!isObject(value)) return `source must be an object {language, files} (got ${describeValue(value)})`;
   const { language, files } = value;
@@ -42,10 +50,10 @@ export function sourceFault(value: unknown): string | null {
   const paths = Object.keys(files);
   if (paths.length > SOURCE_FILES_MAX)
     return `source.files must have at most ${SOURCE_FILES_MAX} files (got ${paths.length})`;
-  return filesFault(files) ?? entryFault(language as SourceLanguage, paths);
+  return findFilesFault(files) ?? findEntryFault(language as SourceLanguage, paths);
 }
 
-function filesFault(files: Record<string, unknown>): string | null {
+function findFilesFault(files: Record<string, unknown>): string | null {
   let bytes = 0;
   for (const [path, text] of Object.entries(files)) {
     if (!isSourcePath(path)) {
@@ -60,13 +68,13 @@ function filesFault(files: Record<string, unknown>): string | null {
   return bytes <= SOURCE_MAX_BYTES ? null : `source.files must be at most ${SOURCE_MAX_BYTES} bytes (got ${bytes})`;
 }
 
-function entryFault(language: SourceLanguage, paths: readonly string[]): string | null {
+function findEntryFault(language: SourceLanguage, paths: readonly string[]): string | null {
   const [first] = ENTRY_FILES[language];
   if (paths.some((path) => ENTRY_FILES[language].includes(path))) return null;
   return `source.files must contain the file ${first}, which defines "execute"`;
 }
 
-/** Returns the stored form of a value that `sourceFault` accepts, with files in the order of their paths. */
+/** Returns the stored form of a value that `findSourceFault` accepts. The files are sorted by path. */
 export function toStoredSource(value: unknown): ActionSource | null {
   if (value === null || value === undefined) return null;
   const { language, files, map } = value as ActionSource;

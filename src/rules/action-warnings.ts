@@ -1,6 +1,6 @@
 /**
- * Returns warnings about settings of a saved action that have no effect (contract, section 3). The server and the browser
- * execute this file, so it imports nothing.
+ * Returns warnings about settings of a saved action that have no effect (contract, section 3). The server and the
+ * browser both execute this file, so it imports nothing.
  */
 
 export interface ActionWarning {
@@ -14,8 +14,8 @@ interface ScheduledAction {
   frequency: string | null;
 }
 
-/** Returns the warnings; empty if every setting has an effect. */
-export function actionWarnings({ triggers, frequency }: ScheduledAction): ActionWarning[] {
+/** Returns a warning for each setting that has no effect. The list is empty if every setting has an effect. */
+export function listActionWarnings({ triggers, frequency }: ScheduledAction): ActionWarning[] {
   if (frequency) return [];
   return triggers.flatMap(({ trigger }, index) => {
     if (trigger !== "schedule") return [];

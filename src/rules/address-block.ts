@@ -1,29 +1,35 @@
-/** Groups network addresses for rate limits: a client with an IPv6 address owns a whole /64 block. */
+/**
+ * Groups network addresses for rate limits. IPv6 addresses of one /64 block count as one client, because a client
+ * usually has a whole block.
+ */
 import { isIPv6 } from "node:net";
 
 const HEXTET_COUNT = 8;
 const HEXTETS_OF_BLOCK = 4;
 
 /**
- * Returns the key under which the rate limit counts a request. All visitors of a page may share a live token, so requests with a live token
- * are counted by network address; all other requests are counted by credential.
+ * Returns the key under which the rate limit counts a request. Requests with a live token are counted by network
+ * address, because all visitors of a page may share the token. All other requests are counted by credential.
  */
-export const rateLimitKeyOf = ({
+export const getRateLimitKey = ({
   credentialId,
   address,
 }: {
   credentialId: number;
   address?: string | undefined;
-}): string => `credential ${credentialId} ${address === undefined ? "" : addressBlock(address)}`;
+}): string => `credential ${credentialId} ${address === undefined ? "" : getAddressBlock(address)}`;
 
-/** Returns the address itself for IPv4, or the first 64 bits for IPv6. An IPv4 address in IPv6 form counts as the IPv4 address. */
-export function addressBlock(address: string): string {
+/**
+ * Returns the address itself for IPv4, or the first 64 bits for IPv6. An IPv4 address that is written as an IPv6
+ * address counts as the IPv4 address.
+ */
+export function getAddressBlock(address: string): string {
   const mappedIpv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mappedIpv4 !== undefined || !isIPv6(address)) return mappedIpv4 ?? address;
   const [head = "", tail] = address.split("%")[0]!.split("::");
   const groups = (text: string | undefined) => (text ? text.split(":") : []);
   const hextetsBefore = groups(head);
-  // A dotted IPv4 part at the end stands for two groups.
+  // An IPv4 address in dotted form at the end of an IPv6 address stands for two groups.
   const hextetsAfter = groups(tail).flatMap((group) => (group.includes(".") ? [group, group] : [group]));
   const zeroCount = tail === undefined ? 0 : Math.max(0, HEXTET_COUNT - hextetsBefore.length - hextetsAfter.length);
   const allHextets = [...hextetsBefore, ...Array<string>(zeroCount).fill("0"), ...hextetsAfter];

@@ -1,4 +1,7 @@
-/** Decides when an alert rule fires: pure functions compute the rule's next state from its last state and an event. */
+/**
+ * Decides when an alert fires. Pure functions compute the next state of an alert rule from its previous state and an
+ * event.
+ */
 import type { AlertInput } from "./alert-input.js";
 
 /** A run of an action's live version that has ended, or a scheduled start that the scheduler skipped. */
@@ -14,7 +17,7 @@ export interface EndedRun {
 
 /** State of an alert rule for one action, or for the whole app. */
 export interface AlertState {
-  /** The latest outcomes, the newest at the end: "c" for a completed run, "f" for a failed one. */
+  /** Outcomes of the latest runs, the newest at the end: "c" for a completed run, "f" for a failed one. */
   outcomes: string;
   lastSuccess: Date | null;
   firing: boolean;
@@ -25,7 +28,7 @@ export interface AlertState {
 /** State of the app's queue and schedules at the time of a check. */
 export interface AppQueueState {
   now: Date;
-  /** Time of the rule's last change. The condition `silent` ignores the time before this change. */
+  /** Time of the alert rule's last change. The condition `silent` does not count time before this change. */
   countedSince: Date;
   /** True if a scheduled run has been due for longer than a minute and no process has claimed it. */
   isTickOverdue: boolean;
@@ -45,7 +48,7 @@ const startFiring = (state: AlertState, reason: string, runId: number | null): A
 const stopFiring = (state: AlertState): AlertState =>
   state.firing ? { ...state, firing: false, reason: null, runId: null } : state;
 
-function stateAfterCompletedOrFailedRun(rule: Rule, state: AlertState, run: EndedRun): AlertState {
+function computeStateAfterExecutedRun(rule: Rule, state: AlertState, run: EndedRun): AlertState {
   const outcomes = (state.outcomes + (run.state === "completed" ? "c" : "f")).slice(-rule.of);
   const failedCount = outcomes.replaceAll("c", "").length;
   const next = { ...state, outcomes };
@@ -55,10 +58,10 @@ function stateAfterCompletedOrFailedRun(rule: Rule, state: AlertState, run: Ende
 }
 
 /** Returns the rule's next state after `run` has ended. */
-export function stateAfterRun(rule: Rule, state: AlertState, run: EndedRun): AlertState {
+export function computeStateAfterRun(rule: Rule, state: AlertState, run: EndedRun): AlertState {
   switch (rule.condition) {
     case "failed":
-      return run.state === "skipped" ? state : stateAfterCompletedOrFailedRun(rule, state, run);
+      return run.state === "skipped" ? state : computeStateAfterExecutedRun(rule, state, run);
     case "skipped":
       if (!run.scheduled) return state;
       return run.state === "skipped"
@@ -71,8 +74,11 @@ export function stateAfterRun(rule: Rule, state: AlertState, run: EndedRun): Ale
   }
 }
 
-/** Returns the rule's next state at a periodic check, which also detects missing and waiting runs. */
-export function stateAfterCheck(rule: Rule, state: AlertState, queueState: AppQueueState): AlertState {
+/**
+ * Returns the rule's next state at a periodic check. The check also detects that no run has succeeded, or that a run
+ * waits too long.
+ */
+export function computeStateAfterCheck(rule: Rule, state: AlertState, queueState: AppQueueState): AlertState {
   const { now, countedSince: since, isTickOverdue: overdue, oldestQueuedMs: oldestMs } = queueState;
   const limitMs = rule.minutes * MINUTE_MS;
   switch (rule.condition) {

@@ -13,14 +13,17 @@ export type AlertChannel = (typeof ALERT_CHANNELS)[number];
 
 const NAME_MAX_CHARACTERS = 100;
 const COUNTED_RUNS_MAX = 100;
-/** Maximum of `minutes`: the number of minutes of 31 days. */
+/** Maximum of `minutes`: 31 days. */
 const MINUTES_MAX = 44_640;
 const MINUTES_DEFAULT = 60;
 const RECIPIENTS_MAX = 10;
 const READ_ONLY = ["id", "appId", "firing", "createdAt", "updatedAt"];
 const PROTECTED_KEY = /^__[^_]?[\s\S]{0,509}$/;
 
-/** An alert rule as the database stores it. Fields that its condition or its channel does not use have their default values. */
+/**
+ * Alert rule as the database stores it. Fields that the rule's condition or channel does not use have their default
+ * values.
+ */
 export interface AlertInput {
   name: string;
   condition: AlertCondition;
@@ -29,10 +32,13 @@ export interface AlertInput {
   /** For the condition `failed`: the rule fires if at least `failures` of the last `of` runs failed. */
   failures: number;
   of: number;
-  /** For the condition `silent`: minutes without a successful run. For `queued`: age of the oldest queued run in minutes. */
+  /**
+   * For the condition `silent`: the rule fires after this number of minutes without a successful run. For `queued`: it
+   * fires if the oldest queued run is older than this number of minutes.
+   */
   minutes: number;
   channel: AlertChannel;
-  /** E-mail addresses. */
+  /** E-mail addresses to which the alert is sent. */
   to: string[];
   /** Key of the protected setting that contains the URL of the webhook; null for the channel `email`. */
   setting: string | null;
@@ -71,7 +77,8 @@ function requireProtectedKey(value: unknown): string {
 }
 
 /**
- * Validates a rule. A field that is absent or null gets the value of `current`, the rule before an update, or else the default.
+ * Validates an alert rule. A field that is absent or null gets its value in `current`, which is the rule before an
+ * update, or else its default.
  * @throws ActionError REQUEST_INVALID
  */
 export function parseAlertInput(body: unknown, current: Partial<AlertInput> = {}): AlertInput {
@@ -109,7 +116,10 @@ export interface AlertDestination {
   secret: string | null;
 }
 
-/** Parses the protected setting `key` with a webhook's URL. @throws ActionError REQUEST_INVALID, never with the setting's value */
+/**
+ * Parses the protected setting `key`, which contains the URL of a webhook.
+ * @throws ActionError REQUEST_INVALID; the message never contains the setting's value
+ */
 export function parseAlertDestination(
   key: string,
   value: unknown,

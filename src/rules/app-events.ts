@@ -7,7 +7,7 @@ export interface AppChange {
   keys?: readonly string[];
 }
 
-/** Returns the first names whose total size fits into an event, and the number of names that were omitted. */
+/** Returns the first names whose total size fits into one log event, and the number of names that are left out. */
 function selectKeysThatFit(names: readonly string[]): { keys: string[]; keysOmitted?: number } {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
@@ -23,7 +23,10 @@ export function createAppUpdateEvent({ fields, keys }: AppChange): { type: strin
   return { type: "app.update", data: { fields, ...(keys && selectKeysThatFit(keys)) } };
 }
 
-/** Builds the event `app.view`: a user has opened the page of the live app or of the viewer. */
+/**
+ * Builds the event `app.view`: a user has opened a page of the app, with live versions (`live`) or with drafts
+ * (`viewer`).
+ */
 export function createAppViewEvent(environment: "live" | "viewer"): { type: string; data: object } {
   return { type: "app.view", data: { environment } };
 }

@@ -1,6 +1,6 @@
 /**
  * Decides which callers an access rule of entries or files allows: everyone, signed-in users, or users whose columns
- * have certain values. Also compares columns of entries with the conditions in such rules.
+ * have certain values. Also compares the columns of an entry with the conditions of such a rule.
  */
 
 import { containsTextFolded } from "./comparable-text.js";
@@ -11,17 +11,23 @@ import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 /** Value with which a condition of an access rule can compare. Objects are not allowed, because they could contain query operators. */
 export type ScalarValue = string | number | boolean;
 
-/** Condition on a column's value. Every operator that is present must match. A text can contain the placeholder `{{user.Column}}`. */
+/**
+ * Condition on the value of a column. The value must meet all operators that are present. A text in the condition can
+ * contain the placeholder `{{user.Column}}`.
+ */
 export interface ValueCondition {
   /** The column's value must equal this value. A list never equals one of its elements. */
   equals?: ScalarValue;
-  /** The column's value, and every element of it if it is a list, must differ from this value. */
+  /** The column's value must differ from this value. If the column's value is a list, each element must differ too. */
   notequals?: ScalarValue;
-  /** Text that the column's value, or one element of it if it is a list, must contain; case is ignored. */
+  /**
+   * Text that the column's value must contain, without regard to case. If the column's value is a list, one element
+   * must contain the text.
+   */
   contains?: string;
 }
 
-/** Conditions by the name of the column. A row must meet all of them. */
+/** Conditions on columns, by the name of the column. An entry must meet all of them. */
 export type ColumnConditions = Readonly<Record<string, ValueCondition>>;
 
 /** Rule that allows every caller. */
@@ -32,8 +38,8 @@ export type CallerRule = "all" | "loggedIn" | { user: ColumnConditions };
 /** Data of the app user who is signed in to a page: the columns of the user's entry. */
 export type UserData = Readonly<Record<string, unknown>>;
 
-const TEST_SHAPE = flatShape(["equals", "notequals", "contains"]);
-const ALLOW_SHAPE = flatShape(["user"]);
+const CONDITION_SHAPE = flatShape(["equals", "notequals", "contains"]);
+const CALLER_RULE_SHAPE = flatShape(["user"]);
 const COLUMNS_MAX = 50;
 const COLUMN_MAX_CHARACTERS = 255;
 const VALUE_MAX_CHARACTERS = 1_000;
@@ -41,7 +47,7 @@ const VALUE_MAX_CHARACTERS = 1_000;
 const isText = (value: unknown, max: number): value is string =>
   typeof value === "string" && value !== "" && value.length <= max && unstorableCharacterIndex(value) < 0;
 
-/** @throws REQUEST_INVALID naming the field */
+/** Checks that the value is the name of a column. @throws REQUEST_INVALID that names `field` */
 export function checkColumn(value: unknown, field: string): void {
   if (!isText(value, COLUMN_MAX_CHARACTERS)) refuseField(field, "the name of a column", value);
 }
@@ -49,7 +55,7 @@ export function checkColumn(value: unknown, field: string): void {
 function checkValueCondition(test: unknown, field: string): void {
   const names = isObject(test) ? Object.keys(test) : [];
   if (names.length === 0) refuseField(field, 'an object with "equals", "notequals" or "contains"', test);
-  refuseUnknownFields(test, TEST_SHAPE, field);
+  refuseUnknownFields(test, CONDITION_SHAPE, field);
   for (const [name, value] of Object.entries(test as object)) {
     const isPlain = name !== "contains" && (typeof value === "boolean" || Number.isFinite(value));
     if (isPlain || isText(value, VALUE_MAX_CHARACTERS)) continue;
@@ -58,7 +64,7 @@ function checkValueCondition(test: unknown, field: string): void {
   }
 }
 
-/** @throws REQUEST_INVALID naming the field */
+/** Checks that the value is an object with conditions on columns. @throws REQUEST_INVALID that names `field` */
 export function checkColumnConditions(value: unknown, field: string): asserts value is ColumnConditions {
   const columns = isObject(value) ? Object.keys(value) : [];
   if (columns.length === 0 || columns.length > COLUMNS_MAX) {
@@ -70,23 +76,26 @@ export function checkColumnConditions(value: unknown, field: string): asserts va
   }
 }
 
-/** @throws REQUEST_INVALID naming the field */
+/** Checks that the value is a caller rule. @throws REQUEST_INVALID that names `field` */
 export function checkCallerRule(value: unknown, field: string): asserts value is CallerRule {
   if (value === EVERYONE_RULE || value === "loggedIn") return;
   if (!isObject(value) || !Object.hasOwn(value, "user")) {
     refuseField(field, '"all", "loggedIn" or {user: {Column: {equals, notequals or contains}}}', value);
   }
   checkColumnConditions(value["user"], `${field}.user`);
-  refuseUnknownFields(value, ALLOW_SHAPE, field);
+  refuseUnknownFields(value, CALLER_RULE_SHAPE, field);
 }
 
 /** Matches a placeholder such as `{{user.Email}}`. Column names contain no braces, so that matching takes linear time. */
 const USER_PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
 const PLACEHOLDER_START = /\{\{\s*user\./;
-/** Maximum number of parsed texts in the cache. One request of a visitor may need hundreds of them. */
+/** Maximum number of parsed texts in the cache. A single request of a visitor may need hundreds of parsed texts. */
 const CACHED_TEMPLATES_MAX = 2_000;
 
-/** Text of a rule, split into literal parts and placeholders for columns of the user's entry; null if a placeholder is invalid. */
+/**
+ * Text of an access rule, split into literal parts and placeholders for columns of the user's entry; null if the text
+ * contains an invalid placeholder.
+ */
 type UserTemplate = readonly (string | { column: string })[] | null;
 
 function parseTemplate(text: string): UserTemplate {
@@ -118,21 +127,24 @@ function isScalar(value: unknown): value is ScalarValue {
   return (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean";
 }
 
-/** Returns a value of the user's entry; undefined if it is not a text, number or boolean. Then the rule does not match. */
-function comparableUserValue(user: UserData | null, column: string): ScalarValue | undefined {
+/**
+ * Returns the value of a column of the user's entry. Returns undefined if the value is not a text, number or boolean,
+ * or if there is no user; then the rule does not match.
+ */
+function getComparableUserValue(user: UserData | null, column: string): ScalarValue | undefined {
   const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
   return isScalar(value) ? value : undefined;
 }
 
 /**
- * Replaces placeholders by the user's values; undefined if one is missing. If the text is just one placeholder, the result is the value
- * itself, so that a number stays a number.
+ * Replaces the placeholders in a text by values of the user's entry; returns undefined if one of these is missing. If
+ * the text is a single placeholder, returns the value itself, so that a number stays a number.
  */
 function fillTemplate(value: ScalarValue, user: UserData | null): ScalarValue | undefined {
   if (typeof value !== "string") return value;
   const template = parseTemplateCached(value);
   if (template === null) return undefined;
-  const values = template.map((part) => (typeof part === "string" ? part : comparableUserValue(user, part.column)));
+  const values = template.map((part) => (typeof part === "string" ? part : getComparableUserValue(user, part.column)));
   if (values.includes(undefined)) return undefined;
   return values.length === 1 ? values[0] : values.join("");
 }
@@ -145,7 +157,10 @@ function fillValueCondition(test: ValueCondition, user: UserData | null): ValueC
   return Object.fromEntries(entries.map(([name, value]) => [name, name === "contains" ? String(value) : value]));
 }
 
-/** Returns the conditions with the user's values instead of placeholders; null if the user lacks one of these values. */
+/**
+ * Returns the conditions with values of the user's entry instead of placeholders; null if one of these values is
+ * missing.
+ */
 export function fillColumnConditions(tests: ColumnConditions, user: UserData | null): ColumnConditions | null {
   const entries = Object.entries(tests).map(([column, test]) => [column, fillValueCondition(test, user)] as const);
   return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnConditions);
@@ -160,14 +175,17 @@ function containsText(value: unknown, part: string): boolean {
   return typeof value === "string" && containsTextFolded(value, part);
 }
 
-const columnValue = (data: UserData, column: string): unknown =>
+const getColumnValue = (data: UserData, column: string): unknown =>
   Object.hasOwn(data, column) ? data[column] : undefined;
 
-/** True if the data meet every condition. As in a `where` filter, a missing column differs from every value. */
+/**
+ * True if the data of an entry meets every condition. As in a `where` filter, a missing column differs from every
+ * value.
+ */
 export function meetsColumnConditions(data: UserData, tests: ColumnConditions): boolean {
   return Object.entries(tests).every(([column, { equals, notequals, contains }]) => {
-    const value = columnValue(data, column);
-    // A list of owners never equals one owner. Otherwise each person of the list would count as the owner of the entry.
+    const value = getColumnValue(data, column);
+    // A list of owners never equals one owner. Otherwise each person in the list would count as the owner of the entry.
     if (equals !== undefined && value !== equals) return false;
     if (notequals !== undefined && equalsOrContains(value, notequals)) return false;
     return contains === undefined || containsText(value, contains);
@@ -175,14 +193,15 @@ export function meetsColumnConditions(data: UserData, tests: ColumnConditions): 
 }
 
 /**
- * True if the rule allows this app user; `user` null stands for an anonymous caller. A user with an empty column never meets a
- * condition on this column, not even `notequals`.
+ * True if the rule allows this app user. A `user` of null stands for an anonymous caller. If a column of the user is
+ * empty, the user never meets a condition on this column, not even `notequals`.
  */
 export function allowsUser(allow: CallerRule, user: UserData | null): boolean {
   const isForAll = allow === EVERYONE_RULE;
   if (isForAll || user === null) return isForAll;
   if (allow === "loggedIn") return true;
   const tests = fillColumnConditions(allow.user, user);
-  if (tests === null || Object.keys(tests).some((column) => (columnValue(user, column) ?? null) === null)) return false;
+  if (tests === null || Object.keys(tests).some((column) => (getColumnValue(user, column) ?? null) === null))
+    return false;
   return meetsColumnConditions(user, tests);
 }

@@ -1,28 +1,34 @@
 /**
- * Parses a large report that a browser sends about a run. The run's result stays JSON text, because parsing it could create two million
- * objects. A worker thread executes this file.
+ * Parses a large report that a browser sends about a run. The result of the run is not parsed but stays JSON text,
+ * because parsing could create two million objects. A worker thread executes this file.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { containsInfinity, isObject } from "./described.js";
-import { jsonFault, readMemberTexts } from "./json-scan.js";
+import { findJsonFault, readMemberTexts } from "./json-scan.js";
 
-/** Maximum number of characters of a run error's name, message and stack. Longer texts are truncated. */
+/** Maximum numbers of characters of the name, message and stack of a run's error. Longer texts are truncated. */
 export const ERROR_MAX_CHARACTERS = { name: 255, message: 10_000, stack: 50_000 } as const;
 
 /** Fields of a report that stay JSON text, because they can be large. */
 const UNPARSED_MEMBERS = ["payload", "result"];
 
-/** Number of fields of `error` that are read. The caller rejects a report with more fields, because some of them are unknown. */
+/**
+ * Maximum number of fields of `error` that are read. If there are more, some are unknown, and the caller rejects the
+ * report.
+ */
 const ERROR_FIELDS_MAX = 20;
 
-/** Matches any JSON text that may contain a number too large for a double. Only matching texts are parsed to check this. */
+/**
+ * Matches every JSON text that may contain a number too large for a double. Only such texts are parsed to check their
+ * numbers.
+ */
 const POSSIBLY_INFINITE_NUMBER = /[eE]\+?\d{3}|\d{100}/;
 
 export type LargeReport =
   | { fault: "invalid" | "deep" | "huge" }
   | { fault: null; texts: [name: string, json: string][]; fields: Record<string, unknown> };
 
-/** Returns the error with its texts truncated, and without nested values. */
+/** Returns the reported error with its texts truncated and without nested values. */
 function truncateError(error: unknown): unknown {
   if (!isObject(error)) return error;
   const fields = Object.entries(error).slice(0, ERROR_FIELDS_MAX);
@@ -34,10 +40,14 @@ function truncateError(error: unknown): unknown {
   );
 }
 
-/** Parses a report: `texts` has the payload and the result as JSON texts, `fields` has the values of all other fields. */
+/**
+ * Parses a report. In the result, `texts` contains the payload and the result as JSON texts, and `fields` the values of
+ * all other fields.
+ */
 export function readLargeReport(text: string): LargeReport {
-  // JSON_MAX_DEPTH limits the payload and the result, which are nested one level inside the report.
-  const fault = jsonFault(text, JSON_MAX_DEPTH + 1);
+  // The payload and the result are nested one level inside the report, so the report may have one level more than
+  // JSON_MAX_DEPTH.
+  const fault = findJsonFault(text, JSON_MAX_DEPTH + 1);
   if (fault !== null) return { fault };
   if (POSSIBLY_INFINITE_NUMBER.test(text) && containsInfinity(JSON.parse(text))) return { fault: "huge" };
   const texts: [string, string][] = [];

@@ -1,14 +1,18 @@
-/** Finds the properties of the global `Svc` that a syntax tree uses. */
+/** Finds in the syntax tree of an action's code which properties of the global `Svc` the code uses. */
 import type { AnyNode, Pattern, Program } from "acorn";
 import { collectNodesWithScopes, lookUpBinding, readLiteralKey, type Scope } from "./code-scopes.js";
 
-/** A place in the source that uses `Svc.<namespace>`. `offset` is the index of its first character. */
+/**
+ * Place in the source that uses `Svc.<namespace>`. `offset` is the index of the place's first character in the source.
+ */
 export interface NamespaceUse {
   namespace: string;
   offset: number;
 }
 
-/** Object that an expression stands for: the library `Svc`, the global object, or null for anything else. */
+/**
+ * Object that an expression evaluates to: the client library `Svc`, the global object, or null for any other object.
+ */
 type ResolvedObject = "Svc" | "global" | null;
 
 const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["window", "globalThis", "self"]);
@@ -22,8 +26,8 @@ const NAMESPACE_NODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Maximum length of a chain such as `window.window.Svc` that this file resolves. The limit keeps checks fast: generated code may have
- * chains of a hundred thousand members.
+ * Maximum number of members in a chain such as `window.window.Svc` that is resolved. The limit keeps checks fast:
+ * generated code may have chains of a hundred thousand members.
  */
 const STEPS_MAX = 8;
 

@@ -1,7 +1,7 @@
-/** Parses a script with acorn within time limits. */
+/** Parses scripts with acorn. Limits the time that parsing can take. */
 import { Parser, type Program } from "acorn";
 
-/** Methods of acorn's parser that plugins can override. Acorn's own type declarations lack these methods. */
+/** Methods of acorn's parser that a plugin can override, which acorn's own type declarations lack. */
 interface ScopedParser {
   currentScope(): DeclaredNames;
   currentVarScope(): DeclaredNames;
@@ -35,7 +35,10 @@ const BoundedParser = Parser.extend((Base) => {
   return BoundedParser as unknown as typeof Parser;
 });
 
-/** Parses a script. @throws SyntaxError with the offset of the fault as `pos`; RangeError if nested code overflows the stack */
+/**
+ * Parses a script.
+ * @throws SyntaxError whose property `pos` is the offset of the fault; RangeError if nested code overflows the stack
+ */
 export function parseScript(source: string): Program {
   return BoundedParser.parse(source, { ecmaVersion: "latest", sourceType: "script", ranges: true });
 }

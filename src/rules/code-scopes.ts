@@ -1,7 +1,10 @@
 /** Finds the declaration of a name in the lexical scopes of a syntax tree. */
 import type { AnyNode, Expression, Pattern } from "acorn";
 
-/** Initial value of a variable: the expression `value`, or the property `key` of this expression; null if the value is not known. */
+/**
+ * Initial value of a variable, and the scope of the value. The initial value is the expression `value` or, if `key` is
+ * set, the property `key` of this expression. null if it is not known.
+ */
 export type Binding = { value: Expression; key: string | null; scope: Scope } | null;
 
 export interface Scope {
@@ -9,7 +12,10 @@ export interface Scope {
   /** True for the scope of a function, to which `var` declarations belong. */
   isFunctionScope: boolean;
   names: Map<string, Binding>;
-  /** Cached bindings by name. Without the cache, every lookup in deeply nested code would visit all outer scopes. */
+  /**
+   * Cache of the bindings that were looked up in this scope, by name. Without the cache, every lookup in deeply nested
+   * code would visit all outer scopes.
+   */
   bindingCache: Map<string, Binding | undefined>;
 }
 
@@ -30,7 +36,10 @@ const FUNCTION_NODES: ReadonlySet<string> = new Set([
   "ArrowFunctionExpression",
 ]);
 
-/** Returns the nodes of these types, each with its scope. Does not use recursion, because deeply nested code would overflow the stack. */
+/**
+ * Returns the nodes of the tree that have one of these types, each with its scope. Does not use recursion, because
+ * deeply nested code would overflow the stack.
+ */
 export function collectNodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { node: AnyNode; scope: Scope }[] {
   const all: { node: AnyNode; scope: Scope }[] = [];
   const pending: { node: AnyNode; outer: Scope }[] = [{ node: root, outer: createScope(null, true) }];
@@ -44,7 +53,10 @@ export function collectNodesWithScopes(root: AnyNode, types: ReadonlySet<string>
   return all;
 }
 
-/** Returns the binding of a name in a scope; undefined if the code does not declare the name, so that it is global. */
+/**
+ * Looks up a name in a scope and its outer scopes. Returns its binding; undefined if the code does not declare the
+ * name, so that the name is global.
+ */
 export function lookUpBinding(scope: Scope, name: string): Binding | undefined {
   if (scope.bindingCache.has(name)) return scope.bindingCache.get(name);
   let binding: Binding | undefined;
@@ -53,7 +65,7 @@ export function lookUpBinding(scope: Scope, name: string): Binding | undefined {
   return binding;
 }
 
-/** Returns the name of the property that `key` stands for; null if the code computes the name at run time. */
+/** Returns the name of the property that the node `key` stands for; null if the code computes the name at run time. */
 export function readLiteralKey(key: AnyNode, computed: boolean): string | null {
   if (!computed && key.type === "Identifier") return key.name;
   if (key.type === "Literal") return String(key.value);
@@ -96,7 +108,10 @@ function declareNames(node: AnyNode, outer: Scope, inner: Scope): void {
     for (const param of (node as { params: Pattern[] }).params ?? []) bindPattern(param, null, inner);
 }
 
-/** Adds the names that a declaration's left side declares. Stores their values only for plain names and one level of destructuring. */
+/**
+ * Adds the names on the left side of a declaration to the scope. Stores initial values only for plain names and for one
+ * level of destructuring.
+ */
 function bindPattern(pattern: Pattern, binding: Binding, scope: Scope): void {
   switch (pattern.type) {
     case "Identifier":

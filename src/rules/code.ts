@@ -13,13 +13,15 @@ const ACCEPTED_FORMS =
   "code must define execute as an async function declaration, an async arrow function bound by const or let, " +
   "or an async function expression bound by const";
 
-/** Fault in an action's code. `offset` is the index of the faulty character in the source. */
+/** Fault in an action's code. `offset` is the index in the source of the character with the fault. */
 interface CodeFault {
   reason: string;
   offset: number;
 }
 
-/** A top-level definition of `execute`: its position, and the reason why its form is not accepted, if any. */
+/**
+ * Top-level definition of `execute`: its position, and the reason why its form is not accepted; null if it is accepted.
+ */
 interface ExecuteDefinition {
   offset: number;
   refusalReason: string | null;
@@ -27,9 +29,12 @@ interface ExecuteDefinition {
 
 const PACKAGE_BY_NAMESPACE = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.namespace, entry.name]));
 
-/** Rejects invalid code. @throws ActionError CODE_VALIDATION_FAILED with line and column, counted from 1 */
+/**
+ * Checks an action's code.
+ * @throws ActionError CODE_VALIDATION_FAILED with line and column of the fault, counted from 1
+ */
 export function checkCode(source: string, dependencies: readonly string[]): void {
-  const fault = codeFault(source, dependencies);
+  const fault = findCodeFault(source, dependencies);
   if (fault !== null) throw new ActionError("CODE_VALIDATION_FAILED", fault);
 }
 
@@ -37,11 +42,16 @@ export function checkCode(source: string, dependencies: readonly string[]): void
 export interface CodeParseResult {
   /** Error message for a fault other than a missing dependency (Code rules 1 and 2), or null. */
   fault: string | null;
-  /** Packages that the code uses, in the order of the source. `fault` is the error message for a package that `dependencies` lacks. */
+  /**
+   * Packages that the code uses, in the order of the source. `fault` is the error message that applies if
+   * `dependencies` does not list the package.
+   */
   uses: { name: string; fault: string }[];
 }
 
-/** Parses an action's code. A megabyte of code takes nearly a second and some hundred megabytes of memory. */
+/**
+ * Parses an action's code. For a megabyte of code, this takes nearly a second and several hundred megabytes of memory.
+ */
 export function parseCode(source: string): CodeParseResult {
   const at = ({ offset, reason }: CodeFault) => {
     const { line, column } = getLineInfo(source, offset);
@@ -63,9 +73,9 @@ export function parseCode(source: string): CodeParseResult {
 
 /**
  * Returns the error message for invalid code or a missing dependency; null if the code is valid.
- * @param dependencies null if they are not known; then missing dependencies are not reported
+ * @param dependencies null if the caller does not know them; then missing dependencies are not reported
  */
-export function parseResultFault(
+export function findParseResultFault(
   { fault, uses }: CodeParseResult,
   dependencies: readonly string[] | null,
 ): string | null {
@@ -74,15 +84,15 @@ export function parseResultFault(
 }
 
 /**
- * Returns the error message for invalid code (specification, Code rules 1 to 3); null if the code is valid. `execute` may have no
- * parameter, because a function can ignore its argument.
- * @param dependencies null if they are not known; then missing dependencies are not reported
+ * Returns the error message for invalid code (specification, Code rules 1 to 3); null if the code is valid. `execute`
+ * may have no parameter, because a function can ignore its argument.
+ * @param dependencies null if the caller does not know them; then missing dependencies are not reported
  */
-export function codeFault(source: string, dependencies: readonly string[] | null): string | null {
-  return parseResultFault(parseCode(source), dependencies);
+export function findCodeFault(source: string, dependencies: readonly string[] | null): string | null {
+  return findParseResultFault(parseCode(source), dependencies);
 }
 
-/** Error message for `import` and `export`, which only modules can contain. */
+/** Error message for code that contains `import` or `export`, which are allowed only in modules. */
 const MODULE_SYNTAX =
   "'import' and 'export' are not supported in code: list packages in dependencies and use their globals, or send the files as source";
 
@@ -108,7 +118,7 @@ function findExecuteFault(program: Program): CodeFault | null {
   const definitions = program.body.flatMap(findExecuteDefinitions);
   const [first, second] = definitions;
   if (first === undefined) {
-    const otherFunction = program.body.flatMap(declaredFunctionNames)[0];
+    const otherFunction = program.body.flatMap(listDeclaredFunctionNames)[0];
     const foundText =
       otherFunction === undefined
         ? "the code defines no function at the top level"
@@ -125,7 +135,7 @@ function findExecuteDefinitions(statement: AnyNode): ExecuteDefinition[] {
   switch (statement.type) {
     case "FunctionDeclaration":
       if (statement.id?.name !== "execute") return [];
-      return [{ offset: statement.start, refusalReason: functionRefusalReason(statement, "function declaration") }];
+      return [{ offset: statement.start, refusalReason: findFunctionRefusalReason(statement, "function declaration") }];
     case "ClassDeclaration":
       return statement.id?.name === "execute" ? [{ offset: statement.start, refusalReason: "a class" }] : [];
     case "ExpressionStatement": {
@@ -139,27 +149,28 @@ function findExecuteDefinitions(statement: AnyNode): ExecuteDefinition[] {
         .filter(({ id }) => collectBoundNames(id).includes("execute"))
         .map(({ id, init, start }) => ({
           offset: start,
-          refusalReason: variableRefusalReason(statement.kind, id, init ?? null),
+          refusalReason: findVariableRefusalReason(statement.kind, id, init ?? null),
         }));
     default:
       return [];
   }
 }
 
-function variableRefusalReason(kind: string, id: Pattern, init: AnyNode | null): string | null {
+function findVariableRefusalReason(kind: string, id: Pattern, init: AnyNode | null): string | null {
   if (id.type !== "Identifier") return "destructured from another value";
   if (init === null) return `declared by ${kind} without a value`;
   if (init.type === "ArrowFunctionExpression") {
     return (
-      functionRefusalReason(init, "arrow function") ?? (kind === "const" || kind === "let" ? null : `bound by ${kind}`)
+      findFunctionRefusalReason(init, "arrow function") ??
+      (kind === "const" || kind === "let" ? null : `bound by ${kind}`)
     );
   }
   if (init.type !== "FunctionExpression") return "bound to something other than a function";
-  const refusal = functionRefusalReason(init, "function expression");
+  const refusal = findFunctionRefusalReason(init, "function expression");
   return refusal ?? (kind === "const" ? null : `an async function expression bound by ${kind}`);
 }
 
-function functionRefusalReason(node: FunctionNode, form: string): string | null {
+function findFunctionRefusalReason(node: FunctionNode, form: string): string | null {
   if (node.generator) return `a generator ${form}`;
   if (!node.async) return `a ${form} that is not async`;
   const [first] = node.params;
@@ -167,7 +178,7 @@ function functionRefusalReason(node: FunctionNode, form: string): string | null 
   return pattern?.type === "ArrayPattern" ? `a ${form} whose first parameter cannot receive the object context` : null;
 }
 
-/** Returns every variable name that a declaration's left side declares, also inside destructuring patterns. */
+/** Returns all variable names that the left side of a declaration declares, also inside destructuring patterns. */
 function collectBoundNames(pattern: Pattern): string[] {
   switch (pattern.type) {
     case "Identifier":
@@ -187,7 +198,7 @@ function collectBoundNames(pattern: Pattern): string[] {
   }
 }
 
-function declaredFunctionNames(statement: AnyNode): string[] {
+function listDeclaredFunctionNames(statement: AnyNode): string[] {
   if (statement.type === "FunctionDeclaration") return statement.id === null ? [] : [statement.id.name];
   if (statement.type !== "VariableDeclaration") return [];
   return statement.declarations
@@ -195,7 +206,10 @@ function declaredFunctionNames(statement: AnyNode): string[] {
     .flatMap(({ id }) => collectBoundNames(id));
 }
 
-/** Returns, for the first use of each package, the message that applies if the package is not in `dependencies`. */
+/**
+ * Finds the first use of each package. Returns it with the error message that applies if the package is not in
+ * `dependencies`.
+ */
 function findPackageUses(program: Program): (CodeFault & { name: string })[] {
   const first = new Map<string, CodeFault & { name: string }>();
   for (const { namespace, offset } of findNamespaceUses(program)) {

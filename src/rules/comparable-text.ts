@@ -1,6 +1,12 @@
-/** Compares texts and numbers in filters without regard to case. Comparison in memory and in SQL gives the same result. */
+/**
+ * Compares texts and numbers in filters, without regard to case. Each function has a variant in SQL with the same
+ * result.
+ */
 
-/** PostgreSQL collation for case folding. Each query names it, because databases have different default collations. */
+/**
+ * PostgreSQL collation for case folding. Each query names the collation explicitly, because databases have different
+ * default collations.
+ */
 export const UNICODE_COLLATION = 'COLLATE "und-x-icu"';
 
 const FINAL_SIGMA = "ς";
@@ -9,20 +15,21 @@ const LOWER_SIGMA = "σ";
 const DOTTED_I = "i\u0307";
 
 /**
- * Folds the case of a text. Converts it to upper case first, which expands "ß" and ligatures. The two replacements ensure that a part of a
- * text folds as it does inside the whole text: otherwise a sigma at the end of a word and "İ" would differ.
+ * Converts a text to a form in which texts that differ only in case are equal. First converts it to upper case, which
+ * expands "ß" and ligatures. The two replacements ensure that a part of a text folds as it does inside the whole text:
+ * otherwise a sigma at the end of a word and "İ" would differ.
  */
 export const foldCase = (text: string): string =>
   text.toUpperCase().toLowerCase().replaceAll(FINAL_SIGMA, LOWER_SIGMA).replaceAll(DOTTED_I, "i");
 
-/** Returns the SQL for `foldCase`. */
+/** Returns the SQL that does the same as `foldCase`. */
 export const foldCaseSql = (sql: string): string =>
   `replace(replace(lower(upper(${sql} ${UNICODE_COLLATION})), '${FINAL_SIGMA}', '${LOWER_SIGMA}'), '${DOTTED_I}', 'i')`;
 
 /** True if the text contains the part in any case. */
 export const containsTextFolded = (text: string, part: string): boolean => foldCase(text).includes(foldCase(part));
 
-/** Returns the SQL for `containsTextFolded`. */
+/** Returns the SQL that does the same as `containsTextFolded`. */
 export const containsTextFoldedSql = (text: string, part: string): string =>
   `strpos(${foldCaseSql(text)}, ${foldCaseSql(part)}) > 0`;
 
@@ -34,14 +41,18 @@ export function formatDecimal(value: number): string {
   if (!exponentMatch) return String(value);
   const [, sign = "", whole = "", fraction = "", exponent = ""] = exponentMatch;
   const shift = Number(exponent);
-  // JavaScript writes positive exponents only for numbers from 1e21, which have no decimals, so no point is needed.
+  // JavaScript writes a positive exponent only for numbers from 1e21 on. These have no decimals, so the result needs no
+  // decimal point.
   if (shift > 0) return sign + (whole + fraction).padEnd(1 + shift, "0");
   return `${sign}0.${"0".repeat(-shift - 1)}${whole}${fraction}`;
 }
 
 const JSON_NUMBER_WITH_EXPONENT = /^-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?[eE][+-]?\d{1,3}$/;
 
-/** Returns the texts that a filter treats as equal to `operand`: itself, and for a number with an exponent also its decimal form. */
+/**
+ * Returns the texts that a filter treats as equal to `operand`: the operand itself and, for a number with an exponent,
+ * its decimal form.
+ */
 export function textsEqualTo(operand: string): string[] {
   return JSON_NUMBER_WITH_EXPONENT.test(operand) ? [operand, formatDecimal(Number(operand))] : [operand];
 }

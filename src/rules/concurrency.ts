@@ -1,23 +1,27 @@
-/** Decides which runs with the same concurrency key start, wait or are cancelled. */
+/** Decides for runs with the same concurrency key which of them start, wait or are cancelled. */
 import type { ConcurrencyPolicy } from "../data/action-types.js";
 
-/** A run that has not ended, and that the concurrency limit counts. */
+/** Run that has not ended, so that it counts for the concurrency limit or waits for it. */
 export interface ContendingRun {
   runId: number;
   policy: ConcurrencyPolicy;
-  /** True if the run was allowed to start. The run then uses one slot of the limit until it ends. */
+  /** True if the run was allowed to start. It then counts for the concurrency limit until it ends. */
   admitted: boolean;
 }
 
-/** IDs of the runs to start, to skip and to cancel. All other runs stay in the queue. */
+/** IDs of the runs to start (`admit`), to skip and to cancel. All other runs stay in the queue. */
 export interface AdmissionDecision {
   admit: number[];
   skip: number[];
-  /** Runs to cancel. `for` is the ID of the run that replaces the cancelled one. */
+  /** Runs to cancel. `runId` is the run to cancel, and `for` is the ID of the run that replaces it. */
   cancel: { runId: number; for: number }[];
 }
 
-/** Decides which runs start now. @param runs all unfinished runs with the same concurrency key, in the order of their IDs */
+/**
+ * Decides which runs start now.
+ * @param limit maximum number of runs at the same time
+ * @param runs all unfinished runs with the same concurrency key, ordered by ID
+ */
 export function decideAdmission(limit: number, runs: readonly ContendingRun[]): AdmissionDecision {
   const verdict: AdmissionDecision = { admit: [], skip: [], cancel: [] };
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);

@@ -1,9 +1,12 @@
-/** Parses cron expressions of five fields to sets of numbers. */
+/** Parses cron expressions with five fields. The result has a set of numbers for each field. */
 import { describeValue } from "./described.js";
 
 type NumberSet = ReadonlySet<number>;
 
-/** Values of each field at which the schedule starts a run. `isAnyDay` and `isAnyWeekday` are true if the field is just `*`. */
+/**
+ * For each field of a cron expression, the values at which the schedule starts a run. `isAnyDay` and `isAnyWeekday` are
+ * true if the text of the field is just `*`.
+ */
 export interface CronFields {
   minutes: NumberSet;
   hours: NumberSet;
@@ -33,8 +36,8 @@ const FIELDS: readonly FieldRange[] = [
 const TEXT_MAX_CHARACTERS = 255;
 
 /**
- * Matches an item of a cron field: `*`, a step of `*`, `a`, `a-b` or `a-b/n`. A step needs `*` or a range, because `5/15` has
- * different meanings in different implementations of cron.
+ * Matches an item of a cron field: `*`, a step of `*`, `a`, `a-b` or `a-b/n`. A step needs `*` or a range, because
+ * `5/15` has different meanings in different implementations of cron.
  */
 const FIELD_ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
 
@@ -84,8 +87,8 @@ function addItem(values: Set<number>, item: string, { min, max }: FieldRange): s
 }
 
 /**
- * True if the schedule includes every day. If neither the day field nor the weekday field is just `*`, cron runs on days that match one of
- * the two fields. If one of them is just `*`, cron uses only the other.
+ * True if the schedule includes every day. If both the day field and the weekday field have values other than `*`, cron
+ * runs on days that match one of the two fields. If one of the fields is just `*`, only the other one counts.
  */
 export function firesEveryDay({ days, weekdays, isAnyDay: anyDay, isAnyWeekday: anyWeekday }: CronFields): boolean {
   const allDays = days.size === 31;
@@ -98,7 +101,7 @@ export function firesEveryMinute(fields: CronFields): boolean {
   return fields.minutes.size === 60 && fields.hours.size === 24 && fields.months.size === 12 && firesEveryDay(fields);
 }
 
-/** True if the schedule has a tick in some year: `0 0 31 2 *` has none, `0 0 29 2 *` has one in four years. */
+/** True if the schedule has a start time in some year: `0 0 31 2 *` has none, `0 0 29 2 *` has one every four years. */
 export function canFire({ days, months, isAnyWeekday: anyWeekday }: CronFields): boolean {
   if (!anyWeekday) return true;
   return [...months].some((month) => [...days].some((day) => day <= DAYS_OF_MONTH[month - 1]!));

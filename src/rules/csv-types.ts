@@ -3,7 +3,7 @@
  * preview in Studio both execute this file, so it imports nothing.
  */
 
-/** Types of cells. Dates are stored as text in ISO 8601, because entries are JSON. */
+/** Types to which CSV cells can be converted. A date is stored as text in ISO 8601, because entries are JSON. */
 export const CELL_TYPES = ["text", "number", "boolean", "date"] as const;
 export type CellType = (typeof CELL_TYPES)[number];
 export type CellValue = string | number | boolean | null;
@@ -34,13 +34,16 @@ function parseNumber(text: string): number | undefined {
   return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : undefined;
 }
 
-/** False for a day such as 30 February, which a Date would move to March. */
+/** Returns false for a day such as 30 February, which `Date` would change to a day in March. */
 function isCalendarDay(day: string): boolean {
   const time = Date.parse(`${day}T00:00Z`);
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day);
 }
 
-/** Converts a date to ISO 8601. A time is converted to UTC. A time without a zone counts as UTC. */
+/**
+ * Converts a date to ISO 8601. Converts a time to UTC; a time without a time zone counts as UTC. Returns undefined if
+ * the text is no date.
+ */
 function parseDate(text: string): string | undefined {
   const [, days, months, years] = DOTTED_DATE.exec(text) ?? [];
   const iso = years === undefined ? text : `${years}-${months!.padStart(2, "0")}-${days!.padStart(2, "0")}`;
@@ -51,7 +54,10 @@ function parseDate(text: string): string | undefined {
   return Number.isNaN(time) ? undefined : new Date(time).toISOString();
 }
 
-/** Converts a cell's text to the type; undefined if this is not possible. A blank cell becomes null, except for the type `text`. */
+/**
+ * Converts the text of a cell to the type; undefined if this is not possible. A blank cell becomes null, except for the
+ * type `text`.
+ */
 export function convertCell(cell: string, type: CellType): CellValue | undefined {
   if (type === "text") return cell;
   const text = cell.trim();
@@ -62,17 +68,20 @@ export function convertCell(cell: string, type: CellType): CellValue | undefined
   return Object.hasOwn(BOOLEAN_BY_WORD, word) ? BOOLEAN_BY_WORD[word] : undefined;
 }
 
-/** False if conversion to a number and back would change the text, as for 00123, 1.10 and 0.12345678901234567890. */
+/**
+ * Returns false if converting the text to a number and back would change the text, as for 00123, 1.10 and
+ * 0.12345678901234567890.
+ */
 const isExactNumber = (text: string): boolean => parseNumber(text) !== undefined && String(Number(text)) === text;
 
-/** False for a time without a time zone. Such a time is probably local, and parseDate() would treat it as UTC. */
+/** Returns false for a time without a time zone: the time is probably local, and parseDate() would treat it as UTC. */
 function isExactDate(text: string): boolean {
   const [, , clock, zone] = ISO_DATE.exec(text) ?? [];
   return parseDate(text) !== undefined && (clock === undefined || zone !== undefined);
 }
 
 /**
- * Returns the type that fits all cells, to suggest it to a person. Returns `text` if a cell would lose characters or
+ * Returns the type that fits all cells, as a suggestion for a person. Returns `text` if a cell would lose characters or
  * its time of day as another type.
  */
 export function detectType(cells: readonly string[]): CellType {

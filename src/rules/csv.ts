@@ -6,14 +6,17 @@
 /** Number of characters at the start of a CSV file that are searched for the delimiter. Usual headers are shorter. */
 export const DETECTION_SAMPLE_CHARACTERS = 64 * 1024;
 
-/** Maximum number of cells in a row, because an entry can have at most this number of columns. */
+/** Maximum number of cells in a row: the maximum number of columns of an entry. */
 export const CSV_CELLS_MAX = 1_000;
 
-/** Delimiters in order of preference. A vertical bar is used only if the header has none of the others. */
+/**
+ * Delimiters that are detected, in order of preference. A vertical bar is used only if the header contains none of
+ * them.
+ */
 const DETECTED_DELIMITERS = [",", ";", "\t"] as const;
 const FALLBACK_DELIMITER = "|";
 const SAMPLE_ROWS = 50;
-/** Number of characters of a sample that one step parses. Parsing stops after SAMPLE_ROWS rows. */
+/** Number of characters of a sample that are parsed in one step. Parsing stops after SAMPLE_ROWS rows. */
 const PART_CHARACTERS = 2_048;
 
 const QUOTE_CODE = 34;
@@ -21,7 +24,10 @@ const CR = 13;
 const LF = 10;
 const SPACE_CODE = 32;
 
-/** Error for a text that is not CSV. `row` is the number of the faulty row: the first row is 1, and blank lines do not count. */
+/**
+ * Error for a text that is not CSV. `row` is the number of the row with the fault: the first row is 1, and blank lines
+ * do not count.
+ */
 export class CsvError extends Error {
   readonly row: number;
 
@@ -31,10 +37,13 @@ export class CsvError extends Error {
   }
 }
 
-/** True for a text of one character that can separate cells: no quote, line break, byte order mark or surrogate. */
+/** True for a single character that can separate cells. Quotes, line breaks, byte order marks and surrogates cannot. */
 export const isDelimiter = (text: string): boolean => text.length === 1 && !/["\r\n\uFEFF\uD800-\uDFFF]/.test(text);
 
-/** Position of the parser in a cell. "bare": a cell without quotes. "closing": after a quote that may end the quoted cell. */
+/**
+ * State of the parser within a cell. "bare": in a cell without quotes. "closing": after a quote that may end the quoted
+ * cell. "closed": after the end of a quoted cell.
+ */
 type ParserState = "start" | "bare" | "quoted" | "closing" | "closed";
 
 /** Parses rows of a text that arrives in parts. A part can end anywhere, even between `\r` and `\n` or inside a quote. */
@@ -47,14 +56,14 @@ export class CsvParser {
   /** Number of characters received since the end of the last row. */
   unfinishedRowCharacters = 0;
 
-  /** @param delimiter one character, see `isDelimiter` */
+  /** @param delimiter single character for which `isDelimiter` is true */
   constructor(delimiter: string) {
     this.delimiter = delimiter.charCodeAt(0);
   }
 
   /**
-   * Returns the rows that end in this part. Empty lines are ignored, so CRLF needs no special case. A line `""` is a row
-   * with one empty cell.
+   * Parses the next part of the text. Returns the rows that end in this part. Ignores empty lines, so CRLF needs no
+   * special case. A line `""` is a row with one empty cell.
    * @throws CsvError
    */
   write(text: string): string[][] {
@@ -93,7 +102,10 @@ export class CsvParser {
     return rows;
   }
 
-  /** Returns the last row if the text does not end with a line break. @throws CsvError */
+  /**
+   * Must be called at the end of the text. Returns the last row if the text does not end with a line break.
+   * @throws CsvError
+   */
   finish(): string[][] {
     const rows: string[][] = [];
     if (this.state === "quoted") throw this.createQuoteError();
@@ -139,7 +151,10 @@ export class CsvParser {
   }
 }
 
-/** Returns the first row, even if it is cut, and the complete rows after it; null if the text is not CSV with this delimiter. */
+/**
+ * Returns the first row, even if the sample cuts it off, and the complete rows after it. Returns null if the text is
+ * not CSV with this delimiter.
+ */
 function parseSampleRows(text: string, delimiter: string, isWhole: boolean): string[][] | null {
   const parser = new CsvParser(delimiter);
   try {
@@ -156,8 +171,8 @@ function parseSampleRows(text: string, delimiter: string, isWhole: boolean): str
 }
 
 /**
- * Rates the rows that a delimiter produces. `fit` is 2 if all rows have as many cells as the header, 1 if no row has more,
- * and 0 otherwise.
+ * Rates the rows into which a delimiter splits a text. `fit` is 2 if all rows have as many cells as the header, 1 if no
+ * row has more, and 0 otherwise.
  */
 function rateRows(rows: string[][] | null): { fit: number; columns: number } {
   const [header, ...rest] = rows ?? [];
@@ -169,13 +184,14 @@ function rateRows(rows: string[][] | null): { fit: number; columns: number } {
 
 export interface CsvStart {
   delimiter: string;
-  /** Length of a first line such as `sep=;`, which is not data. */
+  /** Number of characters of a first line such as `sep=;`, which is not data; 0 if there is none. */
   skippedCharacters: number;
 }
 
 /**
- * Detects the delimiter of a CSV text. A first line such as `sep=;` names it. Otherwise returns the delimiter that splits all rows into the
- * same number of cells, and into the most cells. If no delimiter does, returns a comma.
+ * Detects the delimiter of a CSV text. If the text has a first line such as `sep=;`, returns its character. Otherwise
+ * returns the delimiter that splits all rows into the same number of cells, and into as many as possible. If no
+ * delimiter does, returns a comma.
  * @param isWhole true if the sample is the whole text
  */
 export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {

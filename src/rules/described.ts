@@ -1,8 +1,11 @@
-/** Describes received values in error messages, and checks if PostgreSQL can store a value. */
+/** Describes received values for error messages, and checks if PostgreSQL can store a value. */
 
 const QUOTED_CHARACTERS_MAX = 60;
 
-/** Describes a value that a caller sent: "nothing", "an array of 3", or at most about 60 characters of a text in quotes. */
+/**
+ * Describes a value that a caller sent, such as "nothing" or "an array of 3". For a text, quotes at most about 60 of
+ * its characters.
+ */
 export function describeValue(value: unknown): string {
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return `an array of ${value.length}`;
@@ -13,7 +16,7 @@ export function describeValue(value: unknown): string {
   return `${quotedStart.slice(0, QUOTED_CHARACTERS_MAX).toWellFormed()}…"`;
 }
 
-/** Describes a value without quoting any text, because it may be a secret. */
+/** Describes a value like `describeValue`, but does not quote a text, because the text may be a secret. */
 export const describeType = (value: unknown): string => (typeof value === "string" ? "a string" : describeValue(value));
 
 /** True for a JSON object: neither null nor an array. */
@@ -21,14 +24,17 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Counts Unicode characters as PostgreSQL does. For example, an emoji counts as one, and not as two as in `length`. */
+/** Counts Unicode characters as PostgreSQL does. An emoji counts as one character, although `length` counts two. */
 export function countCharacters(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
   return count;
 }
 
-/** Returns the index of the first character that PostgreSQL cannot store in a text column (U+0000, a lone surrogate), or -1. */
+/**
+ * Returns the index of the first character that PostgreSQL cannot store in a text column (U+0000, a lone surrogate); -1
+ * if there is none.
+ */
 export function unstorableCharacterIndex(text: string): number {
   const nul = text.indexOf("\0");
   const surrogateIndex = text.isWellFormed() ? -1 : text.search(/\p{Surrogate}/u);
@@ -36,8 +42,8 @@ export function unstorableCharacterIndex(text: string): number {
 }
 
 /**
- * True if objects and arrays nest deeper than `levels`. Such values must be rejected: JSON.parse accepts any depth, but
- * JSON.stringify overflows the stack.
+ * True if objects and arrays in the value nest deeper than `levels`. Callers reject such values: JSON.parse accepts any
+ * depth, but JSON.stringify overflows the stack.
  */
 export function nestsDeeperThan(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;

@@ -1,9 +1,12 @@
-/** Encodes a secret as a server may repeat it in a response. The service searches responses for these encodings of secrets. */
+/**
+ * Returns encoded forms of a secret. The service masks these forms in responses, because a server may repeat the secret
+ * in one of them.
+ */
 
 const BASE32_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /**
- * Minimum length of a secret for which the service also searches for encodings. Encodings of shorter secrets would also occur in unrelated
- * text.
+ * Minimum length of a secret for which encoded forms are searched. Encoded forms of shorter secrets would also occur in
+ * unrelated text.
  */
 const FORMS_MIN_CHARACTERS = 8;
 const SEPARATORS = [",", ", ", " ", "", ";", "-"];
@@ -28,7 +31,7 @@ const toRot13 = (text: string): string =>
   });
 
 /** Returns the encoded forms of a secret; an empty array if the secret has fewer than FORMS_MIN_CHARACTERS characters. */
-export function encodedForms(value: string): string[] {
+export function createEncodedForms(value: string): string[] {
   if (value.length < FORMS_MIN_CHARACTERS) return [];
   const bytes = [...Buffer.from(value)];
   const numberForms = (radix: number, width: number, prefix = "") =>

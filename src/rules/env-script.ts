@@ -7,26 +7,35 @@ export interface SignedInUserEntry {
   id: number;
   dataSourceId: number;
   data: Record<string, unknown>;
-  /** Times (ISO 8601) at which the user verified the e-mail address or phone number with a code in this session; absent if never. */
+  /**
+   * Times (ISO 8601) at which the user confirmed the e-mail address or phone number with a code in this session. A
+   * field is absent if the user has not confirmed it.
+   */
   verified?: { email?: string; sms?: string };
 }
 
 /**
- * Result of `Svc.Session.get()` in a page or a server run (specification, Authentication 3). It describes the user and
+ * Result of `Svc.Session.get()` in a page or a server run (specification, Authentication 3). It describes the user, and
  * contains no credential.
  */
 export interface AppSession {
   appId: number;
-  /** Person of the organization who is signed in; null for an anonymous visitor, or for a run without a user, such as a scheduled one. */
+  /**
+   * Person of the organization who is signed in. null for an anonymous visitor, and for a run that no person started,
+   * such as a scheduled run.
+   */
   user: Person | null;
-  /** Entry of the app user who is signed in to the page, without hashed columns; absent if no app user is signed in. */
+  /** Entry of the app user who is signed in on the page, without hashed columns; absent if no app user is signed in. */
   entries?: { dataSource: SignedInUserEntry };
-  /** Present if the app user has entered the right password, but not yet the code of the second factor. */
+  /** Present if the app user has entered the correct password, but not yet the code of the second factor. */
   awaits?: "secondFactor";
   environment: Copy;
 }
 
-/** Returns the session for a page or a run. `credentialId` determines which app user is signed in to the page. */
+/**
+ * Returns the session for a page or a run. `credentialId` identifies the page's credential, on which an app user may be
+ * signed in.
+ */
 export type ReadSession = (user: {
   appId: number;
   personId: number | null;
@@ -34,12 +43,12 @@ export type ReadSession = (user: {
   copy: Copy;
 }) => Promise<AppSession>;
 
-/** `window.ENV` of a page that has no credential. */
+/** Value of `window.ENV` in a page without a credential. */
 export interface PublicEnv {
   appId: number;
   /** URL of the service's API, without a trailing slash. */
   apiUrl: string;
-  /** `viewer`: the page shows drafts to an editor. `live`: it shows live versions to visitors. */
+  /** `viewer`: the page shows draft versions to an editor. `live`: the page shows live versions to visitors. */
   environment: "viewer" | "live";
   /** Public settings of the app. Protected and private settings are never part of a page. */
   appSettings: SettingsView;
@@ -47,14 +56,19 @@ export interface PublicEnv {
   clientTimeoutMs: number;
 }
 
-/** `window.ENV` of a page that has a credential. */
+/** Value of `window.ENV` in a page with a credential. */
 export interface RuntimeEnv extends PublicEnv {
   session: AppSession;
-  /** Token of a page that has no cookie. The client library removes the token from `window.ENV` when it loads. */
+  /**
+   * Token of a page that has no cookie. The client library removes this token from `window.ENV` when the library loads.
+   */
   token?: string;
 }
 
-/** Characters that could end the script element, start an HTML comment in it, or (in older JavaScript) end a string. */
+/**
+ * Matches characters that could end the script element, start an HTML comment in it, or (in older JavaScript) end a
+ * string.
+ */
 const UNSAFE_IN_SCRIPT = /[<>\u2028\u2029]/g;
 
 /** Returns the value as a JavaScript literal that is safe inside a script element. */

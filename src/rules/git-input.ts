@@ -1,4 +1,4 @@
-/** Validates the settings of a Git connection, and determines which branches and tags it pulls. */
+/** Validates the settings of a Git connection, and determines which branches and tags the service pulls. */
 import { ActionError } from "../errors.js";
 import { isSourcePath } from "./action-source.js";
 import { describeType, isObject } from "./described.js";
@@ -14,18 +14,24 @@ const REF_MAX_CHARACTERS = 200;
 const CREDENTIAL_MAX_CHARACTERS = 1_000;
 const BRANCH_REF_PREFIX = "refs/heads/";
 const TAG_REF_PREFIX = "refs/tags/";
-/** User name for Git servers if the connection has none. With an access token, Git servers accept any name. */
+/**
+ * User name that is sent to the Git server if the connection has none. With an access token, Git servers accept any
+ * name.
+ */
 const DEFAULT_USERNAME = "git";
 
 /** Fields of a Git connection that responses contain. Responses never contain the access token. */
 export interface GitFields {
   provider: GitProvider;
-  /** Address of the repository, without a slash at its end. */
+  /** URL of the repository, without a slash at its end. */
   url: string;
   branch: string;
-  /** Folder of the project in the repository; empty for the root. */
+  /** Folder of the project in the repository; "" for the root. */
   folder: string;
-  /** Pattern for tags, such as `v*`: a pull of a matching tag publishes the app. null: the service pulls no tags. */
+  /**
+   * Pattern for names of tags, such as `v*`. If a tag matches, the service pulls it and publishes the app. null: the
+   * service pulls no tags.
+   */
   tagPattern: string | null;
   /** True if a pull removes the app's actions and data sources that the repository does not contain. */
   prune: boolean;
@@ -34,9 +40,9 @@ export interface GitFields {
 }
 
 export interface GitInput extends GitFields {
-  /** Access token for the repository; null removes the stored token; undefined keeps it. */
+  /** Access token for the repository. null removes the stored token; undefined keeps the stored token. */
   token: string | null | undefined;
-  /** True if the service must replace the webhook's secret by a new one. */
+  /** True if the service must replace the secret of the webhook by a new one. */
   newSecret: boolean;
 }
 
@@ -61,7 +67,7 @@ const isRefName = (name: string): boolean =>
   !/\.\.|\/\/|@\{|\/\.|\.\/|[./]$|\.lock$/.test(name) &&
   !name.startsWith(".");
 
-/** Rejects a field that may contain a token, without quoting its value in the error. */
+/** Throws the error for an invalid field that may contain a token. The message does not quote the field's value. */
 function throwWithoutValue(field: string, expected: string, value: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${describeType(value)})`);
 }
@@ -96,7 +102,7 @@ function readToken(token: unknown, expected: string): string | null | undefined 
 }
 
 /**
- * Validates a Git connection. Ignores unknown fields; `refuseUnknownGitFields` rejects them.
+ * Validates the settings of a Git connection. Ignores unknown fields, which `refuseUnknownGitFields` rejects.
  * @param allowHttp true if http URLs are valid (ALLOW_PRIVATE_NETWORK)
  * @throws REQUEST_INVALID with the name of the invalid field
  */
@@ -137,12 +143,15 @@ export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
   return input;
 }
 
-/** Rejects unknown fields. Call this function after all other checks, so that other faults are reported first. @throws REQUEST_INVALID */
+/**
+ * Rejects unknown fields. Callers call this function after all other checks, so that other faults are reported first.
+ * @throws REQUEST_INVALID
+ */
 export function refuseUnknownGitFields(body: unknown): void {
   refuseUnknownFields(body, flatShape(GIT_FIELD_NAMES, READ_ONLY));
 }
 
-/** True if the name matches the pattern, in which `*` stands for any characters. */
+/** True if the name of a tag matches the pattern, in which `*` stands for any number of characters. */
 export function matchesTagPattern(name: string, pattern: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   const last = rest.pop();
@@ -157,18 +166,18 @@ export function matchesTagPattern(name: string, pattern: string): boolean {
   return true;
 }
 
-/** Git ref that a connection pulls: a branch or a tag. `publishes` is true if its pull publishes the app. */
+/** Branch or tag that the service pulls. `publishesApp` is true if the pull also publishes the app. */
 export interface PulledRef {
   ref: string;
   publishesApp: boolean;
 }
 
-export const refOfBranch = ({ branch }: Pick<GitFields, "branch">): PulledRef => ({
+export const getBranchRef = ({ branch }: Pick<GitFields, "branch">): PulledRef => ({
   ref: BRANCH_REF_PREFIX + branch,
   publishesApp: false,
 });
 
-/** Returns the branch or tag if the connection pulls this ref; otherwise null. */
+/** Returns the branch or tag if the connection's settings say that the service pulls this ref; otherwise null. */
 export function findPulledRef(
   ref: string,
   { branch, tagPattern }: Pick<GitFields, "branch" | "tagPattern">,
@@ -179,23 +188,30 @@ export function findPulledRef(
   return { ref, publishesApp: true };
 }
 
-/** Rejects a ref that is not a text. @throws REQUEST_INVALID */
+/** Checks that a ref is a text. @throws REQUEST_INVALID */
 export function checkRefText(ref: unknown): void {
   if (ref !== undefined && ref !== null && typeof ref !== "string") refuseField("ref", "a branch or tag", ref);
 }
 
-/** Parses the hash of the commit that a person has reviewed and that the pull must get; null allows any commit. @throws REQUEST_INVALID */
+/**
+ * Parses the hash of the commit that a person has reviewed. The pull must get exactly this commit. null allows any
+ * commit.
+ * @throws REQUEST_INVALID
+ */
 export function readReviewedCommit(commit: unknown): string | null {
   if (commit === undefined || commit === null) return null;
   if (typeof commit === "string" && /^[0-9a-f]{40}$/.test(commit)) return commit;
   return refuseField("commit", "the hash of a commit, 40 hexadecimal digits", commit);
 }
 
-/** Parses the ref in the body of `POST …/git/pull`: a branch or tag that the connection pulls. @throws ActionError REQUEST_INVALID */
+/**
+ * Parses the field `ref` in the body of `POST …/git/pull`. It must be a branch or tag that the service pulls.
+ * @throws ActionError REQUEST_INVALID
+ */
 export function readPullRef(ref: unknown, fields: Pick<GitFields, "branch" | "tagPattern">): PulledRef {
-  if (ref === undefined || ref === null) return refOfBranch(fields);
+  if (ref === undefined || ref === null) return getBranchRef(fields);
   const pulled = typeof ref === "string" ? findPulledRef(ref, fields) : null;
   if (pulled) return pulled;
   const tags = fields.tagPattern === null ? "" : `, or ${TAG_REF_PREFIX}${fields.tagPattern}`;
-  return refuseField("ref", `${refOfBranch(fields).ref}${tags}`, ref);
+  return refuseField("ref", `${getBranchRef(fields).ref}${tags}`, ref);
 }

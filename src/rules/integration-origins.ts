@@ -1,6 +1,6 @@
 /**
- * Validates the origins to which an action may send requests (`integrationOrigins`), and converts them to the form in
- * which they are stored and compared.
+ * Validates the field `integrationOrigins`: the origins to which an action may send requests. Converts origins to the
+ * form in which they are stored and compared.
  */
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
@@ -9,7 +9,10 @@ import { describeValue } from "./described.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
 const HOST_MAX_CHARACTERS = 253;
-/** Matches a part of a host name after IDNA conversion. The URL parser alone would also accept `*` and other characters. */
+/**
+ * Matches one label of a host name after IDNA conversion. The URL parser alone would also accept `*` and other
+ * characters.
+ */
 const HOST_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const HTTP_SCHEME = /^https?:\/\//i;
 const LOOPBACK_NAME = /(?:^|\.)localhost$/;
@@ -41,13 +44,16 @@ export function normalizeOrigin({ protocol, hostname, port }: URL): string | nul
   return `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
 }
 
-/** Returns the normalized origin; if the value is not a valid origin, returns the expected value for an error message. */
+/**
+ * Returns the normalized origin. If the value is not a valid origin, returns a description of the expected value for an
+ * error message.
+ */
 function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { origin: string } | { expected: string } {
   const schemesText = allowPrivateNetwork ? "an https or http origin" : "an https origin";
   const expected = `${schemesText} such as "https://api.example.com"`;
   if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || !HTTP_SCHEME.test(value))
     return { expected };
-  // The URL parser would remove white space and treat a backslash as a slash, so these characters are checked before it runs.
+  // Checks these characters before the URL parser, which would remove white space and treat a backslash as a slash.
   if (/[\s\\@?#]/.test(value)) return { expected: `${expected} without credentials, query and fragment` };
   const url = URL.parse(value);
   const origin = url && normalizeOrigin(url);
@@ -62,8 +68,8 @@ function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { ori
   return { origin };
 }
 
-/** Returns the error message for the first invalid origin in `integrationOrigins`; null if all are valid. */
-export function integrationOriginsFault(value: unknown, environment: unknown, rules: OriginRules): string | null {
+/** Returns the error message for the first invalid origin in `integrationOrigins`; null if all of them are valid. */
+export function findIntegrationOriginsFault(value: unknown, environment: unknown, rules: OriginRules): string | null {
   if (value === null) return null;
   if (!Array.isArray(value)) return `integrationOrigins must be an array of origins (got ${describeValue(value)})`;
   if (value.length > INTEGRATION_ORIGINS_MAX) {
@@ -78,7 +84,7 @@ export function integrationOriginsFault(value: unknown, environment: unknown, ru
   return `integrationOrigins must be empty unless environment is "server" (got ${describeValue(environment)})`;
 }
 
-/** Returns the normalized form of valid origins, without duplicates. */
+/** Returns valid origins in normalized form, without duplicates. */
 export function toStoredOrigins(value: unknown): string[] {
   const input = Array.isArray(value) ? (value as string[]) : [];
   return [...new Set(input.map((origin) => normalizeOrigin(new URL(origin))!))];

@@ -1,6 +1,6 @@
 /**
- * Scans JSON text without parsing it to objects: checks validity and nesting depth, and finds an object's fields. Objects need far more
- * memory: two million `{}` are 6 MB of text, but hundreds of MB as objects.
+ * Scans JSON text without parsing it to objects: checks its validity and nesting depth, and finds the fields of an
+ * object. Parsed objects need far more memory: two million `{}` are 6 MB of text, but hundreds of MB as objects.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { decodeJsonText } from "./json-text.js";
@@ -14,7 +14,7 @@ const FOUR_HEX_DIGITS = /^[0-9a-fA-F]{4}$/;
 const ESCAPE_CHARACTERS = '"\\/bfnrt';
 const JSON_WORDS = ["true", "false", "null"] as const;
 
-/** Result of the skip functions, instead of a position, if the text is not valid JSON. */
+/** Value that the skip functions return instead of a position if the text is not valid JSON. */
 const NOT_FOUND = -1;
 
 function skipWhitespace(text: string, from: number): number {
@@ -55,7 +55,7 @@ function skipScalar(text: string, index: number): number {
   return foundWord ? index + foundWord.length : NOT_FOUND;
 }
 
-/** Skips an object's key and the colon after it. Returns the position of the value. */
+/** Skips the key of an object's field and the colon after it. Returns the position of the field's value. */
 function skipKey(text: string, index: number): number {
   if (text.charCodeAt(index) !== QUOTE) return NOT_FOUND;
   const stringEnd = skipString(text, index);
@@ -64,7 +64,7 @@ function skipKey(text: string, index: number): number {
   return text.charCodeAt(colonIndex) === COLON ? skipWhitespace(text, colonIndex + 1) : NOT_FOUND;
 }
 
-/** Stack of the objects and arrays that contain the current position; the innermost is the last. */
+/** Stack of the objects and arrays that contain the current position. The last item is the innermost one. */
 class NestingStack {
   private readonly objects: boolean[] = [];
   deepest = 0;
@@ -87,7 +87,10 @@ class NestingStack {
   }
 }
 
-/** Enters the object or array at `from`. Returns the position of its first value; for an empty one, the position after it. */
+/**
+ * Enters the object or array that begins at `from`. Returns the position of its first value; if it is empty, the
+ * position after it.
+ */
 function enterValue(text: string, from: number, nesting: NestingStack): { at: number; empty: boolean } {
   const isObject = text.charCodeAt(from) === OPEN_OBJECT;
   nesting.open(isObject);
@@ -99,7 +102,10 @@ function enterValue(text: string, from: number, nesting: NestingStack): { at: nu
   return { at: at + 1, empty: true };
 }
 
-/** Returns the position of the next value after a value that ends at `from`. `ended` is true after the end of the outermost value. */
+/**
+ * Returns the position of the value that follows a value that ends at `from`. `ended` is true if there is none, because
+ * the outermost value has ended.
+ */
 function nextValueAfter(text: string, from: number, nesting: NestingStack): { at: number; ended: boolean } {
   let at = from;
   while (nesting.isOpen) {
@@ -117,7 +123,10 @@ function nextValueAfter(text: string, from: number, nesting: NestingStack): { at
   return { at, ended: true };
 }
 
-/** Returns the end of the value that starts at `from`; NOT_FOUND if the value is invalid or nests deeper than `levels`. */
+/**
+ * Returns the end position of the value that begins at `from`. Returns NOT_FOUND if the value is invalid or nests
+ * deeper than `levels`.
+ */
 function skipValue(text: string, from: number, nesting: NestingStack, levels: number): number {
   let at = from;
   while (at !== NOT_FOUND && nesting.deepest <= levels) {
@@ -135,19 +144,25 @@ function skipValue(text: string, from: number, nesting: NestingStack, levels: nu
   return NOT_FOUND;
 }
 
-/** Checks an untrusted text: "invalid" if it is not JSON, "deep" if it nests deeper than `levels`, otherwise null. */
-export function jsonFault(text: string, levels: number): "invalid" | "deep" | null {
+/** Checks a text: returns "invalid" if it is not JSON, "deep" if it nests deeper than `levels`, otherwise null. */
+export function findJsonFault(text: string, levels: number): "invalid" | "deep" | null {
   const nesting = new NestingStack();
   const valueEnd = skipValue(text, skipWhitespace(text, 0), nesting, levels);
   if (nesting.deepest > levels) return "deep";
   return valueEnd !== NOT_FOUND && skipWhitespace(text, valueEnd) === text.length ? null : "invalid";
 }
 
-/** Checks the result of a run with `jsonFault`. Has one parameter, because a function that runs in a worker thread gets one argument. */
-export const runResultFault = (result: string | Uint8Array): ReturnType<typeof jsonFault> =>
-  jsonFault(decodeJsonText(result), JSON_MAX_DEPTH);
+/**
+ * Checks the result of a run with `findJsonFault`. There is only one parameter, because a function that runs in a worker
+ * thread gets one argument.
+ */
+export const runResultFault = (result: string | Uint8Array): ReturnType<typeof findJsonFault> =>
+  findJsonFault(decodeJsonText(result), JSON_MAX_DEPTH);
 
-/** Returns the JSON text of each field of an object, by name. If a name occurs twice, the last one counts, as in JSON.parse. */
+/**
+ * Returns the JSON text of each field's value in an object, by the field's name. If a name occurs twice, the last one
+ * counts, as in JSON.parse.
+ */
 export function readMemberTexts(text: string): Map<string, string> {
   const memberTextsFound = new Map<string, string>();
   let at = skipWhitespace(text, 0);
@@ -165,5 +180,5 @@ export function readMemberTexts(text: string): Map<string, string> {
   return memberTextsFound;
 }
 
-/** Returns the JSON text of the field `name`; undefined if the object has no such field. */
+/** Returns the JSON text of the value of the field `name`; undefined if the object has no such field. */
 export const readMemberText = (text: string, name: string): string | undefined => readMemberTexts(text).get(name);

@@ -1,26 +1,34 @@
 /**
- * Writes responses that contain stored JSON texts, without parsing them, because a run's result of 6 MB may be two million objects. Wrap a
- * stored text in `JsonText`, and write the response with `writeJson`.
+ * Writes JSON responses that contain stored JSON texts. Does not parse these texts, because a run's result of 6 MB may
+ * be two million objects. Callers wrap each stored text in `JsonText`, and write the response with `writeJson`.
  */
 import { randomUUID } from "node:crypto";
 
-/** JSON texts of the current response. A random placeholder stands for each of them while the response is serialized. */
+/**
+ * Stored JSON texts in one response. While the response is serialized, a random placeholder stands for each of them.
+ */
 class JsonTextPlaceholders {
   readonly mark = randomUUID();
   readonly texts: (string | Buffer)[] = [];
 }
 
 /**
- * State of the response that `writeJsonParts` serializes at the moment; null at all other times. One variable is enough for all responses,
- * because `writeJsonParts` is synchronous.
+ * State of the response that `writeJsonParts` is serializing now; null if there is none. One variable is enough for all
+ * responses, because `writeJsonParts` is synchronous.
  */
 let currentWrite: { placeholders: JsonTextPlaceholders | null } | null = null;
 
-/** Returns the JSON text as a string. `source` may be its UTF-8 bytes, also in memory that several threads share. */
+/**
+ * Returns a JSON text as a string. `source` is a string, or UTF-8 bytes, which may be in memory that several threads
+ * share.
+ */
 export const decodeJsonText = (source: string | Uint8Array): string =>
   typeof source === "string" ? source : Buffer.from(source.buffer, source.byteOffset, source.byteLength).toString();
 
-/** Wraps valid JSON text, so that a response can contain it without parsing it. A long text can be a buffer with UTF-8 bytes. */
+/**
+ * Wraps a valid JSON text, so that a response can contain the text without parsing it. For a long text, pass a buffer
+ * with its UTF-8 bytes.
+ */
 export class JsonText {
   constructor(readonly source: string | Buffer) {}
 
@@ -28,7 +36,7 @@ export class JsonText {
     return decodeJsonText(this.source);
   }
 
-  /** Returns a placeholder while `writeJsonParts` serializes a response; otherwise the parsed value. */
+  /** Returns a placeholder while `writeJsonParts` serializes a response. At other times, returns the parsed value. */
   toJSON(): unknown {
     if (!currentWrite) return JSON.parse(this.text);
     currentWrite.placeholders ??= new JsonTextPlaceholders();
@@ -37,7 +45,10 @@ export class JsonText {
   }
 }
 
-/** Serializes a value that may contain `JsonText` anywhere. Returns several parts of one text, because joining megabytes takes time. */
+/**
+ * Serializes a value that may contain `JsonText` objects anywhere. Returns the text in several parts, because joining
+ * megabytes takes time.
+ */
 export function writeJsonParts(value: unknown): (string | Buffer)[] {
   const outerWrite = currentWrite;
   const thisWrite: { placeholders: JsonTextPlaceholders | null } = { placeholders: null };
@@ -53,5 +64,5 @@ export function writeJsonParts(value: unknown): (string | Buffer)[] {
   return jsonShell.split(`"${mark}"`).flatMap((part, index) => (index < texts.length ? [part, texts[index]!] : [part]));
 }
 
-/** Serializes a value that may contain `JsonText` anywhere, as one string. */
+/** Serializes a value that may contain `JsonText` objects anywhere. Returns one string. */
 export const writeJson = (value: unknown): string => writeJsonParts(value).join("");

@@ -1,9 +1,9 @@
-/** Checks the licence of a package against the licences that an operator allows. */
+/** Checks whether the licence of an npm package is one of the licences that the operator allows. */
 import satisfies from "spdx-satisfies";
 
 /**
  * True if the licence is allowed.
- * @param licence SPDX expression or other text from the package; null if it has no licence
+ * @param licence SPDX expression or other text from the package; null if the package names no licence
  * @param allowed SPDX identifiers of the allowed licences
  */
 export function isAllowedLicence(licence: string | null, allowed: readonly string[]): boolean {
@@ -11,7 +11,7 @@ export function isAllowedLicence(licence: string | null, allowed: readonly strin
   try {
     return satisfies(licence, [...allowed]);
   } catch {
-    // `licence` is not an SPDX expression, but for example a sentence, "UNLICENSED" or the name of a file.
+    // `licence` is not an SPDX expression. It may be a sentence, "UNLICENSED" or the name of a file.
     return allowed.includes(licence);
   }
 }

@@ -1,4 +1,4 @@
-/** Validates log events that callers send (contract, section 3, log event). */
+/** Validates log events in requests (contract, section 3, log event). */
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
 import { containsInfinity, describeValue, isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
@@ -8,12 +8,15 @@ import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 const DATA_MAX_DEPTH = 100;
 
-/** Type prefix that the service uses for log entries about runs. Callers cannot use it, because their events would look like ended runs. */
+/**
+ * Start of the types of log entries that the service writes about runs. Callers cannot use it, because their events
+ * would look like ended runs.
+ */
 const RESERVED_TYPE_PREFIX = "app.task.";
 
 const ID_FIELDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;
 
-/** Allowed fields of a log event in requests. Fields that only responses have are allowed, but ignored. */
+/** Allowed fields of a log event in a request. The service ignores fields that only responses have. */
 const EVENT_SHAPE = flatShape(
   ["type", "data", ...ID_FIELDS],
   ["id", "appId", "organizationId", "requestId", "dataString", "createdAt", "updatedAt"],
@@ -47,7 +50,10 @@ function readEventData(value: unknown): Record<string, unknown> {
   return value;
 }
 
-/** Returns the size of the event as JSON in bytes. @throws PAYLOAD_TOO_LARGE above EVENT_MAX_BYTES (contract, section 3) */
+/**
+ * Returns the size of the event in bytes of JSON.
+ * @throws PAYLOAD_TOO_LARGE if the size exceeds EVENT_MAX_BYTES (contract, section 3)
+ */
 export function measureEventBytes(event: unknown, name: string): number {
   const bytes = Buffer.byteLength(JSON.stringify(event));
   if (bytes <= EVENT_MAX_BYTES) return bytes;

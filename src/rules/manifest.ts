@@ -1,6 +1,6 @@
 /**
- * Schema of the manifest, the JSON file that describes an app. The service validates manifests with the schema and
- * serves it at `/schemas/manifest.json`.
+ * Schema of the manifest, the JSON file that describes an app. The service validates manifests with this schema, and
+ * serves it as a JSON Schema at `/schemas/manifest.json`.
  */
 import { z } from "zod";
 import type { PathFault } from "../errors.js";
@@ -16,15 +16,15 @@ import { ALERT_CHANNELS, ALERT_CONDITIONS } from "./alert-input.js";
 import { describeType, isObject } from "./described.js";
 import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
-import { BINDING_PLACES, type SecretBinding } from "./secret-bindings.js";
+import { BINDING_TARGETS, type SecretBinding } from "./secret-bindings.js";
 import { ADDED_TRIGGER_TYPES, TRIGGER_TYPES } from "./trigger-input.js";
-import { flatShape, nearestName, type Shape } from "./unknown-fields.js";
+import { findNearestName, flatShape, type Shape } from "./unknown-fields.js";
 
 /** Version number of the manifest format. An incompatible change of the format must increase it. */
 export const MANIFEST_VERSION = 1;
 export const ACTIONS_PER_MANIFEST = 10_000;
 export const SETTINGS_PER_MANIFEST = 10_000;
-/** Maximum number of faults of a manifest that one response lists. */
+/** Maximum number of a manifest's faults that one response lists. */
 export const FAULTS_MAX = 1_000;
 
 /** Kinds of items in a manifest. A deployment plan lists its changes by these kinds. */
@@ -63,7 +63,7 @@ const triggerSchema = z
   })
   .partial({ where: true });
 
-/** Schema of each field of an action. The compiler reports an error if a field of `ActionInput` has no schema here. */
+/** Schema of each field of an action. If a field of `ActionInput` has no schema here, the compiler reports an error. */
 const actionFields = {
   name: z.string().describe("Name, unique in the app: letters, numbers, dashes and underscores."),
   code: z.string().describe("JavaScript that defines the async function execute."),
@@ -183,7 +183,7 @@ const settingSchema = z
 const secretBindingFields = {
   key: z.string().describe("Key of a private or protected setting. Its value is never in a manifest."),
   origin: z.string().describe("Origin to which requests with the value are sent."),
-  in: z.enum(BINDING_PLACES).describe("Place in the request."),
+  in: z.enum(BINDING_TARGETS).describe("Place in the request."),
   name: z.string().nullable().describe("Header or parameter; the user for basic; service and region for aws-sigv4."),
   format: z.string().nullable().describe("Text that is sent, which contains {value} once."),
   sealed: z.boolean().describe("True if code cannot read the setting."),
@@ -239,22 +239,22 @@ export const MANIFEST_PARTS = {
 export type Manifest = z.infer<typeof MANIFEST_SCHEMA>;
 export type ManifestField = Exclude<keyof Manifest, "$schema" | "version">;
 
-/** Returns the schema as a JSON Schema document. */
+/** Returns the schema of the manifest as a JSON Schema document. @param id URL of the document */
 export function createManifestJsonSchema(id: string): object {
   const { $schema, ...schema } = z.toJSONSchema(MANIFEST_SCHEMA, { target: "draft-2020-12" });
   return { $schema, $id: id, title: "Manifest of a Svc app", ...schema };
 }
 
-const fieldsOf = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
+const getSchemaFields = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
 
-/** Allowed fields of the items in a manifest. */
-export const SETTING_SHAPE: Shape = flatShape(fieldsOf(settingSchema));
-export const ALERT_FIELDS: readonly string[] = fieldsOf(alertSchema);
-export const DATA_SOURCE_FIELDS: readonly string[] = fieldsOf(dataSourceSchema);
-export const APP_SHAPE: Shape = flatShape(fieldsOf(appSchema));
+/** Allowed fields of each item in the manifest: settings here, and alerts, data sources and the app below. */
+export const SETTING_SHAPE: Shape = flatShape(getSchemaFields(settingSchema));
+export const ALERT_FIELDS: readonly string[] = getSchemaFields(alertSchema);
+export const DATA_SOURCE_FIELDS: readonly string[] = getSchemaFields(dataSourceSchema);
+export const APP_SHAPE: Shape = flatShape(getSchemaFields(appSchema));
 
-/** Returns a path as text: `["actions", 3, "name"]` becomes `actions[3].name`. */
-export function pathText(path: readonly PropertyKey[]): string {
+/** Converts a path to text: `["actions", 3, "name"]` becomes `actions[3].name`. */
+export function formatPath(path: readonly PropertyKey[]): string {
   let text = "";
   for (const part of path) {
     const name = String(part);
@@ -265,7 +265,7 @@ export function pathText(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** True if a fault at this path makes it impossible to check the rest of the manifest. */
+/** True if the service cannot check the rest of the manifest because of a fault at this path. */
 export const isStructuralPath = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 
@@ -273,12 +273,15 @@ function unknownFieldMessage(path: readonly PropertyKey[], name: string): string
   const knownSchema =
     path.length === 0 ? MANIFEST_SCHEMA : path[0] === "app" ? appSchema : path[0] === "settings" ? settingSchema : null;
   const nearestAdvice = knownSchema
-    ? `; the nearest known field is ${JSON.stringify(nearestName(name, fieldsOf(knownSchema)))}`
+    ? `; the nearest known field is ${JSON.stringify(findNearestName(name, getSchemaFields(knownSchema)))}`
     : "";
   return `is not a known field${nearestAdvice}`;
 }
 
-/** Returns the reason why the schema rejects a value. The reason never contains the value, because the value may be a secret. */
+/**
+ * Returns the reason why the schema rejects a value. The reason never contains the value itself, because the value may
+ * be a secret.
+ */
 function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
   const received = issue.path.reduce<unknown>(
     (value, name) => (value as Record<PropertyKey, unknown> | null | undefined)?.[name],
@@ -295,7 +298,10 @@ function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
 
 const withArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "a"} ${type}`;
 
-/** Validates a manifest against the schema. Returns the faults in the order of the document; their messages never contain values. */
+/**
+ * Validates a manifest with the schema. Returns the faults in the order of the document. Their messages never contain
+ * values of the document.
+ */
 export function findShapeFaults(document: unknown): { faults: PathFault[]; isReadable: boolean } {
   const { error } = MANIFEST_SCHEMA.safeParse(document);
   const issues = error?.issues ?? [];
@@ -304,9 +310,9 @@ export function findShapeFaults(document: unknown): { faults: PathFault[]; isRea
     const keys = issue.code === "unrecognized_keys" ? issue.keys : [];
     const places = keys.length > 0 ? keys.slice(0, FAULTS_MAX).map((key) => [...path, key]) : [path];
     return places.map((place) => {
-      const pathName = place.length === 0 ? "the manifest" : pathText(place);
+      const pathName = place.length === 0 ? "the manifest" : formatPath(place);
       const reason = keys.length > 0 ? unknownFieldMessage(path, String(place.at(-1))) : describeIssue(issue, document);
-      return { path: pathText(place), status: "REQUEST_INVALID", error: `${pathName} ${reason}` };
+      return { path: formatPath(place), status: "REQUEST_INVALID", error: `${pathName} ${reason}` };
     });
   });
   return {
@@ -315,11 +321,11 @@ export function findShapeFaults(document: unknown): { faults: PathFault[]; isRea
   };
 }
 
-const objectsInList = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
+const filterObjects = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
 
 /**
- * Removes fields with the value null from `document`, because GraphQL returns null for absent fields, and the schema rejects null there.
- * Keeps null as the value of a public setting, where it is valid.
+ * Removes fields with the value null from `document`. GraphQL returns null for absent fields, but the schema rejects
+ * null there. Keeps null as the value of a public setting, where null is valid.
  */
 export function removeNullFields(document: unknown): void {
   if (!isObject(document)) return;
@@ -330,15 +336,15 @@ export function removeNullFields(document: unknown): void {
     const name = path.at(-1);
     if (isObject(parent) && typeof name === "string" && parent[name] === null) delete parent[name];
   }
-  for (const setting of objectsInList(document["settings"]))
+  for (const setting of filterObjects(document["settings"]))
     if (setting["value"] === null && (setting["tier"] === "private" || setting["tier"] === "protected"))
       delete setting["value"];
-  for (const { where } of objectsInList(document["actions"]).flatMap(({ triggers }) => objectsInList(triggers)))
+  for (const { where } of filterObjects(document["actions"]).flatMap(({ triggers }) => filterObjects(triggers)))
     for (const [name, value] of Object.entries(isObject(where) ? where : {}))
       if (value === null) delete (where as Record<string, unknown>)[name];
 }
 
-/** Returns all of `faults`, and those faults of the schema (`shape`) whose path has no fault yet. */
+/** Returns all `faults`, and those faults in `shape` (from the schema) whose path has no other fault yet. */
 export function mergeFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
   const isWithin = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);

@@ -1,4 +1,4 @@
-/** Validates the access rules of folders and files, and decides if these rules grant an app user a right such as `read`. */
+/** Validates the access rules of folders and files. Decides if the rules grant an app user a right, such as `read`. */
 
 import { ActionError } from "../errors.js";
 import { allowsUser, type CallerRule, checkCallerRule, type UserData } from "./caller-rules.js";
@@ -33,8 +33,8 @@ function checkRule(rule: unknown, field: string): void {
 }
 
 /**
- * Validates the rules of a folder or file. null means that the parent folder's rules apply.
- * @throws REQUEST_INVALID with the field's path
+ * Validates the access rules of a folder or file. null means that the rules of the parent folder apply.
+ * @throws REQUEST_INVALID with the path of the invalid field
  */
 export function parseMediaRules(value: unknown): MediaRule[] | null {
   if (value === null) return null;
@@ -50,8 +50,8 @@ export function parseMediaRules(value: unknown): MediaRule[] | null {
 }
 
 /**
- * True if the rules grant the right to the app user; `user` null stands for an anonymous visitor.
- * @param rules rules of the file, or of the nearest folder that has rules; null grants nothing
+ * True if the rules grant the right to the app user. A `user` of null stands for an anonymous visitor.
+ * @param rules rules of the file, or of the nearest folder that has rules; null grants no right
  */
 export function grantsRight(rules: readonly MediaRule[] | null, right: MediaRight, user: UserData | null): boolean {
   return (rules ?? []).some(

@@ -8,11 +8,14 @@ export const PICTURE_MAX_WIDTH = 8_192;
 const LINK_DEFAULT_SECONDS = 3_600;
 export const LINK_MAX_SECONDS = 7 * 86_400;
 
-/** Matches path separators, invisible characters, and characters that change the direction of writing, as in `photo‮gpj.exe`. */
+/**
+ * Matches characters that names cannot contain: path separators, invisible characters, and characters that change the
+ * direction of writing, as in `photo‮gpj.exe`.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds control characters to reject them
 const INVALID_NAME_CHARACTERS = /[/\\\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
 
-/** @throws REQUEST_INVALID */
+/** Parses the name of a folder or file. @throws REQUEST_INVALID */
 export function parseMediaName(value: unknown, field = "name"): string {
   const text = typeof value === "string" ? value.trim().normalize("NFC") : "";
   const isValid =
@@ -25,7 +28,7 @@ export function parseMediaName(value: unknown, field = "name"): string {
   refuseField(field, expected, value);
 }
 
-/** Maximum length of a file name's extension. A longer ending counts as part of the name. */
+/** Maximum length of a file name's extension in characters. A longer ending counts as part of the name. */
 const EXTENSION_MAX_CHARACTERS = 32;
 
 /** Shortens a file name to the maximum length: keeps the extension and cuts the part before it. */
@@ -34,11 +37,13 @@ function shortenName(name: string): string {
   const dot = name.lastIndexOf(".");
   const extension = dot > 0 && name.length - dot <= EXTENSION_MAX_CHARACTERS ? name.slice(dot) : "";
   const stem = name.slice(0, MEDIA_NAME_MAX_CHARACTERS - extension.length);
-  // If the cut left half of a surrogate pair at the end, this removes it.
+  // If the cut has left half of a surrogate pair at the end, removes this half.
   return (stem.isWellFormed() ? stem : stem.slice(0, -1)) + extension;
 }
 
-/** Converts the file name that a browser sends with an upload to a valid name: removes folders and invalid characters. */
+/**
+ * Converts the file name that a browser sends with an upload to a valid name. Removes folders and invalid characters.
+ */
 export function toValidUploadName(input: string | undefined): string {
   const last = (input ?? "").toWellFormed().split(/[/\\]/).at(-1)!;
   const allowedName = Array.from(last, (character) => (INVALID_NAME_CHARACTERS.test(character) ? "" : character))
@@ -50,7 +55,8 @@ export function toValidUploadName(input: string | undefined): string {
 }
 
 /**
- * Parses a folder's ID: a number, or digits as text, as forms send them. null is the top level, outside of all folders.
+ * Parses the ID of a folder: a number, or a text of digits, which forms send. null stands for the top level, outside of
+ * all folders.
  * @throws REQUEST_INVALID
  */
 export function parseFolderId(value: unknown, field = "folderId"): number | null {
@@ -85,7 +91,7 @@ function requireWholeNumber(value: unknown, field: string, min: number, max: num
   refuseField(field, `a whole number from ${min} to ${max}`, value);
 }
 
-/** Parses `expiresIn`: the seconds for which a link is valid. @throws ActionError REQUEST_INVALID */
+/** Parses `expiresIn`, the number of seconds for which a link is valid. @throws ActionError REQUEST_INVALID */
 export const parseLinkSeconds = (value: unknown): number =>
   value === undefined || value === null
     ? LINK_DEFAULT_SECONDS
@@ -94,7 +100,9 @@ export const parseLinkSeconds = (value: unknown): number =>
 const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type ContentsFormat = (typeof PICTURE_FORMATS)[number];
 
-/** Form in which a response contains a file: as stored, as a thumbnail, or converted to a picture of another size or format. */
+/**
+ * Form in which a response contains a file: as it is stored, as a thumbnail, or as a picture of another size or format.
+ */
 export type ContentsForm =
   | { kind: "whole" }
   | { kind: "thumbnail" }
@@ -102,7 +110,7 @@ export type ContentsForm =
 
 const QUALITY_DEFAULT = 80;
 
-/** @throws REQUEST_INVALID */
+/** Parses the options of a request that reads a file. @throws REQUEST_INVALID */
 export function parseContentsForm(input: {
   size?: unknown;
   width?: unknown;

@@ -1,13 +1,22 @@
-/** Determines the headers of a response that contains a file: content type, display or download, and byte range. */
+/**
+ * Determines the headers of a response that contains a file: its content type, whether browsers show or download the
+ * file, and the byte range.
+ */
 
-/** Content types that a browser can show safely, because they contain no code. Files of all other types are downloaded. */
+/**
+ * Content types that browsers can show safely, because they contain no code. Browsers must download files of all other
+ * types.
+ */
 const INLINE_TYPES = new Set([
   ...["image/jpeg", "image/png", "image/apng", "image/gif", "image/webp", "image/avif"],
   ...["audio/mpeg", "audio/mp4", "audio/x-m4a", "audio/wav", "audio/ogg", "audio/opus", "audio/flac", "audio/aac"],
   ...["video/mp4", "video/webm", "video/ogg", "video/quicktime", "text/plain"],
 ]);
 
-/** Matches content types that a browser may execute as a page or script. The service sends such files as application/octet-stream. */
+/**
+ * Matches content types of files that a browser may execute as a page or script. The service sends such files as
+ * application/octet-stream.
+ */
 const EXECUTABLE_TYPE =
   /^(?:text\/(?!plain$)|application\/(?:xhtml|(?:pdf|x-shockwave-flash|wasm|x-mimearchive)$)|image\/svg|multipart\/|message\/)/;
 const EXECUTABLE_TYPE_ENDINGS = ["xml", "json", "javascript"];
@@ -27,16 +36,22 @@ export interface ServingHeaders {
   disposition: "inline" | "attachment";
 }
 
-/** Returns the headers for a file. @param isReadable false if the service could not decode a picture; then browsers download the file */
-export function servingHeadersFor(contentType: string, isReadable: boolean): ServingHeaders {
+/**
+ * Returns the headers for a file.
+ * @param isReadable false if the service could not decode the picture; then browsers download the file
+ */
+export function getServingHeaders(contentType: string, isReadable: boolean): ServingHeaders {
   const isShown = INLINE_TYPES.has(contentType) && (isReadable || !contentType.startsWith("image/"));
   if (contentType === "text/plain") return { contentType: "text/plain; charset=utf-8", disposition: "inline" };
   const sent = contentType !== SVG_TYPE && isExecutableType(contentType) ? "application/octet-stream" : contentType;
   return { contentType: sent, disposition: isShown ? "inline" : "attachment" };
 }
 
-/** Returns the header Content-Disposition (RFC 6266) with the full file name, and with an ASCII name for old clients. */
-export function contentDisposition(disposition: ServingHeaders["disposition"], name: string): string {
+/**
+ * Returns the value of the header Content-Disposition (RFC 6266): the full file name, and an ASCII name for old
+ * clients.
+ */
+export function createContentDisposition(disposition: ServingHeaders["disposition"], name: string): string {
   const asciiName = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
   const encodedName = encodeURIComponent(name.toWellFormed()).replaceAll(
     /['()*]/g,
@@ -45,7 +60,7 @@ export function contentDisposition(disposition: ServingHeaders["disposition"], n
   return `${disposition}; filename="${asciiName}"; filename*=UTF-8''${encodedName}`;
 }
 
-/** True if the header If-None-Match or If-Range contains the tag. The prefix `W/` is ignored (RFC 9110). */
+/** True if the header If-None-Match or If-Range contains this entity tag. Ignores the prefix `W/` (RFC 9110). */
 export function containsTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return header
@@ -54,8 +69,9 @@ export function containsTag(header: string | undefined, tag: string): boolean {
 }
 
 /**
- * Parses the header Range (RFC 9110, section 14). Returns null if the response must contain the whole file, also for a
- * request of several ranges; "none" if the range starts after the end of the file.
+ * Parses the header Range (RFC 9110, section 14). Returns null if the response must contain the whole file, also if the
+ * request asks for several ranges. Returns "none" if the range starts after the end of the file.
+ * @param bytes size of the file
  */
 export function parseRange(header: string | undefined, bytes: number): { start: number; end: number } | "none" | null {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? "");

@@ -15,7 +15,7 @@ export interface SmtpDestination {
   password: string | null;
   /** E-mail address of the sender. */
   from: string;
-  /** Name of the sender, which mail programs show; null for none. */
+  /** Name of the sender, which mail programs show; null if there is none. */
   fromName: string | null;
 }
 
@@ -26,7 +26,9 @@ export type SmsDestination =
 const TWILIO_URL = "https://api.twilio.com";
 const DEFAULT_SMTP_PORT = 587;
 const SMTP_PORT_WITH_TLS = 465;
-/** Maximum length of a sender, because it must fit into one header line (RFC 5322, section 2.1.1). */
+/**
+ * Maximum length of a sender in characters, because the sender must fit into one header line (RFC 5322, section 2.1.1).
+ */
 const SENDER_MAX_CHARACTERS = 998;
 
 /** Parses a sender: `ann@example.com` or `Ann <ann@example.com>`. Returns null for any other text. */
@@ -35,7 +37,8 @@ export function parseSender(text: string): { from: string; fromName: string | nu
   const [sender, ...more] = addressparser(text);
   if (sender?.address === undefined || more.length > 0 || !isEmailAddress(sender.address)) return null;
   const { address: from, name } = sender;
-  // addressparser also finds an address inside other text. Accepts only an address, or a text that ends with `<address>`.
+  // addressparser also finds an address inside other text. So only an address, or a text that ends with `<address>`, is
+  // accepted.
   const isWhole = text.trim() === from || text.trimEnd().endsWith(`<${from}>`);
   return isWhole ? { from, fromName: name || null } : null;
 }
@@ -77,8 +80,8 @@ class SettingFields {
 }
 
 /**
- * Reads the mail server from the value of the setting `__smtp`; null if the app has no such setting.
- * @param mailFrom sender if the setting names none
+ * Reads the mail server from the value of the setting `__smtp`. Returns null if the app has no such setting.
+ * @param mailFrom sender that is used if the setting names none
  * @throws DestinationFault
  */
 export function readSmtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
@@ -114,7 +117,10 @@ export function readSmtpDestination(value: unknown, mailFrom: string | null): Sm
   };
 }
 
-/** Reads the SMS provider from the value of the setting `__sms`; null if the app has no such setting. @throws DestinationFault */
+/**
+ * Reads the SMS provider from the value of the setting `__sms`. Returns null if the app has no such setting.
+ * @throws DestinationFault
+ */
 export function readSmsDestination(value: unknown): SmsDestination | null {
   if (value === undefined || value === null) return null;
   if (!isObject(value)) throw new DestinationFault(`the setting __sms must be an object (got ${describeType(value)})`);

@@ -1,4 +1,7 @@
-/** Validates fields of messages: addresses, headers, attachments. Each error contains the path of the invalid field. */
+/**
+ * Validates fields of e-mails and text messages: addresses, headers, attachments. Each error contains the path of the
+ * invalid field.
+ */
 
 import { ActionError } from "../errors.js";
 import { isObject, unstorableCharacterIndex } from "./described.js";
@@ -33,12 +36,12 @@ const LOCAL_PART_MAX_CHARACTERS = 64;
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 const HOST_LABEL = /^[A-Za-z0-9-]{1,63}$/;
 const HEADER_NAME = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
-/** Matches mail headers that callers cannot set, such as `From`, because the service sets them. */
+/** Matches names of mail headers that callers cannot set, such as `From`, because the service sets them. */
 const RESERVED_HEADER =
   /^(?:(?:content|dkim|arc|resent)-|(?:from|sender|to|cc|bcc|subject|date|message-id|mime-version|return-path|received|authentication-results)$)/i;
 const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
 const BASE64_TEXT = /^[A-Za-z0-9+/]*={0,2}$/;
-/** Matches control characters. A line break in a header would start another header. */
+/** Matches control characters. With a line break, a header's value could add another header. */
 const CONTROL_CHARACTER = /\p{Cc}|[\u2028\u2029]/u;
 
 /** Returns the value if it is a text of one line without control characters. @throws REQUEST_INVALID */
@@ -51,12 +54,15 @@ export function requireLine(value: unknown, field: string, max = LINE_MAX_CHARAC
   return isValid ? value : refuseField(field, `one line of at most ${max} characters, without line breaks`, value);
 }
 
-/** Returns the value if it is a text of one line; null if absent. @throws ActionError REQUEST_INVALID */
+/** Returns the value if it is a text of one line; null if the field is absent. @throws ActionError REQUEST_INVALID */
 export function parseOptionalLine(value: unknown, field: string, max = NAME_MAX_CHARACTERS): string | null {
   return value === undefined || value === null ? null : requireLine(value, field, max);
 }
 
-/** Returns the value if it is a text, of any length and with any number of lines; null if absent. @throws REQUEST_INVALID */
+/**
+ * Returns the value if it is a text, of any length and with any number of lines; null if the field is absent.
+ * @throws REQUEST_INVALID
+ */
 export function parseOptionalText(value: unknown, field: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && unstorableCharacterIndex(value) < 0) return value;
@@ -65,7 +71,10 @@ export function parseOptionalText(value: unknown, field: string): string | null 
 
 const isHostLabel = (text: string): boolean => HOST_LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
 
-/** True for a valid address whose domain contains a dot. `ann@example` is nearly always a typing error. */
+/**
+ * True for a valid e-mail address whose domain contains a dot. An address such as `ann@example` is nearly always a
+ * typing error.
+ */
 export function isEmailAddress(text: string): boolean {
   const at = text.lastIndexOf("@");
   const [local, labels] = [text.slice(0, at), text.slice(at + 1).split(".")];
@@ -83,7 +92,7 @@ function readRecipient(value: unknown, field: string): EmailRecipient {
   return { email, name: parseOptionalLine(name, `${field}.name`), type: type as RecipientType };
 }
 
-/** Parses recipients, and removes repeated addresses. @throws ActionError REQUEST_INVALID */
+/** Parses the recipients of an e-mail, and removes repeated addresses. @throws ActionError REQUEST_INVALID */
 export function parseRecipients(value: unknown): EmailRecipient[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > RECIPIENTS_MAX) {
     return refuseField("to", `an array of 1 to ${RECIPIENTS_MAX} recipients {email, name, type}`, value);
@@ -92,7 +101,7 @@ export function parseRecipients(value: unknown): EmailRecipient[] {
   return [...new Map(all.map((recipient) => [recipient.email.toLowerCase(), recipient])).values()];
 }
 
-/** Converts `[{name, value}]` or an object to `[name, value]` pairs. */
+/** Converts headers to `[name, value]` pairs. They can be an array of `{name, value}` or an object. */
 function toHeaderEntries(value: unknown): [string, unknown][] {
   if (!Array.isArray(value))
     return isObject(value)
@@ -104,7 +113,7 @@ function toHeaderEntries(value: unknown): [string, unknown][] {
   });
 }
 
-/** Parses additional mail headers in the form `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
+/** Parses additional headers of an e-mail, in the form `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
 export function parseEmailHeaders(value: unknown): Record<string, string> {
   if (value === undefined || value === null) return {};
   const input = toHeaderEntries(value);
@@ -147,7 +156,7 @@ export function readAttachments(value: unknown): MessageAttachment[] {
   return value.map((element, index) => readAttachment(element, `attachments[${index}]`));
 }
 
-/** Returns a phone number without spaces, dashes, dots and brackets; null if the text is none. */
+/** Returns a phone number without spaces, dashes, dots and brackets; null if the text is no phone number. */
 function normalizePhoneNumber(text: string): string | null {
   const bareText = text.length <= 40 ? text.replace(/[ ().-]/g, "") : "";
   return /^\+?[0-9]{3,15}$/.test(bareText) ? bareText : null;
@@ -156,7 +165,8 @@ function normalizePhoneNumber(text: string): string | null {
 export const isPhoneNumber = (text: string): boolean => normalizePhoneNumber(text) !== null;
 
 /**
- * Parses a phone number: digits with an optional plus. Spaces, dashes, dots and brackets are removed.
+ * Parses a phone number, which has only digits and optionally a plus at its start. Removes spaces, dashes, dots and
+ * brackets.
  * @throws ActionError REQUEST_INVALID
  */
 export function parsePhoneNumber(value: unknown, field: string): string {

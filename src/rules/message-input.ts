@@ -1,4 +1,7 @@
-/** Validates e-mails and text messages (packages, Communicate), and replaces the placeholders in their texts. */
+/**
+ * Validates e-mails and text messages in requests (packages, Communicate), and replaces the placeholders in their
+ * texts.
+ */
 
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./described.js";
@@ -36,7 +39,7 @@ export interface Sms {
   to: string;
   body: string;
   from: string | null;
-  /** Provider that must send the message; null uses the provider of the app's setting `__sms`. */
+  /** Provider that must send the message; null for the provider in the app's setting `__sms`. */
   provider: SmsProvider | null;
 }
 
@@ -63,8 +66,8 @@ const dataOf = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : requireObject(value, "data");
 
 /**
- * Runs `parse`. If `parse` throws an error, puts `where` (the message's position in a batch) before the error's message, unless the error's
- * message already starts with `where`.
+ * Calls `parse`. If `parse` throws an error, adds `where` to the start of its message, unless the message already
+ * starts with it. `where` is the position of the message in a batch.
  */
 function prefixField<T>(where: string, parse: () => T): T {
   try {
@@ -76,7 +79,8 @@ function prefixField<T>(where: string, parse: () => T): T {
 }
 
 /**
- * Parses an e-mail: `{options, data}`, or the options themselves with a field `data`.
+ * Parses an e-mail in the form `{options, data}`, or in the form of the options themselves with an additional field
+ * `data`.
  * @param path path of the message in the request's body, for errors
  * @throws REQUEST_INVALID
  */
@@ -107,7 +111,7 @@ export function parseEmail(body: unknown, path = ""): Email {
 }
 
 /**
- * Parses a text message: `{data: {to, body, from}, provider}`, or `{to, body, from}`.
+ * Parses a text message in the form `{data: {to, body, from}, provider}` or `{to, body, from}`.
  * @param path path of the message in the request's body, for errors
  * @throws REQUEST_INVALID
  */
@@ -133,7 +137,7 @@ export function parseSms(input: unknown, path = ""): Sms {
   return { kind: "sms", to, body, from, provider: provider as SmsProvider | null };
 }
 
-/** Parses a batch of messages. @throws REQUEST_INVALID for the first invalid message */
+/** Parses a list of messages in one request. @throws REQUEST_INVALID for the first invalid message */
 export function parseBatch<T>(body: unknown, parse: (message: unknown, path: string) => T): T[] {
   const list = isObject(body) && Array.isArray(body["messages"]) ? body["messages"] : body;
   if (!Array.isArray(list) || list.length === 0 || list.length > BATCH_MAX) {

@@ -1,22 +1,25 @@
-/** Replaces placeholders `{{name}}` in a message by values from its data. A name is any text without braces. */
+/**
+ * Replaces the placeholders `{{name}}` in a message by values from the data of the message. A name is any text without
+ * braces.
+ */
 import { ActionError } from "../errors.js";
 
 const PLACEHOLDER_SHAPE = /\{\{([^{}]+)\}\}/g;
 const HTML_ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
 /**
- * Maximum length of a text after its placeholders are replaced. A long value that occurs a thousand times could
- * otherwise fill the memory.
+ * Maximum length in characters of a text after its placeholders are replaced. Without this limit, a long value that
+ * occurs a thousand times could fill the memory.
  */
 const RESULT_MAX_CHARACTERS = 2 * 1024 * 1024;
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => HTML_ENTITIES[character]!);
 
 /**
- * Returns the value of the property `path` of `data` as text; dots in `path` lead to nested properties. Returns "" if the value is missing,
- * an object or a list. Reads only own properties, never those of the prototype.
+ * Returns a property of `data` as text. Dots in `path` lead to nested properties. Returns "" if the value is missing,
+ * an object or a list. Ignores properties of the prototype.
  */
-function textAtPath(data: object, path: string): string {
+function readTextAtPath(data: object, path: string): string {
   if (Object.hasOwn(data, path)) return toText((data as Record<string, unknown>)[path]);
   let value: unknown = data;
   for (const key of path.split(".")) {
@@ -53,7 +56,7 @@ export function fillTemplate(text: string, data: object | null, field: string, {
     parts.push(part);
   };
   for (const match of text.matchAll(PLACEHOLDER_SHAPE)) {
-    const value = textAtPath(data, match[1]!.trim());
+    const value = readTextAtPath(data, match[1]!.trim());
     add(text.slice(from, match.index));
     add(html ? escapeHtml(value) : value);
     from = match.index + match[0].length;

@@ -1,4 +1,4 @@
-/** Validates notifications (packages, Notifications). */
+/** Validates notifications in requests (packages, Notifications). */
 
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
@@ -12,15 +12,15 @@ export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
 
 export interface PushRequest {
   payload: Record<string, unknown>;
-  /** Unix time in milliseconds at which the service sends the push message; null sends it at once. */
+  /** Time at which the service sends the push message, in Unix milliseconds; null to send it at once. */
   delayUntilTimestamp: number | null;
 }
 
-/** Fields of a notification that a request sets. A field that the request does not set is absent. */
+/** Fields of a notification that a request sets. A field that the request does not contain is absent. */
 export interface NotificationFields {
   status?: NotificationStatus;
   data?: Record<string, unknown>;
-  /** Properties to add to the notification's `data`, which keeps its other properties. */
+  /** Properties that are added to the notification's `data`. Its other properties stay unchanged. */
   extendData?: Record<string, unknown>;
   scope?: Scope | null;
   orderAt?: Date | null;
@@ -36,7 +36,10 @@ const NOTIFICATION_SHAPE: Shape = {
 };
 
 export const NOTIFICATIONS_PER_BATCH = 1_000;
-/** Maximum size of the data in a push message. Push services accept 4,096 bytes, and the encrypted data is larger than the data itself. */
+/**
+ * Maximum size in bytes of the data in a push message. Push services accept 4,096 bytes, and encryption makes the data
+ * larger.
+ */
 const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
 const TIME_MAX_MS = 8_640_000_000_000_000;
@@ -77,13 +80,20 @@ function readTexts(data: Record<string, unknown>): Record<string, unknown> {
   return data;
 }
 
-/** Returns the fields `data` and `extendData`. With `extendData: true`, `data` is merged into the stored data instead of replacing it. */
+/**
+ * Returns the data of a notification in the field `data` or `extendData`. If the request contains `extendData: true`,
+ * its `data` is merged into the stored data instead of replacing it.
+ */
 function readDataFields({ data, extendData }: Record<string, unknown>): { data?: unknown; extendData?: unknown } {
   if (typeof extendData !== "boolean") return { data, extendData };
   return extendData ? { extendData: data } : { data };
 }
 
-/** Validates a notification. @param path its path in the request's body @throws REQUEST_INVALID with the path of the invalid field */
+/**
+ * Validates a notification.
+ * @param path path of the notification in the request's body
+ * @throws REQUEST_INVALID with the path of the invalid field
+ */
 export function parseNotification(body: unknown, path = ""): NotificationFields {
   if (!isObject(body)) return refuseField("the notification", "an object", body);
   const { status, scope, orderAt, pushNotification } = body;
@@ -108,7 +118,7 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
   return fields;
 }
 
-/** Value of the request's field `ids` that stands for all published notifications. */
+/** Value of the field `ids` in a request that stands for all published notifications. */
 export const ALL_NOTIFICATIONS = "all";
 
 const MARK_SHAPE = flatShape(["ids"]);
@@ -124,7 +134,7 @@ export function parseMarkedIds(value: unknown): typeof ALL_NOTIFICATIONS | numbe
   return ids as typeof ALL_NOTIFICATIONS | number[];
 }
 
-/** Web Push subscription of a browser: the address to send to and the keys for the encryption. */
+/** Web Push subscription of a browser: the URL to which push messages are sent, and the keys for their encryption. */
 export interface PushTarget {
   endpoint: string;
   p256dh: string;
@@ -135,7 +145,10 @@ export interface PushTarget {
 export const PUSH_TARGET_SHAPE: Shape = {
   fields: { ...flatShape(["endpoint", "expirationTime"]).fields, keys: flatShape(["p256dh", "auth"]) },
 };
-/** Allowed fields of a request to remove a device: those of a listed device, and those of the browser's push subscription. */
+/**
+ * Allowed fields of a request that removes a device: the fields of a device in a response, and the fields of a push
+ * subscription in the browser.
+ */
 export const PUSH_DEVICE_SHAPE = flatShape(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
 const ENDPOINT_MAX_CHARACTERS = 2_000;
@@ -149,7 +162,7 @@ function readKey(value: unknown, field: string, bytes: number): string {
 }
 
 /**
- * Validates the result of `PushSubscription.toJSON()`.
+ * Validates a push subscription, which is the result of `PushSubscription.toJSON()` in a browser.
  * @param allowHttp true if http URLs are allowed
  * @throws ActionError REQUEST_INVALID
  */

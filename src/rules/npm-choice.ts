@@ -1,22 +1,28 @@
 /**
- * Chooses the version of an npm package for a version range, from the JSON document that the registry has for the
- * package. The document is untrusted and may be large, so a worker thread reads it.
+ * Chooses the version of an npm package for a version range. Reads the JSON document that the npm registry returns for
+ * the package. The document is untrusted and may be large, so a worker thread reads it.
  */
 import pickManifest from "npm-pick-manifest";
 import { valid } from "semver";
 import { isObject } from "./described.js";
 
-/** Chosen version of a package. `integrity` is the Subresource Integrity hash of the archive at the URL `tarball`. */
-export interface VersionChoice {
+/**
+ * Version of a package that was chosen. `integrity` is the Subresource Integrity hash of the archive at the URL
+ * `tarball`.
+ */
+export interface ChosenVersion {
   version: string;
   tarball: string;
   integrity: string;
-  /** Names and version ranges of the package's dependencies, including its peer dependencies. */
+  /** Names and version ranges of the package's dependencies, with its peer dependencies. */
   dependencies: [name: string, range: string][];
 }
 
-/** Chosen version, or a fault: the second half of an error message, which the caller puts after the package's name ("has no version …"). */
-export type VersionResult = VersionChoice | { fault: string };
+/**
+ * Version that was chosen, or a fault: the second half of an error message ("has no version …"), which the caller puts
+ * after the package's name.
+ */
+export type VersionResult = ChosenVersion | { fault: string };
 
 /** Maximum number of dependencies of a package. Ordinary packages have far fewer. */
 const DEPENDENCIES_MAX = 500;
@@ -24,7 +30,7 @@ const TEXT_MAX_CHARACTERS = 2_048;
 
 const VERSION = /^[0-9A-Za-z.+-]{1,128}$/;
 
-function stringEntriesOf(value: unknown): [string, string][] {
+function listStringEntries(value: unknown): [string, string][] {
   if (!isObject(value)) return [];
   const entries = Object.entries(value).filter(([, range]) => typeof range === "string");
   return entries.slice(0, DEPENDENCIES_MAX) as [string, string][];
@@ -36,27 +42,36 @@ function readIntegrity({ integrity, shasum }: { integrity?: unknown; shasum?: un
   return `sha1-${Buffer.from(shasum, "hex").toString("base64")}`;
 }
 
-/** Returns a package's required dependencies. Omits optional ones, which usually contain native code and which packages can do without. */
-function requiredDependenciesOf(manifest: NonNullable<ReturnType<typeof pickManifest>>): [string, string][] {
+/**
+ * Returns the required dependencies of a package. Leaves out optional ones, which usually contain native code; packages
+ * also work without them.
+ */
+function listRequiredDependencies(manifest: NonNullable<ReturnType<typeof pickManifest>>): [string, string][] {
   const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = manifest;
-  const optionalNames = new Set(stringEntriesOf(optionalDependencies).map(([name]) => name));
+  const optionalNames = new Set(listStringEntries(optionalDependencies).map(([name]) => name));
   const peerMeta = isObject(peerDependenciesMeta) ? peerDependenciesMeta : {};
   const isOptionalPeer = (name: string) =>
     Object.hasOwn(peerMeta, name) && isObject(peerMeta[name]) && peerMeta[name]["optional"] === true;
-  const peers = stringEntriesOf(peerDependencies).filter(([name]) => !isOptionalPeer(name));
-  return [...stringEntriesOf(dependencies).filter(([name]) => !optionalNames.has(name)), ...peers];
+  const peers = listStringEntries(peerDependencies).filter(([name]) => !isOptionalPeer(name));
+  return [...listStringEntries(dependencies).filter(([name]) => !optionalNames.has(name)), ...peers];
 }
 
 export interface VersionQuery {
-  /** JSON document that the registry has for the package, as bytes. */
+  /** JSON document that the npm registry returned for the package, as bytes. */
   document: Uint8Array;
-  /** Version, version range or tag to choose from; "" stands for the newest version. */
+  /** Version, version range or tag that the chosen version must match; "" stands for the newest version. */
   range: string;
-  /** Time in ISO 8601: a range or tag selects only versions published before it. null selects versions of any age. */
+  /**
+   * Time in ISO 8601. A range or tag matches only versions that were published before this time; null for versions of
+   * any age.
+   */
   publishedBefore: string | null;
 }
 
-/** Chooses a version of the package. If the document has no publication times, `publishedBefore` has no effect. */
+/**
+ * Chooses the version of a package. If the registry's document contains no publication times, `publishedBefore` has no
+ * effect.
+ */
 export function chooseVersion({ document, range, publishedBefore }: VersionQuery): VersionResult {
   let packument: unknown;
   try {
@@ -89,6 +104,6 @@ export function chooseVersion({ document, range, publishedBefore }: VersionQuery
     version,
     tarball,
     integrity: integrity.slice(0, TEXT_MAX_CHARACTERS),
-    dependencies: requiredDependenciesOf(manifest as never),
+    dependencies: listRequiredDependencies(manifest as never),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * npm packages that need Node.js, each with a replacement that works in actions. If an action depends on such a package, the error message
- * suggests the replacement.
+ * npm packages that need Node.js, each with a replacement that works in actions. If an action depends on such a
+ * package, the error message suggests this replacement.
  */
 
 const PACKAGE_ALTERNATIVES: Readonly<Record<string, string>> = {

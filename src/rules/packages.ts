@@ -5,29 +5,38 @@ import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./described.js";
 import builtIn from "./packages.json" with { type: "json" };
 
-/** Modes in which a package can run on the server, cheapest first (engine/browser/globals.ts). */
+/** Sandbox modes in which a package can run on the server, the cheapest first (engine/browser/globals.ts). */
 const PACKAGE_MODES = ["isolate", "network-isolate", "document"] as const;
 export type PackageMode = (typeof PACKAGE_MODES)[number];
 
 /**
- * A package of the catalogue. Code uses the package as `Svc.<namespace>`; `namespace` is null for a package that code uses in another way.
- * The script of the package is at `path` of this service or at the external `url`. A package with neither is in the specification, but not
- * built yet.
+ * Package of the catalogue. Code uses it as `Svc.<namespace>`; `namespace` is null if code uses the package in another
+ * way. The script of the package is at the `path` of this service or at the external `url`. A package with neither is
+ * in the specification, but not implemented yet.
  */
 export interface PackageEntry {
   name: string;
   namespace: string | null;
   path?: string;
   url?: string;
-  /** True if the package works without the client library svc.js; an array has the names of the functions that do. */
+  /**
+   * True if the package works without the client library svc.js. An array contains the names of the functions that work
+   * without it.
+   */
   standalone?: boolean | readonly string[];
-  /** Cheapest mode that has all globals the package uses. Default `document`; a package with a `url` always runs in `document`. */
+  /**
+   * Cheapest mode that has all globals that the package uses. Default `document`. A package with a `url` always runs in
+   * `document`.
+   */
   mode?: PackageMode;
-  /** False if the package sends no network requests. Default true; false for the mode `isolate`. */
+  /** False if the package sends no network requests. Default true, or false if `mode` is `isolate`. */
   network?: boolean;
-  /** True if most uses of the package need only the JavaScript language, so that a run with the package first tries the mode `isolate`. */
+  /**
+   * True if most uses of the package need only the JavaScript language. A run with the package is then tried in the
+   * mode `isolate` first.
+   */
   canBeTried?: boolean;
-  /** Names of functions that need a document: code that contains one of these words runs in the mode `document`. */
+  /** Names of functions that need a document. Code that contains one of these names runs in the mode `document`. */
   inDocument?: readonly string[];
   /** Names of functions that need no document. Code that uses any other function of the package runs in the mode `document`. */
   withoutDocument?: readonly string[];
@@ -44,7 +53,8 @@ const SERVED_PATH = /^\/[A-Za-z0-9/._-]+$/;
 const URL_MAX_CHARACTERS = 2048;
 
 /**
- * Adds the operator's packages to the built-in ones. A later entry replaces an earlier entry with the same name.
+ * Returns the built-in packages and the operator's packages. If two packages have the same name, the operator's one
+ * counts.
  * @param extra parsed content of the operator's file: an array of {@link PackageEntry}
  * @throws Error with the path of the invalid entry
  */
@@ -88,7 +98,7 @@ function parsePackageEntry(value: unknown, where: string): PackageEntry {
     path,
   );
   expectField(path === undefined || matchesPattern(path, SERVED_PATH), "path", "an absolute path", path);
-  expectField(url === undefined || externalUrlFault(url) === null, "url", "an https URL", url);
+  expectField(url === undefined || findExternalUrlFault(url) === null, "url", "an https URL", url);
   const areNames = (list: unknown) =>
     Array.isArray(list) && list.every((element) => matchesPattern(element, NAMESPACE_NAME));
   const isStandalone = typeof standalone === "boolean" || areNames(standalone);
@@ -104,19 +114,22 @@ function parsePackageEntry(value: unknown, where: string): PackageEntry {
 /** Parsed dependency of an action: a package of the catalogue, a package of the npm registry, or an external URL. */
 export type Dependency =
   | { kind: "served"; asset: StoredAsset }
-  /** `subpath` is the module to load from the package, such as `/sha256`; "" loads the main module. */
+  /** `subpath` is the module of the package to load, such as `/sha256`; "" for the main module. */
   | { kind: "npm"; name: string; range: string; subpath: string }
   | { kind: "address"; url: string };
 
-/** Matches names that are reserved for the service's own packages. The service never requests them from a registry. */
+/**
+ * Matches package names that are reserved for the service's own packages. The service never requests such packages from
+ * a registry.
+ */
 const RESERVED_NAMES = /^svc-/i;
 const SPEC_MAX_CHARACTERS = 300;
 
 /**
- * Creates the error for a dependency that cannot be loaded. `retryAfter`: seconds after which a retry may succeed
- * (contract, section 4).
+ * Creates the error for a dependency that cannot be loaded.
+ * @param retryAfter number of seconds after which a retry may succeed (contract, section 4)
  */
-export function unresolvedError(dependency: string, reason: string, retryAfter?: number): ActionError {
+export function createUnresolvedError(dependency: string, reason: string, retryAfter?: number): ActionError {
   const details = retryAfter === undefined ? {} : { retryAfter };
   return new ActionError("DEPENDENCY_UNRESOLVED", `dependencies: ${describeValue(dependency)} ${reason}`, details);
 }
@@ -125,29 +138,29 @@ export function unresolvedError(dependency: string, reason: string, retryAfter?:
 export function parseDependency(dependency: string, catalogue: Catalogue): Dependency {
   const entry = catalogue.get(dependency);
   if (entry?.path !== undefined) return { kind: "served", asset: { name: entry.name, path: entry.path } };
-  if (entry && entry.url === undefined) throw notBuiltError(dependency);
+  if (entry && entry.url === undefined) throw createNotBuiltError(dependency);
   const address = entry?.url ?? dependency;
   if (/^[a-z][a-z0-9+.-]*:/i.test(address)) {
-    const urlFault = externalUrlFault(address);
-    if (urlFault !== null) throw unresolvedError(dependency, urlFault);
+    const urlFault = findExternalUrlFault(address);
+    if (urlFault !== null) throw createUnresolvedError(dependency, urlFault);
     return { kind: "address", url: new URL(address).href };
   }
   if (RESERVED_NAMES.test(dependency))
-    throw unresolvedError(dependency, 'is not a package of this service; names with "svc-" are reserved for it');
+    throw createUnresolvedError(dependency, 'is not a package of this service; names with "svc-" are reserved for it');
   return { kind: "npm", ...parseNpmSpec(dependency) };
 }
 
-/** Matches a name and a version, followed by the path of a module: `@noble/hashes@1/sha256`. */
+/** Matches a package name with an optional version, followed by the path of a module: `@noble/hashes@1/sha256`. */
 const NAME_WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
 
 /**
- * Parses a name with an optional version, range or tag, and an optional subpath. Rejects forms that an npm client would
- * resolve to a folder or another host.
+ * Parses a package name with an optional version, range or tag, and an optional module path. Rejects forms that an npm
+ * client would resolve to a folder or another host.
  */
 function parseNpmSpec(dependency: string): { name: string; range: string; subpath: string } {
   const refusal = "is not a package of this service, an npm package such as lodash or @scope/name@^2, or an https URL";
   const isPlain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
-  if (!isPlain || dependency !== dependency.trim()) throw unresolvedError(dependency, refusal);
+  if (!isPlain || dependency !== dependency.trim()) throw createUnresolvedError(dependency, refusal);
   const [, spec = dependency, subpath = ""] = NAME_WITH_SUBPATH.exec(dependency) ?? [];
   const climbsUp = subpath.split("/").some((segment) => segment === "." || segment === "..");
   try {
@@ -156,13 +169,14 @@ function parseNpmSpec(dependency: string): { name: string; range: string; subpat
     if (isOfRegistry && name && !climbsUp)
       return { name, range: rawSpec === "*" && !spec.endsWith("@*") ? "" : rawSpec, subpath };
   } catch {
-    // npa throws for a name or version that no registry accepts: the statement after this block throws the error.
+    // Ignores the error: npa throws for a name or version that no registry accepts. The statement after this block then
+    // throws another error.
   }
-  throw unresolvedError(dependency, refusal);
+  throw createUnresolvedError(dependency, refusal);
 }
 
 /**
- * True if the name is valid for a package in a registry. Names in the dependencies of packages are untrusted, and become
+ * True if a package in a registry can have this name. Names in the dependencies of packages are untrusted, and become
  * part of a URL.
  */
 export function isPackageName(name: string): boolean {
@@ -176,30 +190,31 @@ export function isPackageName(name: string): boolean {
   }
 }
 
-/** Creates the error for a package that the specification names, but that this service does not have yet. */
-export function notBuiltError(dependency: string): ActionError {
+/** Creates the error for a package that is in the specification, but not implemented yet. */
+export function createNotBuiltError(dependency: string): ActionError {
   const message = `dependencies: the package ${dependency} is not available yet`;
   return new ActionError("DEPENDENCY_UNRESOLVED", message);
 }
 
-/** Asset whose script is stored in the database. `sha256` is the hash of the script in hexadecimal. */
+/** Asset (script of a dependency) that is stored in the database. `sha256` is the hash of the script in hexadecimal. */
 export type StoredScriptAsset = StoredAsset & { sha256: string };
 
 export const isStoredScript = (asset: StoredAsset): asset is StoredScriptAsset => asset.sha256 !== undefined;
 
-/** Path under which the service serves a stored script. */
-export const storedScriptPath = (sha256: string): string => `/client/kept/${sha256}.js`;
+/** Returns the URL path of a stored script on this service. */
+export const getStoredScriptPath = (sha256: string): string => `/client/kept/${sha256}.js`;
 
-/** Function that adds to each stored asset the URL at which browsers can load it now. */
+/** Adds to each stored asset the URL from which browsers can currently load it. */
 export type AddAssetUrls = (stored: readonly StoredAsset[]) => Asset[];
 
 /**
- * Adds to each stored asset the URL at which browsers can load it now (specification, Action object, `assets`).
+ * Adds to each stored asset the URL from which browsers can currently load it (specification, Action object, `assets`).
  * @param baseUrl URL of the service without a trailing slash
  */
 export function addAssetUrls(stored: readonly StoredAsset[], catalogue: Catalogue, baseUrl: string): Asset[] {
   return stored.map(({ name, path, url, sha256, ...kept }) => {
-    // Assets stored by older versions contain a URL too: an external one, or one of the service, which may be outdated.
+    // Assets that older versions of the service have stored contain a URL too: an external one, or one of the service,
+    // which may be outdated.
     const servedPath = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
     return servedPath === undefined
       ? { name, url: url!, path, ...kept }
@@ -207,8 +222,8 @@ export function addAssetUrls(stored: readonly StoredAsset[], catalogue: Catalogu
   });
 }
 
-/** Returns the reason why `text` is not a valid https URL, as the second half of an error message; null if it is valid. */
-function externalUrlFault(text: unknown): string | null {
+/** Returns null if `text` is a valid https URL. Otherwise returns the second half of an error message ("is not …"). */
+function findExternalUrlFault(text: unknown): string | null {
   if (typeof text !== "string") return "is not a URL";
   if (text.length > URL_MAX_CHARACTERS) return `is longer than ${URL_MAX_CHARACTERS} characters`;
   // The URL parser drops tabs and line breaks and converts backslashes, so the checked URL would differ from `text`.
@@ -218,24 +233,30 @@ function externalUrlFault(text: unknown): string | null {
   return url.username !== "" || url.password !== "" ? "must not contain a user name or password" : null;
 }
 
-/** True if the code uses a member of `Svc` that is not in `members`, which are regular expressions such as `App\\.Settings`. */
+/**
+ * True if the code uses a member of `Svc` that matches none of `members`. These are regular expressions such as
+ * `App\\.Settings`.
+ */
 function usesOtherMembers(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
 
-/** Functions of `Svc` that a small script provides, so that code with only these functions runs without the client library and a token. */
+/**
+ * Functions of `Svc` that a small script provides. Code with only these functions runs without the client library and a
+ * token. Each item is a regular expression.
+ */
 const REQUEST_FUNCTIONS = ["App\\.V3\\.Actions\\.request", "App\\.Settings\\.get"];
 
 /** True if the code uses one of REQUEST_FUNCTIONS. */
 export const usesRequestFunctions = (code: string): boolean =>
   new RegExp(`\\bSvc\\.(?:${REQUEST_FUNCTIONS.join("|")})\\b`).test(code);
 
-/** Returns the name with which code imports a dependency: the dependency without its version. */
-export const importName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
+/** Returns the name by which code imports a dependency: the dependency without its version. */
+export const getImportName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
 
 /**
- * True if the code may need the client library. Ignores uses of packages that work without the library. Searches only for the word `Svc`,
- * because code has no other name for the library.
+ * True if the code may need the client library. Ignores uses of packages that work without the library. Searches only
+ * for the word `Svc`, because code can use the library by no other name.
  */
 export function needsLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): boolean {
   if (!code.includes("Svc")) return false;
@@ -247,14 +268,24 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
   return usesOtherMembers(code, [...REQUEST_FUNCTIONS, ...ownNames]);
 }
 
-/** Returns the mode for code that uses the client library. Code that uses a member of `Svc` that is not a package needs `document`. */
-export function modeForLibraryCode(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageMode {
+/**
+ * Returns the mode for code that uses the client library. If the code uses a member of `Svc` that is not a package, it
+ * needs `document`.
+ */
+export function findModeForLibraryCode(
+  code: string,
+  dependencies: readonly string[],
+  catalogue: Catalogue,
+): PackageMode {
   const packageNames = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
   const namespaces = [...packageNames, ...(usesRequestFunctions(code) ? REQUEST_FUNCTIONS : [])];
   return namespaces.length > 0 && !usesOtherMembers(code, namespaces) ? "network-isolate" : "document";
 }
 
-/** Mode that code needs because it uses a package, and if the package sends network requests. */
+/**
+ * Effect of a package on the code that uses it: the mode that the code needs, and if the package sends network
+ * requests.
+ */
 export type PackageRequirement = Required<Pick<PackageEntry, "mode" | "network" | "canBeTried">>;
 
 /** True if the code may use a function of the package that is not in `functions`. */
@@ -263,10 +294,10 @@ function usesOtherFunctions(code: string, namespace: string | null, functions: r
 }
 
 /**
- * Returns the mode that the code needs because it uses the package, and if it needs network access.
+ * Returns the mode that the code needs because it uses the package, and if the code needs a network.
  * @param isShared true if other code, such as another package, may also call the package
  */
-export function requirementOfPackage(entry: PackageEntry, code: string, isShared = false): PackageRequirement {
+export function findPackageRequirement(entry: PackageEntry, code: string, isShared = false): PackageRequirement {
   const { namespace, mode = "document", network = mode !== "isolate", canBeTried = false } = entry;
   const { inDocument = [], withoutDocument = [] } = entry;
   const containsOneOf = (words: readonly string[]) =>

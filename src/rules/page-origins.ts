@@ -1,4 +1,7 @@
-/** Validates the origins of an app's external pages, and converts them to the form in which they are stored and compared. */
+/**
+ * Validates the origins of an app's external pages, and converts these origins to the form in which they are stored and
+ * compared.
+ */
 
 import { PAGE_ORIGINS_MAX } from "../limits.js";
 import { refuseField } from "./fields.js";
@@ -7,13 +10,17 @@ import { normalizeOrigin } from "./integration-origins.js";
 const ORIGIN_MAX_CHARACTERS = 300;
 const LOOPBACK_HOST = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** Returns the origin in the form in which browsers send it in the header `Origin`; null if the text is no valid origin. */
+/**
+ * Returns the origin in the form in which browsers send it in the header `Origin`; null if the value is no valid
+ * origin.
+ */
 function readOrigin(value: unknown, allowHttp: boolean): string | null {
   if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || /[\s\\@?#*]/.test(value)) return null;
   const url = /^https?:\/\/[^/]+\/?$/i.test(value) ? URL.parse(value) : null;
   const origin = url && normalizeOrigin(url);
   if (!url || !origin) return null;
-  // http is allowed only for the developer's own machine, because others on the network can change a page sent by http.
+  // Allows http only for the developer's own machine, because others on the network can change a page that is sent over
+  // http.
   return url.protocol === "https:" || allowHttp || LOOPBACK_HOST.test(url.hostname) ? origin : null;
 }
 

@@ -1,4 +1,6 @@
-/** Validates `limit`, `offset` and the cursor of a list, and limits a page by its size in bytes. */
+/**
+ * Parses `limit`, `offset` and the cursor of a request for a page of a list. Also limits the page by its size in bytes.
+ */
 
 import { ActionError } from "../errors.js";
 import { PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES } from "../limits.js";
@@ -22,11 +24,11 @@ export function parsePageLimits(
   };
 }
 
-/** Returns a cursor with which a caller gets the rows after the row with this ID. */
+/** Creates a cursor. With it, a caller gets the rows after the row with this ID. */
 export const createCursor = (id: number): string => Buffer.from(`after ${id}`).toString("base64url");
 
 /**
- * Returns the row ID in a cursor; null if the caller sent no cursor.
+ * Returns the row ID that the cursor contains; null if the caller sent no cursor.
  * @throws REQUEST_INVALID if `createCursor` did not create the cursor
  */
 export function parseCursor(cursor: unknown, name = "cursor"): number | null {
@@ -37,20 +39,20 @@ export function parseCursor(cursor: unknown, name = "cursor"): number | null {
 }
 
 /**
- * Function that reserves memory for a response of this size before the operation reads the rows. Rejects if the response would be too
- * large.
+ * Reserves memory for a response of this size, before the operation reads the rows. Rejects if the response would be
+ * too large.
  */
 export type ReserveBytes = (bytes: number) => Promise<void>;
 
-/** ID of a row and the size of its values in bytes. */
+/** ID of a row, and the size of the row's values in bytes. */
 export interface SizedRow {
   id: number;
   bytes: number;
 }
 
 /**
- * Returns the IDs of the first rows whose total size is at most PAGE_MAX_BYTES, at least one ID. Before it returns, calls `reserve` with
- * the total size of these rows.
+ * Returns the IDs of the first rows, as many as fit into PAGE_MAX_BYTES, but at least one. Before it returns, calls
+ * `reserve` with the total size of these rows.
  */
 export async function selectIdsThatFit(
   sized: readonly SizedRow[],

@@ -1,4 +1,7 @@
-/** Rules for passphrases: their length, and a list of common passphrases that are rejected (contract, section 7). */
+/**
+ * Rules for passphrases: minimum and maximum length, and a list of common passphrases that are rejected (contract,
+ * section 7).
+ */
 import { dictionary } from "@zxcvbn-ts/language-common";
 import { ActionError } from "../errors.js";
 import { describeType } from "./described.js";
@@ -6,13 +9,16 @@ import { describeType } from "./described.js";
 const PASSPHRASE_MIN_CHARACTERS = 12;
 const PASSPHRASE_MAX_CHARACTERS = 1_024;
 
-/** Common passphrases of at least the minimum length. The full list has 49,000, but shorter ones are rejected for their length anyway. */
+/**
+ * Common passphrases that have at least the minimum length. The original list has 49,000 passphrases, but the shorter
+ * ones are rejected for their length anyway.
+ */
 const COMMON_PASSPHRASES: ReadonlySet<string> = new Set(
   [...dictionary["passwords-common"]].filter(({ length }) => length >= PASSPHRASE_MIN_CHARACTERS),
 );
 
 /** Returns the shortest text whose repetition is `text`: `ab` for `abab`, and `text` itself if it has no repetition. */
-const repeatedUnitOf = (text: string): string => text.slice(0, (text + text).indexOf(text, 1));
+const findRepeatedUnit = (text: string): string => text.slice(0, (text + text).indexOf(text, 1));
 
 const createWeakPassphraseError = (message: string): ActionError => new ActionError("PASSPHRASE_TOO_WEAK", message);
 
@@ -33,15 +39,18 @@ export function checkPassphrase(value: unknown): string {
   if (COMMON_PASSPHRASES.has(lowerCasePassphrase))
     throw createWeakPassphraseError("passphrase is too common; choose another");
   if (
-    [...repeatedUnitOf(lowerCasePassphrase)].length < PASSPHRASE_MIN_CHARACTERS &&
-    repeatedUnitOf(lowerCasePassphrase) !== lowerCasePassphrase
+    [...findRepeatedUnit(lowerCasePassphrase)].length < PASSPHRASE_MIN_CHARACTERS &&
+    findRepeatedUnit(lowerCasePassphrase) !== lowerCasePassphrase
   ) {
     throw createWeakPassphraseError("passphrase repeats a short text; choose another");
   }
   return passphrase;
 }
 
-/** Returns a passphrase in Unicode form NFC, to compare it with a stored hash. Does not check its strength. @throws REQUEST_INVALID */
+/**
+ * Returns a passphrase in Unicode form NFC, so that it can be compared with a stored hash. Does not check its strength.
+ * @throws REQUEST_INVALID
+ */
 export function readPassphrase(value: unknown): string {
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
     throw new ActionError("REQUEST_INVALID", `passphrase must be a text (got ${describeType(value)})`);

@@ -1,8 +1,14 @@
-/** Preconditions of a change: `If-Match` over REST, `ifUpdatedAt` over GraphQL. */
+/**
+ * Preconditions of a change: the header `If-Match` in REST, and the argument `ifUpdatedAt` in GraphQL. A change fails
+ * if the resource has another version.
+ */
 import { hash } from "node:crypto";
 import { ActionError } from "../errors.js";
 
-/** Accepted values of the resource's `updatedAt` (ISO 8601 with milliseconds); undefined accepts every value. */
+/**
+ * Values of the resource's `updatedAt` (ISO 8601 with milliseconds) with which the change is allowed; undefined allows
+ * every value.
+ */
 export type ExpectedTags = readonly string[] | undefined;
 
 /**
@@ -12,13 +18,13 @@ export type ExpectedTags = readonly string[] | undefined;
 const TAG_SEPARATOR = ";";
 
 /**
- * Returns the entity tag of a resource. `shownVariant` is state that only the service changes, such as the firing state of an alert.
- * `If-None-Match` compares the whole tag; `If-Match` ignores `shownVariant`.
+ * Returns the entity tag of a resource. `If-None-Match` compares the whole tag; `If-Match` ignores `shownVariant`.
+ * @param shownVariant state that only the service changes, such as the firing state of an alert; null for none
  */
 export const createEntityTag = (updatedAt: string, shownVariant: string | null = null): string =>
   `"${updatedAt}${shownVariant === null ? "" : TAG_SEPARATOR + shownVariant}"`;
 
-/** Matches an entity tag. The prefix W/ is accepted, because proxies that compress responses add it. */
+/** Matches an entity tag. Accepts the prefix W/, because proxies that compress responses add this prefix. */
 const ENTITY_TAG = /^(?:W\/)?"([\x21\x23-\x7e\x80-\xff]*)"$/;
 const TAGS_MAX = 20;
 
@@ -34,34 +40,49 @@ function parseEntityTags(header: string | undefined, name: string): string[] | u
   throw new ActionError("REQUEST_INVALID", `${name} must be ${expected}`);
 }
 
-/** Returns the expected versions in the header `If-Match`; undefined if it is absent or `*`. @throws REQUEST_INVALID */
+/**
+ * Returns the versions that the header `If-Match` allows; undefined if the header is absent or `*`.
+ * @throws REQUEST_INVALID
+ */
 export const readIfMatch = (header: string | undefined): ExpectedTags =>
   parseEntityTags(header, "If-Match")?.map((tag) => tag.split(TAG_SEPARATOR, 1)[0]!);
 
-/** True if the header `If-None-Match` is `*` or contains the tag: the client already has the current state. @throws REQUEST_INVALID */
+/**
+ * True if the header `If-None-Match` is `*` or contains the tag. Then the client already has the current state.
+ * @throws REQUEST_INVALID
+ */
 export function isKnownTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return parseEntityTags(header, "If-None-Match")?.includes(tag.slice(1, -1)) ?? true;
 }
 
-/** SQL for the new `updated_at`: at least a millisecond after the old one, so that two versions never have the same tag. */
+/**
+ * SQL for the new `updated_at` of a row. It is at least a millisecond after the old one, so that two versions never
+ * have the same tag.
+ */
 export const NEXT_UPDATED_AT =
   "date_trunc('milliseconds', greatest(clock_timestamp(), updated_at + interval '1 millisecond'))";
 
-/** Checks the precondition of a change. @throws RESOURCE_CHANGED with the current resource, if `updatedAt` is not an expected value */
+/**
+ * Checks the precondition of a change.
+ * @throws RESOURCE_CHANGED with the current resource, if its `updatedAt` is not one of the expected values
+ */
 export function requireExpectedVersion<T extends { updatedAt: string }>(resource: T, precondition: ExpectedTags): void {
   if (!precondition || precondition.includes(resource.updatedAt)) return;
   const message = `the resource was changed at ${resource.updatedAt}, after the version that the request expects; read it again`;
   throw new ActionError("RESOURCE_CHANGED", message, { resource });
 }
 
-/** Fields of a list's item from which the version of the whole list is computed. */
+/** Fields of a list's items from which the version of the whole list is computed. */
 export interface ListItemVersion {
   id: number;
   updatedAt: string;
 }
 
-/** Returns the version of a list. It changes when an item is added, changed or removed, and does not depend on the order. */
+/**
+ * Returns the version of a list. The version changes when an item is added, changed or removed. It does not depend on
+ * the order of the items.
+ */
 export const computeListVersion = (items: readonly ListItemVersion[]): string =>
   hash("sha256", JSON.stringify(items.map(({ id, updatedAt }) => `${id} ${updatedAt}`).sort()), "base64url").slice(
     0,
@@ -69,9 +90,9 @@ export const computeListVersion = (items: readonly ListItemVersion[]): string =>
   );
 
 /**
- * Checks the precondition of a change to an item that callers can read only in a list. The expected tag can be the item's
- * `updatedAt` or the version of the list.
- * @param item current item; undefined if the list does not contain it
+ * Checks the precondition of a change to an item that callers can read only in a list. The expected value can be the
+ * item's `updatedAt` or the version of the list.
+ * @param item current item; undefined if it is not in the list
  * @throws RESOURCE_CHANGED with the current item
  */
 export function requireExpectedItemVersion(
@@ -85,7 +106,10 @@ export function requireExpectedItemVersion(
   throw new ActionError("RESOURCE_CHANGED", message, item && { resource: item });
 }
 
-/** Checks the precondition of a change to a row. @throws the error that `changed` creates, if `updatedAt` is not an expected value */
+/**
+ * Checks the precondition of a change to a row.
+ * @throws the error that `changed` creates, if the row's `updatedAt` is not one of the expected values
+ */
 export function requireExpectedRowVersion(
   updatedAt: Date,
   precondition: ExpectedTags,
@@ -94,6 +118,9 @@ export function requireExpectedRowVersion(
   if (precondition && !precondition.includes(updatedAt.toISOString())) throw changed();
 }
 
-/** Returns the new `updatedAt`: at least a millisecond after the old one, so that two versions never have the same time. */
+/**
+ * Returns the new `updatedAt` of a row. It is at least a millisecond after the old one (`before`), so that two versions
+ * never have the same time.
+ */
 export const changeTimeAfter = (before: Date | undefined): Date =>
   new Date(Math.max(Date.now(), (before?.getTime() ?? 0) + 1));

@@ -2,11 +2,11 @@
  * Builds svc.d.ts, the TypeScript declarations for the code of an app: its settings, data sources, packages, and the
  * `Svc` global. The service serves the file, and the command line writes it into a project.
  */
-import { importName } from "./packages.js";
+import { getImportName } from "./packages.js";
 
 type Item = Record<string, unknown>;
 
-/** Parts of an app's manifest that the declarations describe. */
+/** Parts of an app's manifest for which svc.d.ts contains declarations. */
 export interface DeclaredDefinitions {
   settings?: Item[] | undefined;
   dataSources?: Item[] | undefined;
@@ -14,12 +14,12 @@ export interface DeclaredDefinitions {
 }
 
 /**
- * TypeScript declaration files of packages, by the package's name; null if a package has none. Files of one package import each other by
- * their index in the array.
+ * TypeScript declaration files of packages, by the package's name; null if a package has none. The files of one package
+ * import each other by their index in the array.
  */
 export type PackageDeclarations = ReadonlyMap<string, readonly string[] | null>;
 
-/** An action's dependencies, and the scripts (`assets`) that the service has stored for them. */
+/** Dependencies of an action, and the scripts (`assets`) that the service has stored for these dependencies. */
 interface DependentDefinition {
   dependencies?: unknown;
   assets?: { name: string; integrity: string }[] | undefined;
@@ -28,17 +28,17 @@ interface DependentDefinition {
 const HASH_PREFIX = "sha256-";
 
 /**
- * Returns the integrity hash of the script of each package, by the name that code imports. The hash is null if the service has not stored a
- * script for the package yet.
+ * Returns the integrity hash of each package's script, by the name under which code imports the package. The hash is
+ * null if the service has not stored a script for the package yet.
  */
-export function hashesOfImportedPackages(actions: readonly DependentDefinition[]): Map<string, string | null> {
+export function collectPackageHashes(actions: readonly DependentDefinition[]): Map<string, string | null> {
   const typesByName = new Map<string, string | null>();
   for (const { dependencies, assets = [] } of actions) {
     for (const dependency of Array.isArray(dependencies) ? dependencies : []) {
       if (typeof dependency !== "string" || URL.canParse(dependency)) continue;
       const { integrity } = assets.find(({ name }) => name === dependency) ?? {};
       const hashed = integrity?.startsWith(HASH_PREFIX) ? integrity : null;
-      typesByName.set(importName(dependency), hashed ?? typesByName.get(importName(dependency)) ?? null);
+      typesByName.set(getImportName(dependency), hashed ?? typesByName.get(getImportName(dependency)) ?? null);
     }
   }
   return new Map([...typesByName].sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -119,7 +119,9 @@ const NAMESPACE_NAMES = [
   "Audio",
 ];
 
-/** Declarations of "svc/client" for use before the server's declarations are available. They accept all code. */
+/**
+ * Declarations of "svc/client" that are used while the server's declarations are not available. They accept all code.
+ */
 const UNKNOWN_CLIENT = `export interface LimitData { [field: string]: any }
 export type Trigger = any;
 export type Client = any;
@@ -128,7 +130,7 @@ export type Entry<Row> = any;
 export type DataSources = any;
 export type DataSourceConnection = any;`;
 
-/** Declares modules for files that code can import as text: one pattern for each file extension. */
+/** Declarations of modules for text files that code can import. There is one pattern for each file extension. */
 const TEXT_MODULES = ["html", "txt", "md", "csv", "sql", "css", "svg"]
   .map((extension) => `declare module "*.${extension}" {\n  const text: string;\n  export default text;\n}`)
   .join("\n");
@@ -136,20 +138,22 @@ const TEXT_MODULES = ["html", "txt", "md", "csv", "sql", "css", "svg"]
 const createPropertyLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}: ${type};`;
 const createOptionalLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}?: ${type};`;
 
-/** Returns the keys of settings with a sealed secret binding, because code does not receive their values. */
+/**
+ * Returns the keys of settings that have a sealed secret binding. Code does not receive the values of these settings.
+ */
 function collectSealedKeys(...definitions: DeclaredDefinitions[]): Set<unknown> {
   const bindings = definitions.flatMap(({ secretBindings }) => secretBindings ?? []);
   return new Set(bindings.filter(({ sealed }) => sealed === true).map(({ key }) => key));
 }
 
-const settingType = ({ value }: Item): string =>
+const getSettingType = ({ value }: Item): string =>
   value !== undefined && value !== null && typeof value !== "object" ? typeof value : "any";
 
 function createTypeBlock(head: string, lines: readonly string[]): string {
   return `${head} {\n${lines.join("\n")}\n}\n`;
 }
 
-/** Merges two lists of items. A local item replaces the server's item with the same value in the field `key`. */
+/** Merges two lists of items. A local item replaces the server's item that has the same value in the field `key`. */
 const mergeItems = (server: readonly Item[] = [], local: readonly Item[] = [], key: string): Item[] => [
   ...new Map([...server, ...local].map((item) => [item[key], item])).values(),
 ];
@@ -157,11 +161,11 @@ const mergeItems = (server: readonly Item[] = [], local: readonly Item[] = [], k
 const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(text);
 
 /**
- * Declares the module of a package with the types in `files`; without files, all exports have the type `any`. Each declaration file becomes
- * a module with an internal name.
+ * Returns the declaration of a package's module with the types in `files`. Without files, all exports have the type
+ * `any`. Each declaration file becomes a module with an internal name.
  */
 function declarePackageModule(name: string, files: readonly string[] | null): string {
-  // Skips the first file: it declares the package's global variable, for code that does not import the package.
+  // Skips the first file, which declares the package's global variable for code that does not import the package.
   const [entry, ...others] = files?.slice(1) ?? [];
   if (entry === undefined || !isModule(entry)) return `declare module ${JSON.stringify(name)};`;
   const moduleName = (index: number | string) => JSON.stringify(`svc-types:${name}/${index}`);
@@ -216,12 +220,13 @@ export function buildProjectTypes(
     FILE_HEAD,
     createTypeBlock(
       "interface SvcSettings",
-      // The settings are optional properties, so that a test of an action can pass only the settings that the action uses.
+      // These settings are optional properties, so that a test of an action can pass only the settings that the action
+      // uses.
       hiddenSettings.map(({ key }) => createOptionalLine(key, "any")),
     ),
     createTypeBlock(
       "interface SvcPublicSettings",
-      publicSettings.map((setting) => createPropertyLine(setting["key"], settingType(setting))),
+      publicSettings.map((setting) => createPropertyLine(setting["key"], getSettingType(setting))),
     ),
     createTypeBlock("interface SvcDataSources", sources),
     GLOBAL_DECLARATIONS,

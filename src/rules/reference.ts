@@ -1,18 +1,18 @@
-/** Parses references to actions and data sources: an ID or a name (contract, section 3). */
+/** Parses references to actions and data sources: a reference is an ID or a name (contract, section 3). */
 import { refuseField } from "./fields.js";
 
 export type EntityReference = { readonly id: number } | { readonly name: string };
 
-/** Values of the request parameter `by`: the reference is an ID or a name. */
+/** Values of the request parameter `by`, which says if the reference is an ID or a name. */
 export const REFERENCE_KINDS = ["id", "name"] as const;
 export type ReferenceKind = (typeof REFERENCE_KINDS)[number];
 
 const ID = /^[1-9]\d{0,15}$/;
 
-/** Reference that matches no row. It stands for a number that is too large for an ID. */
+/** Reference that matches no row. It replaces a number that is too large for an ID. */
 const UNKNOWN_ID = { id: 0 } as const;
 
-function referenceById(text: string): EntityReference {
+function createIdReference(text: string): EntityReference {
   const id = ID.test(text) ? Number(text) : 0;
   return Number.isSafeInteger(id) ? { id } : UNKNOWN_ID;
 }
@@ -21,7 +21,7 @@ function referenceById(text: string): EntityReference {
 export function parseReference(value: string | number, kind?: ReferenceKind | null): EntityReference {
   const text = String(value);
   if (kind === "name") return { name: text };
-  return kind === "id" || typeof value === "number" || /^\d+$/.test(text) ? referenceById(text) : { name: text };
+  return kind === "id" || typeof value === "number" || /^\d+$/.test(text) ? createIdReference(text) : { name: text };
 }
 
 /** Parses the request parameter `by`; null if absent. @throws REQUEST_INVALID */
@@ -32,10 +32,13 @@ export function parseReferenceKind(value: unknown): ReferenceKind | null {
 }
 
 /** Returns a text that identifies the reference, for use as the key of a Map. */
-export const referenceKey = (ref: EntityReference): string => ("id" in ref ? `#${ref.id}` : `=${ref.name}`);
+export const getReferenceKey = (ref: EntityReference): string => ("id" in ref ? `#${ref.id}` : `=${ref.name}`);
 
-/** Returns name and ID as SQL parameters; one is null. A name with U+0000 becomes null too, because PostgreSQL rejects it. */
-export function referenceParameters(ref: EntityReference): [name: string | null, id: number | null] {
+/**
+ * Returns the name and the ID as SQL parameters, one of which is null. A name with U+0000 becomes null too, because
+ * PostgreSQL rejects such a text.
+ */
+export function getReferenceParameters(ref: EntityReference): [name: string | null, id: number | null] {
   if ("id" in ref) return [null, ref.id];
   return [ref.name.includes("\0") ? null : ref.name, null];
 }

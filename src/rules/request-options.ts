@@ -5,7 +5,7 @@
 import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
 import { describeType, describeValue, isObject } from "./described.js";
 import { normalizeHost, normalizeOrigin } from "./integration-origins.js";
-import { nearestName } from "./unknown-fields.js";
+import { findNearestName } from "./unknown-fields.js";
 
 const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const METHODS_WITHOUT_BODY: readonly string[] = ["GET", "HEAD"];
@@ -34,9 +34,9 @@ const RETRY_STATUSES_MAX = 20;
 const RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Matches header values without control characters, because a line break would start another header. */
+/** Matches header values without control characters. With a line break, a header's value could add another header. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Matches headers that code cannot set: the service sets them itself, or they apply only to one connection. */
+/** Matches names of headers that code cannot set: the service sets them, or they apply only to a single connection. */
 const FORBIDDEN_HEADER =
   /^(?:cookie2?|set-cookie2?|host|content-length|referer|auth-token.*|svc-.*|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 
@@ -47,14 +47,14 @@ export interface RequestDescription {
   method: string;
   headers: Record<string, string>;
   body: Uint8Array | null;
-  /** Key of the secret binding whose value the service adds to the request; null for none. */
+  /** Key of the secret binding whose value the service adds to the request; null for no value. */
   auth: string | null;
   timeoutMs: number;
   responseType: ResponseType;
   retry: { attempts: number; on: number[] } | undefined;
 }
 
-/** Error for invalid options. `code` is one of the contract's error codes. */
+/** Error for invalid options. `code` is one of the error codes in the contract. */
 export class RequestOptionsError extends Error {
   constructor(
     readonly code: "POLICY" | "LIMIT",
@@ -88,8 +88,8 @@ function readUrl(value: unknown): URL {
   return url!;
 }
 
-/** Yields the name-value pairs of the option `query` or `form`. An array yields one pair for each element. */
-function* pairsOf(value: unknown, field: string): Generator<[string, string]> {
+/** Yields the name-value pairs in the option `query` or `form`. An array yields one pair for each of its elements. */
+function* readPairs(value: unknown, field: string): Generator<[string, string]> {
   if (!isObject(value)) throwOptionsError(`${field} must be an object (got ${describeValue(value)})`);
   let count = 0;
   for (const [name, input] of Object.entries(value as object)) {
@@ -140,7 +140,10 @@ interface RequestBody {
   type: string | null;
 }
 
-/** Reads the body from the option `body` (a string or `{base64}`), `json` (JSON text, made by the client library) or `form`. */
+/**
+ * Returns the body of the request from one of the options `body` (a string or `{base64}`), `json` (JSON text that the
+ * client library has made) or `form`.
+ */
 function readBody(options: Record<string, unknown>): RequestBody {
   const bodyFields = ["body", "json", "form"].filter((name) => options[name] !== undefined && options[name] !== null);
   if (bodyFields.length > 1) throwOptionsError(`options must contain only one of ${bodyFields.join(" and ")}`);
@@ -149,7 +152,7 @@ function readBody(options: Record<string, unknown>): RequestBody {
   if (bodyFields[0] === "json")
     throwOptionsError(`json must be a value that can be serialized as JSON (got ${describeValue(json)})`);
   if (bodyFields[0] === "form") {
-    const text = new URLSearchParams([...pairsOf(form, "form")]).toString();
+    const text = new URLSearchParams([...readPairs(form, "form")]).toString();
     return { bytes: Buffer.from(text), type: "application/x-www-form-urlencoded;charset=UTF-8" };
   }
   if (typeof body === "string") return { bytes: Buffer.from(body), type: "text/plain;charset=UTF-8" };
@@ -190,19 +193,25 @@ function rejectUnknownOptions(options: Record<string, unknown>): void {
   const unknownField = Object.keys(options).find((name) => !OPTION_NAMES.includes(name));
   if (unknownField === undefined) return;
   throwOptionsError(
-    `${unknownField.slice(0, 60)} is not an option; did you mean ${nearestName(unknownField, OPTION_NAMES)}?`,
+    `${unknownField.slice(0, 60)} is not an option; did you mean ${findNearestName(unknownField, OPTION_NAMES)}?`,
   );
 }
 
-/** Returns the origin of the option `url`, for an error message about options that may be invalid; null if it has no origin. */
-export function requestedOriginOf(options: unknown): string | null {
+/**
+ * Returns the origin of the option `url` for an error message, even if other options are invalid. Returns null if the
+ * URL has no origin.
+ */
+export function readRequestedOrigin(options: unknown): string | null {
   const input = isObject(options) ? options["url"] : null;
   if (typeof input !== "string" || input.length > URL_MAX_CHARACTERS) return null;
   const url = URL.parse(input);
   return url && normalizeOrigin(url);
 }
 
-/** Validates the options, and converts them to a request. @throws RequestOptionsError */
+/**
+ * Validates the options of a request, and converts them to a description of the request.
+ * @throws RequestOptionsError
+ */
 export function readRequestOptions(options: unknown): RequestDescription {
   if (!isObject(options)) return throwOptionsError(`options must be an object (got ${describeValue(options)})`);
   rejectUnknownOptions(options);
@@ -211,7 +220,7 @@ export function readRequestOptions(options: unknown): RequestDescription {
   if (!METHODS.includes(method))
     throwOptionsError(`method must be one of ${METHODS.join(", ")} (got ${describeValue(verb)})`);
   const url = readUrl(options["url"]);
-  for (const pair of pairsOf(options["query"] ?? {}, "query")) url.searchParams.append(...pair);
+  for (const pair of readPairs(options["query"] ?? {}, "query")) url.searchParams.append(...pair);
   if (url.href.length > URL_MAX_CHARACTERS)
     throwOptionsError(`url with query must have at most ${URL_MAX_CHARACTERS} characters`);
   const headers = readHeaders(options["headers"] ?? {});

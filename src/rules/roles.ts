@@ -1,4 +1,4 @@
-/** Roles of people and their order. */
+/** Roles of people, and their order. */
 import { refuseField } from "./fields.js";
 
 /**
@@ -15,13 +15,14 @@ export interface RoleScope {
   appId: number | null;
 }
 
-const rankOf = (role: Role): number => ROLES.indexOf(role);
+const getRank = (role: Role): number => ROLES.indexOf(role);
 
 /** True if `role` is higher than `other`. Every role is higher than null, which stands for no role. */
-export const isRoleAbove = (role: Role, other: Role | null): boolean => other === null || rankOf(role) > rankOf(other);
+export const isRoleAbove = (role: Role, other: Role | null): boolean =>
+  other === null || getRank(role) > getRank(other);
 
-/** Returns the highest of several roles; null if `roles` is empty. */
-export const highestOf = (roles: readonly Role[]): Role | null =>
+/** Returns the highest of the roles; null if there are none. */
+export const getHighestRole = (roles: readonly Role[]): Role | null =>
   roles.reduce<Role | null>((highest, role) => (isRoleAbove(role, highest) ? role : highest), null);
 
 /** Returns the value if it is the name of a role. @throws REQUEST_INVALID */

@@ -1,6 +1,7 @@
 /**
- * Validates the run limits of an action: `concurrency`, `debounce`, `timeoutMs` and `jitterSeconds`. The functions `…Fault` return an error
- * message, or null for a valid value; the functions `toStored…` return the form in which the database stores a limit.
+ * Validates the run limits of an action: `concurrency`, `debounce`, `timeoutMs` and `jitterSeconds`. The functions
+ * `find…Fault` return an error message, or null for a valid value. The functions `toStored…` return the form in which the
+ * database stores a limit.
  */
 import type { Concurrency, ConcurrencyPolicy, Debounce } from "../data/action-types.js";
 import {
@@ -16,9 +17,9 @@ import { flatShape } from "./unknown-fields.js";
 const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
 
 const KEY_MAX_CHARACTERS = 255;
-/** Matches a path of property names, separated by dots. */
+/** Matches a path of property names that are separated by dots, such as `order.id`. */
 const KEY_PATH = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
-/** Number by which `delayMs` is multiplied to get the default of `maxWaitMs`. */
+/** Factor for the default of `maxWaitMs`, which is a multiple of `delayMs`. */
 const DEFAULT_DELAYS_PER_WAIT = 10;
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
@@ -26,11 +27,14 @@ const isAbsent = (value: unknown): value is null | undefined => value === null |
 const isWithin = (value: unknown, min: number, max: number): value is number =>
   Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 
-/** Allowed fields of `concurrency` and `debounce`. The validation of the action rejects other fields. */
+/**
+ * Allowed fields of `concurrency` (this constant) and `debounce` (the next one). The validation of the action rejects
+ * other fields.
+ */
 export const CONCURRENCY_SHAPE = flatShape(["policy", "limit", "key"]);
 export const DEBOUNCE_SHAPE = flatShape(["delayMs", "maxWaitMs", "manual"]);
 
-function numberFault(
+function findNumberFault(
   value: unknown,
   field: string,
   [least, most]: readonly [number, number],
@@ -40,7 +44,7 @@ function numberFault(
   return `${field} must be a whole number${unit} from ${least} to ${most} (got ${describeValue(value)})`;
 }
 
-function keyFault(key: unknown): string | null {
+function findKeyFault(key: unknown): string | null {
   if (isAbsent(key)) return null;
   const isValid =
     typeof key === "string" &&
@@ -51,49 +55,55 @@ function keyFault(key: unknown): string | null {
   return isValid ? null : `concurrency.key must be ${expected} (got ${describeValue(key)})`;
 }
 
-const clientFault = (field: string, environment: unknown): string | null =>
+const findClientFault = (field: string, environment: unknown): string | null =>
   environment === "client"
     ? `${field} must not be set if environment is "client": it limits only runs on the server`
     : null;
 
-export function concurrencyFault(value: unknown, environment: unknown): string | null {
+export function findConcurrencyFault(value: unknown, environment: unknown): string | null {
   if (isAbsent(value)) return null;
   if (!isObject(value)) return `concurrency must be an object or null (got ${describeValue(value)})`;
   const { policy, limit, key } = value;
   if (!CONCURRENCY_POLICIES.includes(policy as ConcurrencyPolicy)) {
     return `concurrency.policy must be one of ${CONCURRENCY_POLICIES.join(", ")} (got ${describeValue(policy)})`;
   }
-  const tooMany = isAbsent(limit) ? null : numberFault(limit, "concurrency.limit", [1, CONCURRENCY_LIMIT_MAX]);
-  return tooMany ?? keyFault(key) ?? clientFault("concurrency", environment);
+  const tooMany = isAbsent(limit) ? null : findNumberFault(limit, "concurrency.limit", [1, CONCURRENCY_LIMIT_MAX]);
+  return tooMany ?? findKeyFault(key) ?? findClientFault("concurrency", environment);
 }
 
-export function debounceFault(value: unknown, environment: unknown): string | null {
+export function findDebounceFault(value: unknown, environment: unknown): string | null {
   if (isAbsent(value)) return null;
   if (!isObject(value)) return `debounce must be an object or null (got ${describeValue(value)})`;
   const { delayMs, maxWaitMs, manual } = value;
   const unitText = " (milliseconds)";
-  const delayFault = numberFault(delayMs, "debounce.delayMs", [1, DEBOUNCE_DELAY_MAX_MS], unitText);
+  const delayFault = findNumberFault(delayMs, "debounce.delayMs", [1, DEBOUNCE_DELAY_MAX_MS], unitText);
   if (delayFault !== null) return delayFault;
   const bounds = [delayMs as number, DEBOUNCE_WAIT_MAX_MS] as const;
-  const waitFault = isAbsent(maxWaitMs) ? null : numberFault(maxWaitMs, "debounce.maxWaitMs", bounds, unitText);
+  const waitFault = isAbsent(maxWaitMs) ? null : findNumberFault(maxWaitMs, "debounce.maxWaitMs", bounds, unitText);
   if (waitFault !== null) return waitFault;
   if (!isAbsent(manual) && typeof manual !== "boolean") {
     return `debounce.manual must be true or false (got ${describeValue(manual)})`;
   }
-  return clientFault("debounce", environment);
+  return findClientFault("debounce", environment);
 }
 
 /** Returns an error message for an invalid `timeoutMs`; null if valid. @param max maximum in milliseconds, which the operator sets */
-export function timeoutFault(value: unknown, environment: unknown, max: number): string | null {
+export function findTimeoutFault(value: unknown, environment: unknown, max: number): string | null {
   if (isAbsent(value)) return null;
   const minimumMs = Math.min(TIMEOUT_MIN_MS, max);
-  return numberFault(value, "timeoutMs", [minimumMs, max], " (milliseconds)") ?? clientFault("timeoutMs", environment);
+  return (
+    findNumberFault(value, "timeoutMs", [minimumMs, max], " (milliseconds)") ??
+    findClientFault("timeoutMs", environment)
+  );
 }
 
-/** Returns an error message for an invalid jitter. Without a schedule trigger, only 0 and null are valid. */
-export function jitterFault(value: unknown, triggers: unknown): string | null {
+/**
+ * Returns an error message for an invalid jitter; null if it is valid. Without a schedule trigger, only 0 and null are
+ * valid.
+ */
+export function findJitterFault(value: unknown, triggers: unknown): string | null {
   if (isAbsent(value)) return null;
-  const fault = numberFault(value, "jitterSeconds", [0, JITTER_MAX_SECONDS]);
+  const fault = findNumberFault(value, "jitterSeconds", [0, JITTER_MAX_SECONDS]);
   if (fault !== null || value === 0) return fault;
   const isScheduled =
     Array.isArray(triggers) && triggers.some((trigger) => isObject(trigger) && trigger["trigger"] === "schedule");
@@ -102,14 +112,14 @@ export function jitterFault(value: unknown, triggers: unknown): string | null {
     : `jitterSeconds must be null for an action without a schedule trigger (got ${describeValue(value)})`;
 }
 
-/** Returns the stored form of a value that `concurrencyFault` accepts. */
+/** Returns the stored form of a value that `findConcurrencyFault` accepts. */
 export function toStoredConcurrency(value: unknown): Concurrency | null {
   if (!isObject(value)) return null;
   const { policy, limit, key } = value as unknown as Concurrency;
   return { policy, limit: limit ?? 1, key: key ?? null };
 }
 
-/** Returns the stored form of a value that `debounceFault` accepts. */
+/** Returns the stored form of a value that `findDebounceFault` accepts. */
 export function toStoredDebounce(value: unknown): Debounce | null {
   if (!isObject(value)) return null;
   const { delayMs, maxWaitMs, manual } = value as unknown as Debounce;

@@ -18,7 +18,11 @@ export function describeFrequency(frequency: string): string {
   return sentence + describeDays(fields, partText) + partText(`* ${formatList(fields.months, 12)} *`);
 }
 
-/** Describes the days of a schedule. If the day field and the weekday field are both restricted, cron fires if one of them matches. */
+/**
+ * Returns the text for the days of a schedule. If both the day field and the weekday field are restricted, cron starts
+ * a run if one of them matches.
+ * @param partText describes the days of one of the two fields
+ */
 function describeDays(fields: CronFields, partText: (days: string) => string): string {
   if (firesEveryDay(fields)) return "";
   const days = partText(`${formatList(fields.days, 31)} * *`);
@@ -31,8 +35,8 @@ const describeCron = (expression: string) =>
   cronstrue.toString(expression, { use24HourTimeFormat: true, verbose: false });
 
 /**
- * Returns `*\/n` if the values are exactly the multiples of n below `size`; otherwise null.
- * @param countMin minimum number of values; for fewer values, returns null
+ * Returns `*\/n` if the values are exactly the multiples of n that are below `size`; otherwise null.
+ * @param countMin minimum number of values; returns null for fewer
  */
 function formatStep(values: ReadonlySet<number>, size: number, countMin: number): string | null {
   const step = size / values.size;
@@ -41,7 +45,7 @@ function formatStep(values: ReadonlySet<number>, size: number, countMin: number)
   return isEven ? `*/${step}` : null;
 }
 
-/** Returns the values as a list of numbers and ranges; `*` for all of them. */
+/** Returns the values of a cron field as a list of numbers and ranges; `*` if the field has all values. */
 function formatList(values: ReadonlySet<number>, size: number): string {
   if (values.size === size) return "*";
   const sorted = [...values].sort((a, b) => a - b);

@@ -16,7 +16,7 @@ import { ActionError, type Status } from "../errors.js";
 import { canFire, firesEveryMinute, parseCron } from "./cron-grammar.js";
 import { describeValue } from "./described.js";
 import links from "./time-zone-links.json" with { type: "json" };
-import { findEndOfSkip, findInstants, utcOffsetMs } from "./zone-clock.js";
+import { findEndOfSkip, findInstants, getUtcOffsetMs } from "./zone-clock.js";
 
 export interface ScheduleFault {
   status: Extract<Status, "FREQUENCY_INVALID" | "FREQUENCY_TOO_FREQUENT" | "TIMEZONE_INVALID">;
@@ -24,13 +24,15 @@ export interface ScheduleFault {
 }
 
 /**
- * Valid names of time zones. Intl alone cannot check a name: it also accepts abbreviations, any case, and names that are
- * not in the IANA database. `time-zone-links.json` contains the IANA names that Intl does not list.
+ * Valid names of time zones. Intl alone cannot check a name: it also accepts abbreviations, any case, and names that
+ * are not in the IANA database. `time-zone-links.json` contains the valid IANA names that Intl does not list.
  */
 const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...links, "UTC"]);
 
-/** Returns the reason why a frequency is invalid (specification, Validation; contract, section 4), or null. */
-export function frequencyFault(value: unknown): ScheduleFault | null {
+/**
+ * Returns the reason why a frequency is invalid (specification, Validation; contract, section 4); null if it is valid.
+ */
+export function findFrequencyFault(value: unknown): ScheduleFault | null {
   const invalidSchedule = (reason: string): ScheduleFault => ({
     status: "FREQUENCY_INVALID",
     message: `frequency must be a cron expression of five fields${reason} (got ${describeValue(value)})`,
@@ -45,21 +47,24 @@ export function frequencyFault(value: unknown): ScheduleFault | null {
   return canFire(fields) ? null : invalidSchedule(", but none of its months has one of its days");
 }
 
-/** Returns the reason why a time zone is invalid (specification, Create parameters: a full IANA name), or null. */
-export function timezoneFault(value: unknown): ScheduleFault | null {
+/**
+ * Returns the reason why a time zone is invalid (specification, Create parameters: a full IANA name); null if it is
+ * valid.
+ */
+export function findTimezoneFault(value: unknown): ScheduleFault | null {
   if (typeof value === "string" && TIME_ZONES.has(value) && isKnownToIntl(value)) return null;
   const message = `timezone must be a full IANA name such as Europe/Berlin, or UTC (got ${describeValue(value)})`;
   return { status: "TIMEZONE_INVALID", message };
 }
 
-/** Rejects an invalid frequency. @throws ActionError FREQUENCY_INVALID or FREQUENCY_TOO_FREQUENT */
+/** Checks a frequency. @throws ActionError FREQUENCY_INVALID or FREQUENCY_TOO_FREQUENT */
 export function checkFrequency(value: unknown): asserts value is string {
-  throwFault(frequencyFault(value));
+  throwFault(findFrequencyFault(value));
 }
 
-/** Rejects an invalid time zone. @throws ActionError TIMEZONE_INVALID */
+/** Checks a time zone. @throws ActionError TIMEZONE_INVALID */
 export function checkTimezone(value: unknown): asserts value is string {
-  throwFault(timezoneFault(value));
+  throwFault(findTimezoneFault(value));
 }
 
 /**
@@ -72,12 +77,13 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
   const matches = new Cron(frequency, { timezone: "UTC", mode: "5-part" });
   const isDaily = firesOncePerDay(frequency);
   const ticks: number[] = [];
-  let wallTime = matches.nextRun(new Date(start + smallerOffsetNear(timezone, start)));
+  let wallTime = matches.nextRun(new Date(start + getSmallerOffsetNear(timezone, start)));
   for (; wallTime !== null; wallTime = matches.nextRun(wallTime)) {
     const instants = isDaily
-      ? instantOfDailyTime(timezone, wallTime.getTime())
+      ? findInstantsOfDailyTime(timezone, wallTime.getTime())
       : findInstants(timezone, wallTime.getTime());
-    // A match in an hour that the clock repeats has two instants. The second may be later than the instants of the next matches.
+    // If the clock repeats an hour, a match in this hour has two instants. The second one may be later than the
+    // instants of the next matches.
     if (ticks.length >= count && instants.length > 0 && instants[0]! > ticks[count - 1]!) break;
     ticks.push(...instants.filter((instant) => instant > start));
     ticks.sort((a, b) => a - b);
@@ -86,11 +92,11 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
 }
 
 /**
- * Returns the UTC offset of the zone at `start` or a day later, whichever is smaller: the smaller one applies after the
- * clock goes back.
+ * Returns the smaller of two UTC offsets of the zone in milliseconds: at `start`, and a day later. The smaller one
+ * applies after the clock goes back.
  */
-function smallerOffsetNear(timezone: string, start: number): number {
-  return Math.min(utcOffsetMs(timezone, start), utcOffsetMs(timezone, start + 86_400_000));
+function getSmallerOffsetNear(timezone: string, start: number): number {
+  return Math.min(getUtcOffsetMs(timezone, start), getUtcOffsetMs(timezone, start + 86_400_000));
 }
 
 function firesOncePerDay(frequency: string): boolean {
@@ -98,7 +104,7 @@ function firesOncePerDay(frequency: string): boolean {
   return !("fault" in fields) && fields.minutes.size === 1 && fields.hours.size === 1;
 }
 
-function instantOfDailyTime(timezone: string, wallTime: number): number[] {
+function findInstantsOfDailyTime(timezone: string, wallTime: number): number[] {
   const [first] = findInstants(timezone, wallTime);
   const instant = first ?? findEndOfSkip(timezone, wallTime);
   return instant === null ? [] : [instant];

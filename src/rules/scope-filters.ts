@@ -1,6 +1,6 @@
 /**
- * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts. Call these functions only
- * with conditions that entry-query has validated.
+ * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts. Callers
+ * must pass only conditions that entry-query has validated.
  */
 import { containsTextFolded, foldCase, formatDecimal, textsEqualTo } from "./comparable-text.js";
 import { isObject } from "./described.js";
@@ -24,7 +24,10 @@ const isBelow: CompareValues = (a, b) => a < b;
 const isAtMost: CompareValues = (a, b) => a <= b;
 const isEqual: CompareValues = (a, b) => a === b;
 
-/** Creates a condition that compares as numbers if its operand is a number, and as texts otherwise. */
+/**
+ * Creates a condition that compares as numbers if its operand is a number, and as texts otherwise.
+ * @param holds compares the document's value (first) with the operand
+ */
 function createComparison(holds: CompareValues): (operand: unknown) => ValueTest {
   return (operand) => {
     const text = scalarToText(operand);
@@ -42,7 +45,10 @@ const createDayTest =
   (value) =>
     typeof value === "string" && DAY.test(value) && holds(value.slice(0, 10), String(operand).slice(0, 10));
 
-/** Creates a condition for a range that includes both bounds. Its operand is `[from, to]` or `{from, to}`. */
+/**
+ * Creates a condition that tests if a value is in a range, with both bounds included. Its operand is `[from, to]` or
+ * `{from, to}`.
+ */
 const createRangeTest =
   (first: (operand: unknown) => ValueTest, second: (operand: unknown) => ValueTest) =>
   (operand: unknown): ValueTest => {
@@ -66,7 +72,7 @@ const isEmptyValue: ValueTest = (value) =>
 interface ScopeCondition {
   createTest: (operand: unknown) => ValueTest;
   negated?: boolean;
-  /** True if the condition tests an array only as a whole; otherwise the condition also tests each element. */
+  /** True if the condition tests an array only as a whole; false if it also tests each element of the array. */
   comparesWholeValue?: boolean;
 }
 

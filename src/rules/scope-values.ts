@@ -1,18 +1,21 @@
 /**
- * Evaluates the operators of a `where` on a document in memory, with the same results as the SQL of entry-query. Call these functions only
- * with a `where` that entry-query has validated.
+ * Evaluates the operators of a `where` on a document in memory, with the same results as the SQL of entry-query.
+ * Callers must pass only a `where` that entry-query has validated.
  */
 import { isDeepStrictEqual } from "node:util";
 import { containsTextFolded } from "./comparable-text.js";
 import { isObject } from "./described.js";
 
-/** Value at a path of a document; undefined if the document has no value there; null for JSON's null. */
+/** Value at a path of a document: undefined if the document has no value there, null for JSON's null. */
 export type FoundValue = unknown;
 export type ValueTest = (value: FoundValue) => boolean;
 
 const ARRAY_INDEX = /^(?:0|[1-9]\d{0,4})$/;
 
-/** Maximum number of values to test for one document. More tests would block the process, and so all other requests. */
+/**
+ * Maximum number of values that are tested for one document. More tests would block the process, and so all other
+ * requests.
+ */
 const TESTS_MAX = 20_000;
 export class TestLimitError extends Error {}
 
@@ -25,12 +28,14 @@ export class TestBudget {
   }
 }
 
-function childValue(value: FoundValue, name: string): FoundValue {
+function getChildValue(value: FoundValue, name: string): FoundValue {
   if (Array.isArray(value)) return ARRAY_INDEX.test(name) ? value[Number(name)] : undefined;
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** Returns the values at the path. If a value along the path is an array, follows the path in each of its elements. */
+/**
+ * Returns the values at a path. If a value along the path is an array, follows the path in each element of this array.
+ */
 export function readValuesAt(document: FoundValue, segments: readonly string[], budget: TestBudget): FoundValue[] {
   let values = [document];
   for (const [at, name] of segments.entries()) {
@@ -38,13 +43,13 @@ export function readValuesAt(document: FoundValue, segments: readonly string[], 
       const isLookedThrough = at > 0 && Array.isArray(value) && !ARRAY_INDEX.test(name);
       const items = isLookedThrough ? value : [value];
       budget.countStep(items.length);
-      return items.map((item) => childValue(item, name));
+      return items.map((item) => getChildValue(item, name));
     });
   }
   return values;
 }
 
-/** Returns the values and, after each value that is an array, also the elements of this array. */
+/** Returns the values; after each value that is an array, also inserts the elements of this array. */
 export const addArrayElements = (values: readonly FoundValue[]): FoundValue[] =>
   values.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
 
@@ -96,7 +101,7 @@ const createOneOfTest = (expected: unknown): ValueTest => {
   return (value) => tests.some((test) => test(value));
 };
 
-/** Operators by name. scope.ts evaluates `$exists: false` as the negation of `$exists: true`. */
+/** Operators by name. scope.ts evaluates `$exists: false` as the opposite of `$exists: true`. */
 export const SCOPE_OPERATORS: Readonly<Record<string, Operator>> = {
   $eq: elementOperator(createEqualsTest),
   $ne: { ...elementOperator(createEqualsTest), negated: true },

@@ -1,4 +1,7 @@
-/** Validates and evaluates the `scope` of a notification: a `where`, or an array of them, that selects the users who can read it. */
+/**
+ * Validates and evaluates the `scope` of a notification. A scope is a `where`, or an array of them, and selects the
+ * users who can read the notification.
+ */
 
 import { isObject, nestsDeeperThan } from "./described.js";
 import { parsePath } from "./entry-query/path.js";
@@ -27,8 +30,8 @@ const SCOPE_MAX_DEPTH = 20;
 const LIST_MAX = 1_000;
 
 /**
- * Rejects `$regex`, because an untrusted pattern in memory could block all other requests of this process. Queries of
- * entries can use `$regex`, because PostgreSQL executes them.
+ * Rejects `$regex`: here, the pattern would run in this process, and an untrusted pattern could block all other
+ * requests. Queries of entries can use `$regex`, because PostgreSQL executes them.
  */
 function rejectRegex(value: unknown, fieldPath: string): void {
   if (Array.isArray(value)) for (const [at, element] of value.entries()) rejectRegex(element, `${fieldPath}[${at}]`);
@@ -37,14 +40,14 @@ function rejectRegex(value: unknown, fieldPath: string): void {
   for (const [name, field] of Object.entries(value)) rejectRegex(field, `${fieldPath}.${name}`);
 }
 
-/** Validates the `where` by compiling it, as a query of a data source does. */
+/** Validates a `where` by compiling it to SQL, as a query of a data source does. The SQL is not used. */
 function checkWhere(where: unknown, fieldPath: string): void {
   if (!isObject(where)) refuseField(fieldPath, "an object with conditions on columns of the user", where);
   compileWhere(where, { doc: "", entry: null, canSeeColumn: () => true }, new SqlStatement(), fieldPath);
   rejectRegex(where, fieldPath);
 }
 
-/** Validates a scope. A number in an array is the ID of an app user; null stands for all users. @throws REQUEST_INVALID */
+/** Validates a scope. A number in an array is the ID of an app user. null selects all users. @throws REQUEST_INVALID */
 export function parseScope(value: unknown): Scope | null {
   if (value === undefined || value === null) return null;
   if (nestsDeeperThan(value, SCOPE_MAX_DEPTH) || Buffer.byteLength(JSON.stringify(value)) > SCOPE_MAX_BYTES) {
@@ -59,7 +62,7 @@ export function parseScope(value: unknown): Scope | null {
   return (Array.isArray(value) ? list : list[0]) as Scope;
 }
 
-/** Evaluates a `where` on one document. @throws TestLimitError if this needs too many tests of values */
+/** Evaluates a `where` on one document in memory. @throws TestLimitError if this needs too many tests of values */
 class ScopeEvaluator {
   private readonly budget = new TestBudget();
 
@@ -77,7 +80,8 @@ class ScopeEvaluator {
   private matchesField(document: FoundValue, segments: readonly string[], tests: unknown): boolean {
     const values = readValuesAt(document, segments, this.budget);
     const isTests = isObject(tests) && Object.keys(tests).some((name) => name.startsWith("$"));
-    // An empty path stands for an array element that $elemMatch tests. If this element is an array itself, its elements are not tested.
+    // An empty path stands for an array element that $elemMatch tests. If this element is itself an array, its elements
+    // are not tested.
     const isElement = segments.length === 0;
     if (!isTests) return this.matchesOperator("$eq", tests, values, isElement);
     return Object.entries(tests).every(([name, expected]) => {
@@ -121,7 +125,10 @@ class ScopeEvaluator {
     return this.someValuePasses(comparesWholeValue ? values : addArrayElements(values), test(value), value) !== negated;
   }
 
-  /** True if one of the values passes the test. @param expected operand of the test; each element of an array counts as one test */
+  /**
+   * True if one of the values passes the test.
+   * @param expected operand of the test; each element of an array counts as one test for the limit
+   */
   private someValuePasses(values: readonly FoundValue[], test: ValueTest, expected?: unknown): boolean {
     const stepCount = Array.isArray(expected) ? 1 + expected.length : 1;
     return values.some((value) => {
@@ -135,11 +142,11 @@ const ENTRY_OPERATORS = ["$and", "$or", "$nor", "$not", "$filters"];
 
 function parseColumnPath(column: unknown): readonly string[] {
   const path = parsePath(column, "scope", { entry: null });
-  return path.own === null ? path.segments : [path.own];
+  return path.entryField === null ? path.segments : [path.entryField];
 }
 
 /**
- * True if the scope selects the user. Only the scope null selects an anonymous visitor.
+ * True if the scope selects the user. Only a scope of null selects an anonymous visitor.
  * @param scope result of `parseScope`
  */
 export function isUserInScope(scope: Scope | null, user: ScopeUser): boolean {

@@ -1,24 +1,24 @@
 /**
- * A secret binding makes the service add the value of a setting to requests of actions to one origin (contract, section 9).
- * This file validates an app's list of bindings. It also decides which changes need the secret's value again, because
- * the setting is sealed: code cannot read it.
+ * Validates the secret bindings of an app (contract, section 9). With a binding, the service adds the value of a
+ * setting to requests that actions send to one origin. If the setting is sealed, code cannot read it. This file also
+ * decides which changes of sealed bindings need the secret's value again.
  */
 import { ActionError } from "../errors.js";
 import { SECRET_BINDINGS_MAX } from "../limits.js";
 import { describeType, describeValue, isObject } from "./described.js";
-import { integrationOriginsFault, normalizeOrigin } from "./integration-origins.js";
+import { findIntegrationOriginsFault, normalizeOrigin } from "./integration-origins.js";
 import { isHeaderName, isHeaderValue } from "./request-options.js";
 import { refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
-export const BINDING_PLACES = ["header", "query", "basic", "aws-sigv4", "oauth2"] as const;
-export type BindingTarget = (typeof BINDING_PLACES)[number];
+export const BINDING_TARGETS = ["header", "query", "basic", "aws-sigv4", "oauth2"] as const;
+export type BindingTarget = (typeof BINDING_TARGETS)[number];
 const OAUTH_GRANTS = ["client_credentials", "refresh_token"] as const;
 type OAuthGrantType = (typeof OAUTH_GRANTS)[number];
 
 export interface SecretBinding {
   /** Key of a private or protected setting. */
   key: string;
-  /** Origin of the requests to which the service adds the value, in normalized form. */
+  /** Normalized origin. The service adds the value to requests to this origin. */
   origin: string;
   in: BindingTarget;
   /**
@@ -26,9 +26,9 @@ export interface SecretBinding {
    * and region (`s3/eu-west-1`).
    */
   name: string | null;
-  /** Text to send, in which the setting's value replaces `{value}`; null sends only the value. */
+  /** Text that is sent, in which the setting's value replaces `{value}`; null to send only the value. */
   format: string | null;
-  /** True if code does not receive the setting in `context.settings`. */
+  /** True if the setting is sealed: code does not receive it in `context.settings`. */
   sealed: boolean;
   tokenUrl: string | null;
   clientId: string | null;
@@ -36,7 +36,10 @@ export interface SecretBinding {
   grant: OAuthGrantType | null;
 }
 
-/** Binding in a request. `value` is the new value of the binding's setting; absent to keep the stored value. */
+/**
+ * Secret binding in a request. `value` is the new value of the binding's setting; if absent, the setting keeps its
+ * value.
+ */
 export type BindingInput = SecretBinding & { value?: unknown };
 
 const BINDING_FIELDS = [
@@ -90,7 +93,7 @@ function readKey(key: unknown, path: string): string {
 }
 
 function readOrigin(value: unknown, path: string, allowPrivateNetwork: boolean): string {
-  const originProblem = integrationOriginsFault([value], "server", { allowPrivateNetwork });
+  const originProblem = findIntegrationOriginsFault([value], "server", { allowPrivateNetwork });
   if (originProblem !== null) throwBindingError(originProblem.replace("integrationOrigins[0]", path));
   return normalizeOrigin(new URL(value as string))!;
 }
@@ -98,7 +101,7 @@ function readOrigin(value: unknown, path: string, allowPrivateNetwork: boolean):
 function readTokenUrl(value: unknown, path: string, allowPrivateNetwork: boolean): string {
   const url = typeof value === "string" && value.length <= TEXT_MAX_CHARACTERS ? URL.parse(value) : null;
   const isPlain = url !== null && url.username === "" && url.password === "" && url.hash === "";
-  if (!isPlain || integrationOriginsFault([url.origin], "server", { allowPrivateNetwork }) !== null) {
+  if (!isPlain || findIntegrationOriginsFault([url.origin], "server", { allowPrivateNetwork }) !== null) {
     return throwBindingError(`${path} must be an https URL without credentials (got ${describeValue(value)})`);
   }
   return url.href;
@@ -167,7 +170,7 @@ function readOauth(input: Record<string, unknown>, target: BindingTarget, path: 
 function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean): BindingInput {
   if (!isObject(input)) return throwBindingError(`${path} must be an object (got ${describeValue(input)})`);
   const key = readKey(input["key"], `${path}.key`);
-  const place = requireOneOf(input["in"], BINDING_PLACES, `${path}.in`);
+  const place = requireOneOf(input["in"], BINDING_TARGETS, `${path}.in`);
   const { sealed = false, value } = input;
   if (typeof sealed !== "boolean")
     throwBindingError(`${path}.sealed must be true or false (got ${describeValue(sealed)})`);
@@ -206,13 +209,17 @@ export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean):
   return bindings;
 }
 
-/** Returns a text that contains all fields that decide where and how the value is sent. A different text is a new destination. */
-const destinationKeyOf = ({ sealed: _sealed, value: _value, ...destination }: BindingInput): string =>
+/**
+ * Returns a text from all fields that decide where and how the secret value is sent. If the text changes, the binding
+ * has a new destination.
+ */
+const createDestinationKey = ({ sealed: _sealed, value: _value, ...destination }: BindingInput): string =>
   JSON.stringify(Object.entries(destination).sort());
 
 /**
- * Returns the first sealed key whose change needs the secret value again; null if no change does. A person who unseals a
- * key or adds a destination for its value must send the value, which proves that they know the secret.
+ * Returns the first sealed key for whose change the caller must send the secret value again; null if there is none. A
+ * caller who unseals a key or adds a destination for its value must send the value, which proves that the caller knows
+ * it.
  */
 export function findSealedKeyNeedingValue(
   before: readonly SecretBinding[],
@@ -221,15 +228,19 @@ export function findSealedKeyNeedingValue(
 ): string | null {
   for (const key of sealedKeys) {
     const keyBindings = after.filter((binding) => binding.key === key);
-    const knownDestinations = new Set(before.filter((binding) => binding.key === key).map(destinationKeyOf));
-    const isWider = keyBindings.some((binding) => !binding.sealed || !knownDestinations.has(destinationKeyOf(binding)));
+    const knownDestinations = new Set(before.filter((binding) => binding.key === key).map(createDestinationKey));
+    const isWider = keyBindings.some(
+      (binding) => !binding.sealed || !knownDestinations.has(createDestinationKey(binding)),
+    );
     if (isWider && !keyBindings.some(({ value }) => value !== undefined)) return key;
   }
   return null;
 }
 
-/** Returns the keys that are sealed after a change. A sealed key stays sealed if the change removes all of its bindings. */
-export function sealedKeysAfter(sealedKeys: readonly string[], after: readonly BindingInput[]): string[] {
+/**
+ * Returns the keys that are sealed after a change. A key stays sealed even if the change removes all of its bindings.
+ */
+export function computeSealedKeysAfter(sealedKeys: readonly string[], after: readonly BindingInput[]): string[] {
   const unsealedKeys = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));
   const stillSealed = sealedKeys.filter((key) => !unsealedKeys.has(key));
   return [...new Set([...stillSealed, ...after.filter(({ sealed }) => sealed).map(({ key }) => key)])];

@@ -12,9 +12,12 @@
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";
 import { AI_SETTING } from "./ai/setting.js";
 import { countCharacters, isObject } from "./described.js";
-import { type SettingTier, tierOf } from "./setting-tiers.js";
+import { getSettingTier, type SettingTier } from "./setting-tiers.js";
 
-/** A secret and the key of its setting. The engine's type `Secret` has the same fields; neither file imports the other. */
+/**
+ * Secret value and the key of its setting. The engine's type `Secret` has the same fields; the two files do not import
+ * each other.
+ */
 export interface NamedSecret {
   name: string;
   value: string;
@@ -35,7 +38,10 @@ const PEM_LINE = /^[A-Za-z0-9+/=]+$/;
 const AUTHORITY_START = "://";
 const AUTHORITY_END = /[\s/?#]/g;
 
-/** Yields all strings and numbers in a value. Does not use recursion, because deep nesting would overflow the stack. */
+/**
+ * Yields all strings and numbers that a value contains. Does not use recursion, because deep nesting would overflow the
+ * stack.
+ */
 function* scalarLeaves(value: unknown): Generator<string | number> {
   const pendingValues = [value];
   while (pendingValues.length > 0) {
@@ -63,7 +69,10 @@ function decodePercentEncoding(text: string): string {
   }
 }
 
-/** Yields the passwords in URLs such as `https://user:password@host`: the characters after the first colon and before the last @. */
+/**
+ * Yields the passwords in URLs such as `https://user:password@host`. A password consists of the characters between the
+ * first colon after `://` and the last @ before the path.
+ */
 function* findUrlPasswords(text: string): Generator<string> {
   for (let at = text.indexOf(AUTHORITY_START); at !== -1; ) {
     const authorityStart = at + AUTHORITY_START.length;
@@ -117,18 +126,18 @@ function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
 }
 
 /**
- * Returns the secrets of a setting without duplicates. In the setting `__ai`, only the API key is a secret, because results and log events
- * may contain the name of the model and the provider's URL.
+ * Returns the secrets in the value of a setting, without duplicates. Of the setting `__ai`, only the API key is a
+ * secret, because results and log events may contain the name of the model and the provider's URL.
  */
 export function findSecretsOfSetting(name: string, input: unknown): NamedSecret[] {
   const setting = name === AI_SETTING && isObject(input) ? input["key"] : input;
-  const secrets: NamedSecret[] = Array.from(new Set(secretsIn(setting, tierOf(name))), (value) => ({
+  const secrets: NamedSecret[] = Array.from(new Set(secretsIn(setting, getSettingTier(name))), (value) => ({
     name,
     value,
     whole: false,
   }));
   const isShort = typeof setting === "string" && setting !== "" && !hasMinimumLength(setting, SECRET_MIN_CHARACTERS);
-  if (isShort && tierOf(name) === "protected") secrets.push({ name, value: setting, whole: true });
+  if (isShort && getSettingTier(name) === "protected") secrets.push({ name, value: setting, whole: true });
   return secrets;
 }
 
@@ -139,7 +148,7 @@ export function measureSecrets(secrets: readonly NamedSecret[]): { count: number
 }
 
 /** Returns an error message if an app has too many secrets, or if their total size is too large; otherwise null. */
-export function secretsFault(secrets: readonly NamedSecret[]): string | null {
+export function findSecretsFault(secrets: readonly NamedSecret[]): string | null {
   const { count, bytes } = measureSecrets(secrets);
   if (count <= SECRETS_MAX_COUNT && bytes <= SECRETS_MAX_BYTES) return null;
   return (

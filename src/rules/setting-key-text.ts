@@ -1,6 +1,6 @@
 /**
- * Converts the key of a setting, which can be any JavaScript string, to a text that PostgreSQL can store, and back. The stored form needs
- * at most four bytes for each character of the key.
+ * Converts the key of a setting, which can be any JavaScript string, to a text that PostgreSQL can store, and back. The
+ * stored text needs at most four bytes for each character of the key.
  */
 
 /*

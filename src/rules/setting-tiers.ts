@@ -1,4 +1,4 @@
-/** Decides by the prefix of a setting's key who can read the setting, and validates keys. */
+/** Decides by the prefix of a setting's key who can read the setting (its tier), and validates keys. */
 
 import { ActionError } from "../errors.js";
 import {
@@ -20,8 +20,8 @@ import {
 export type SettingTier = "public" | "private" | "protected";
 
 /**
- * Readers of settings. `runtime`: the app's pages. `http`: editors, admins, and API and task tokens, by requests.
- * `serverAction`: the code of server actions, in `context.settings`. `backend`: the service itself.
+ * Kinds of readers of settings. `runtime`: pages of the app. `http`: API requests of editors, admins, API tokens and
+ * task tokens. `serverAction`: code of server actions, in `context.settings`. `backend`: the service itself.
  */
 export type SettingReader = "runtime" | "http" | "serverAction" | "backend";
 
@@ -47,44 +47,44 @@ const ARTIFACT_NAME_MAX_CHARACTERS = SETTING_KEY_MAX_CHARACTERS - ARTIFACT_PREFI
 const PRIVATE_SETTINGS_SIZE_MESSAGE = "private app settings exceed the 100 KB limit for server actions";
 
 /** Returns the tier of a top-level key (specification, App settings object). Nested keys have no tier. */
-export function tierOf(key: string): SettingTier {
+export function getSettingTier(key: string): SettingTier {
   if (key.startsWith("__")) return "protected";
   return key.startsWith("_") ? "private" : "public";
 }
 
-/** Returns a function that is true for the top-level keys that the reader can read. */
+/** Returns a function that returns true for each top-level key that the reader can read. */
 export function createReadableCheck(reader: SettingReader): (key: string) => boolean {
   const tiers = READABLE_TIERS[reader];
-  return (key) => tiers.includes(tierOf(key));
+  return (key) => tiers.includes(getSettingTier(key));
 }
 
-function viewSettings(settings: SettingEntries, reader: SettingReader): SettingsView {
+function selectSettings(settings: SettingEntries, reader: SettingReader): SettingsView {
   const readableTiers = createReadableCheck(reader);
   const result: SettingsView = Object.create(null);
   for (const [key, value] of settings) if (readableTiers(key)) result[key] = value;
   return result;
 }
 
-/** Returns the value of `window.ENV.appSettings` for pages: only public settings. */
-export const runtimeView = (settings: SettingEntries): SettingsView => viewSettings(settings, "runtime");
+/** Returns the public settings, which pages get as `window.ENV.appSettings`. */
+export const selectRuntimeSettings = (settings: SettingEntries): SettingsView => selectSettings(settings, "runtime");
 
-/** Returns the settings that the response of `GET settings` contains: public and private, never protected. */
-export const httpView = (settings: SettingEntries): SettingsView => viewSettings(settings, "http");
+/** Returns the settings in the response of `GET settings`: public and private ones, never protected ones. */
+export const selectHttpSettings = (settings: SettingEntries): SettingsView => selectSettings(settings, "http");
 
 /** Keys of settings that server actions do not receive in `context.settings`, because only the service uses them. */
 const HIDDEN_FROM_CODE: readonly string[] = [AI_SETTING];
 
-/** Returns `context.settings` of a `server` action: private and protected settings. */
-export const serverActionView = (settings: SettingEntries): SettingsView =>
-  viewSettings(
+/** Returns the settings that a `server` action gets as `context.settings`: private and protected ones. */
+export const selectServerActionSettings = (settings: SettingEntries): SettingsView =>
+  selectSettings(
     [...settings].filter(([key]) => !HIDDEN_FROM_CODE.includes(key)),
     "serverAction",
   );
 
 /**
- * Checks that the private and protected settings of an app are at most 100 KB of JSON (specification, Limits and Other
+ * Checks that the private and protected settings of an app have at most 100 KB of JSON (specification, Limits and Other
  * rules 3).
- * @param json JSON of the result of {@link serverActionView}
+ * @param json JSON of the result of {@link selectServerActionSettings}
  * @throws ActionError EXECUTION_FAILED
  */
 export function checkPrivateSettingsSize(json: string): void {
@@ -94,8 +94,8 @@ export function checkPrivateSettingsSize(json: string): void {
 }
 
 /**
- * Returns the key-value pairs of a request that writes settings (specification, Settings endpoints; contract, section
- * 4).
+ * Checks the keys in a request that writes settings, and returns its key-value pairs (specification, Settings
+ * endpoints; contract, section 4).
  * @throws ActionError SETTINGS_INVALID
  */
 export function checkSettingKeys(body: unknown): [string, unknown][] {
@@ -114,7 +114,10 @@ export function checkSettingKeys(body: unknown): [string, unknown][] {
   return entries;
 }
 
-/** Returns the keys in a request that deletes settings, `{keys: [string]}`, without duplicates. @throws ActionError SETTINGS_INVALID */
+/**
+ * Checks a request that deletes settings, `{keys: [string]}`. Returns its keys without duplicates.
+ * @throws ActionError SETTINGS_INVALID
+ */
 export function checkDeletedKeys(body: unknown): string[] {
   const keys = isObject(body) && Object.hasOwn(body, "keys") ? body["keys"] : undefined;
   if (!Array.isArray(keys))
@@ -125,8 +128,8 @@ export function checkDeletedKeys(body: unknown): string[] {
 }
 
 /**
- * Returns the keys of a request that marks private settings as secret or not: `{keys: [string], secret: boolean}`
- * (contract, section 6).
+ * Parses a request that marks private settings as secret or not secret: `{keys: [string], secret: boolean}` (contract,
+ * section 6).
  * @throws ActionError SETTINGS_INVALID
  */
 export function parseSecretMark(body: unknown): { keys: string[]; secret: boolean } {
@@ -134,21 +137,23 @@ export function parseSecretMark(body: unknown): { keys: string[]; secret: boolea
   const secret = isObject(body) ? body["secret"] : undefined;
   if (typeof secret !== "boolean")
     throw createInvalidSettingError(`secret must be true or false (got ${describeValue(secret)})`);
-  const wrongKey = keys.find((key) => tierOf(key) !== "private");
+  const wrongKey = keys.find((key) => getSettingTier(key) !== "private");
   if (wrongKey === undefined) return { keys, secret };
   const reason =
-    tierOf(wrongKey) === "protected" ? "protected settings are always secret" : "public settings are never secret";
+    getSettingTier(wrongKey) === "protected"
+      ? "protected settings are always secret"
+      : "public settings are never secret";
   throw createInvalidSettingError(
     `keys must contain only private settings, which start with one _ (got ${describeValue(wrongKey)}); ${reason}`,
   );
 }
 
 /**
- * Returns the key of the setting that stores the value of a secure field of the AI builder (specification, App settings
- * object, rule 5).
+ * Returns the key of the setting that stores a secure field of the AI builder (specification, App settings object, rule
+ * 5).
  * @throws ActionError SETTINGS_INVALID
  */
-export function artifactKey(settingKey: unknown): string {
+export function createArtifactKey(settingKey: unknown): string {
   const length = typeof settingKey === "string" ? countCharacters(settingKey) : 0;
   if (typeof settingKey === "string" && length > 0 && length <= ARTIFACT_NAME_MAX_CHARACTERS) {
     return ARTIFACT_PREFIX + settingKey.replace(/[^a-zA-Z0-9_.-]/gu, "_");
@@ -160,17 +165,17 @@ export function artifactKey(settingKey: unknown): string {
 }
 
 /**
- * Removes the protected keys from the body of an administrator's PUT request, because this request ignores protected settings
- * (specification, Settings endpoints).
+ * Removes protected keys from the body of an administrator's PUT request, because such a request does not change
+ * protected settings (specification, Settings endpoints).
  */
 export function dropProtectedKeys(body: unknown): unknown {
   if (!isObject(body)) return body;
-  return Object.fromEntries(Object.entries(body).filter(([key]) => tierOf(key) !== "protected"));
+  return Object.fromEntries(Object.entries(body).filter(([key]) => getSettingTier(key) !== "protected"));
 }
 
 /**
- * Validates the keys that a request names.
- * @throws ActionError SETTINGS_INVALID for too many keys, or for a key that no setting can have
+ * Checks the keys in a request.
+ * @throws ActionError SETTINGS_INVALID if there are too many keys, or if no setting can have one of them
  */
 export function checkRequestedKeys(keys: readonly string[]): void {
   checkCount(keys.length);

@@ -1,43 +1,51 @@
 /**
- * Decides after how many failed sign-ins the next attempt must wait, and for how long. All times are Unix time in
+ * Decides after how many failed sign-ins the next attempt must wait, and for how long. All times are Unix times in
  * milliseconds.
  */
 
 export const FAILURES_BEFORE_WAIT = 10;
 export const FAILURE_WINDOW_MS = 600_000;
 const FIRST_WAIT_MS = 60_000;
-const LONGEST_WAIT_MS = 3_600_000;
-/** Time after the last sign-in attempt of a subject after which the service deletes the subject's stored state. */
+const WAIT_MAX_MS = 3_600_000;
+/**
+ * Time in milliseconds after the last sign-in attempt of a subject, after which the service deletes the state of this
+ * subject.
+ */
 export const STATE_LIFETIME_MS = 86_400_000;
 
 /** Sign-in attempts of one subject: a network address, or an account together with a network address. */
 export interface AttemptState {
-  /** Times of sign-in attempts that failed or have not ended yet, the oldest first. */
+  /** Start times of sign-in attempts that failed or have not ended yet, the oldest first. */
   failures: readonly number[];
-  /** Number of waits so far. Each wait is twice as long as the previous one. */
+  /** Number of waits so far. The length of a wait doubles with each of them. */
   level: number;
   blockedUntil: number | null;
 }
 
-const waitAfter = (level: number): number => Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** level);
+const computeWaitMs = (level: number): number => Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** level);
 
-/** Returns the time until which the subject must not try to sign in; null if it may try now. */
+/** Returns the time until which the subject must wait before the next sign-in attempt; null if it may try now. */
 export const blockedUntil = ({ blockedUntil: until }: AttemptState, now: number): number | null =>
   until !== null && until > now ? until : null;
 
-/** Adds an attempt that starts at `now`. It counts as failed until it succeeds. The tenth failed attempt in ten minutes starts a wait. */
+/**
+ * Adds a sign-in attempt that starts at `now`. The attempt counts as failed until it succeeds. The tenth failed attempt
+ * within ten minutes starts a wait.
+ */
 export function addAttempt(state: AttemptState, now: number): AttemptState {
   const failures = [...state.failures.filter((failedAt) => failedAt > now - FAILURE_WINDOW_MS), now].slice(
     -FAILURES_BEFORE_WAIT,
   );
   if (failures.length < FAILURES_BEFORE_WAIT) return { failures, level: state.level, blockedUntil: null };
-  return { failures, level: state.level + 1, blockedUntil: now + waitAfter(state.level) };
+  return { failures, level: state.level + 1, blockedUntil: now + computeWaitMs(state.level) };
 }
 
 /**
- * Removes the attempt that began at `attemptedAt`, because it succeeded. Also ends the wait, if this attempt started it. */
+ * Removes the attempt that started at `attemptedAt`, because it succeeded. If this attempt started a wait, also ends
+ * the wait.
+ */
 export function removeAttempt(state: AttemptState, attemptedAt: number): AttemptState {
   const failures = state.failures.filter((failure) => failure !== attemptedAt);
-  const startedWait = state.blockedUntil === attemptedAt + waitAfter(state.level - 1);
+  const startedWait = state.blockedUntil === attemptedAt + computeWaitMs(state.level - 1);
   return startedWait ? { failures, level: state.level - 1, blockedUntil: null } : { ...state, failures };
 }

@@ -1,6 +1,6 @@
 /**
- * Computes the due ticks of a schedule: the planned start times that have passed. A tick that is late by up to a minute
- * still starts a run; older ones are missed.
+ * Computes the due ticks of a schedule, which are the planned start times that have passed. A tick still starts a run
+ * if it is at most a minute late; older ticks are missed.
  */
 import { createHash } from "node:crypto";
 import { computeNextTicks } from "./schedule.js";
@@ -8,32 +8,37 @@ import { computeNextTicks } from "./schedule.js";
 /** Maximum delay in milliseconds with which a due tick still starts a run. */
 export const TICK_MAX_DELAY_MS = 60_000;
 
-/** Maximum number of missed ticks of a schedule that get a log entry of their own. All further missed ticks share one entry. */
+/**
+ * Maximum number of missed ticks of a schedule that get a separate log entry. All other missed ticks share one entry.
+ */
 export const LISTED_MISSED_TICKS_MAX = 100;
-/** Maximum number of missed ticks to count. Computing a tick takes 50 µs, and the ticks of several months may be due. */
+/**
+ * Maximum number of missed ticks that are counted. Computing a tick takes 50 µs, and the ticks of several months may be
+ * due.
+ */
 export const COUNTED_MISSED_TICKS_MAX = 1_000;
 
-/** Value that is stored as the next tick of a schedule that never fires again. */
+/** Time that is stored as the next tick of a schedule that never starts a run again. */
 const FAR_FUTURE = new Date("9999-12-31T00:00:00Z");
 
 export interface MissedTicks {
   tick: Date;
-  /** Number of missed ticks, starting with `tick`. */
+  /** Number of missed ticks, counted from `tick` on. */
   count: number;
-  /** True if `count` is a minimum, because counting stopped at the maximum. */
-  atLeast: boolean;
+  /** True if there may be more than `count` missed ticks, because counting stopped at the maximum. */
+  isMinimum: boolean;
 }
 
 export interface DueTicks {
   /** Ticks that are too late to start a run, the oldest first. */
   missed: MissedTicks[];
-  /** Ticks that are late by at most a minute and still start a run: at most two. */
+  /** Ticks that are at most a minute late, and so still start a run. There are at most two. */
   current: Date[];
-  /** The first tick after now. */
+  /** First tick after the present time. */
   next: Date;
 }
 
-export function nextTick(frequency: string, timezone: string, from: Date): Date {
+export function computeNextTick(frequency: string, timezone: string, from: Date): Date {
   return computeNextTicks(frequency, timezone, from, 1)[0] ?? FAR_FUTURE;
 }
 
@@ -42,19 +47,19 @@ export function nextTick(frequency: string, timezone: string, from: Date): Date 
  * different actions are spread evenly over the jitter time.
  * @param jitterSeconds maximum delay in seconds; null for none
  */
-export function jitterDelayMs(actionId: number, jitterSeconds: number | null): number {
+export function computeJitterDelayMs(actionId: number, jitterSeconds: number | null): number {
   const digest = createHash("sha256").update(`jitter of ${actionId}`).digest();
   return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * ((jitterSeconds ?? 0) * 1_000 + 1));
 }
 
-/** Returns the due ticks of a schedule, from its stored next tick until `now`. */
+/** Returns the due ticks of a schedule, from the stored next tick up to `now`. */
 export function computeDueTicks(frequency: string, timezone: string, storedTick: Date, now: Date): DueTicks {
-  const tickAfter = (tick: Date) => nextTick(frequency, timezone, tick);
+  const tickAfter = (tick: Date) => computeNextTick(frequency, timezone, tick);
   const inTime = now.getTime() - TICK_MAX_DELAY_MS;
   const missed: MissedTicks[] = [];
   let tick = storedTick;
   for (; tick.getTime() < inTime && missed.length < LISTED_MISSED_TICKS_MAX; tick = tickAfter(tick)) {
-    missed.push({ tick, count: 1, atLeast: false });
+    missed.push({ tick, count: 1, isMinimum: false });
   }
   if (tick.getTime() < inTime) {
     const first = tick;
@@ -62,7 +67,7 @@ export function computeDueTicks(frequency: string, timezone: string, storedTick:
     for (; tick.getTime() < inTime && count < COUNTED_MISSED_TICKS_MAX; tick = tickAfter(tick)) count += 1;
     const atLeast = tick.getTime() < inTime;
     if (atLeast) tick = tickAfter(new Date(inTime - 1));
-    missed.push({ tick: first, count, atLeast });
+    missed.push({ tick: first, count, isMinimum: atLeast });
   }
   const current: Date[] = [];
   for (; tick <= now; tick = tickAfter(tick)) current.push(tick);

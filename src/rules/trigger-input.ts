@@ -1,7 +1,7 @@
 /** Validates the field `triggers` of an action, and converts triggers to the form in which they are stored. */
 import type { AnalyticsWhere, Environment, HttpWhere, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
 import { describeValue, isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
-import { HTTP_WHERE_FIELDS, httpWhereFault, repeatedRouteFault, toStoredHttpWhere } from "./http/where.js";
+import { findHttpWhereFault, findRepeatedRouteFault, HTTP_WHERE_FIELDS, toStoredHttpWhere } from "./http/where.js";
 import { ANALYTICS_EVENT_TYPES } from "./trigger-match.js";
 import { flatShape, type Shape } from "./unknown-fields.js";
 
@@ -27,10 +27,10 @@ const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   http: { fields: HTTP_WHERE_FIELDS },
 };
 /**
- * Returns the allowed fields of a trigger. For a type that uses no `where`, the fields of `where` are not checked
+ * Returns the allowed fields of a trigger. The fields of `where` are not checked for a type that does not use `where`
  * (contract, section 3).
  */
-export const triggerShape = ({ trigger }: Record<string, unknown>): Shape => ({
+export const getTriggerShape = ({ trigger }: Record<string, unknown>): Shape => ({
   fields: { trigger: null, where: WHERE_SHAPES[trigger as TriggerType] ?? null },
 });
 
@@ -39,37 +39,39 @@ const WHERE_DATA_MAX_CHARACTERS = 10_000;
 const WHERE_DATA_MAX_DEPTH = 16;
 
 /**
- * Returns the message for the error TRIGGERS_INVALID; null if valid. Checks that the value is an array of objects, that
- * `log`, `analytics` and `http` triggers have a valid `where`, and that no two HTTP triggers match the same requests.
+ * Returns the message of the error TRIGGERS_INVALID; null if the value is valid. Checks that the value is an array of
+ * objects, that `log`, `analytics` and `http` triggers have a valid `where`, and that no two HTTP triggers match the
+ * same requests.
  */
-export function triggersFault(value: unknown): string | null {
+export function findTriggersFault(value: unknown): string | null {
   if (!Array.isArray(value)) return `triggers must be an array of trigger objects (got ${describeValue(value)})`;
   if (value.length > TRIGGERS_MAX) return `triggers must have at most ${TRIGGERS_MAX} items (got ${value.length})`;
   for (const [index, element] of value.entries()) {
     if (!isObject(element)) return `triggers[${index}] must be an object (got ${describeValue(element)})`;
-    const fault = whereFault(element);
+    const fault = findWhereFault(element);
     if (fault !== null) return `triggers[${index}].${fault}`;
   }
-  return repeatedRouteFault(httpWheres(value));
+  return findRepeatedRouteFault(listHttpWheres(value));
 }
 
-/** Returns the `where` of each HTTP trigger, with the index of the trigger in the list. */
-function httpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
-  const httpTriggers = triggerElements(triggers).filter(
-    ([, element]) => fieldOrUndefined(element, "trigger") === "http",
-  );
+/** Returns the `where` of each HTTP trigger, and the index of the trigger in the list. */
+function listHttpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
+  const httpTriggers = listTriggers(triggers).filter(([, element]) => fieldOrUndefined(element, "trigger") === "http");
   return httpTriggers.map(([at, element]) => ({ at, where: element["where"] as HttpWhere }));
 }
 
 /** Validates the `where` of a log trigger. Returns an error message, or the form in which the `where` is stored. */
 export function parseLogWhere(where: unknown): { fault: string } | { where: LogWhere } {
-  const fault = whereFault({ trigger: "log", where });
+  const fault = findWhereFault({ trigger: "log", where });
   return fault === null ? { where: toStoredLogWhere(where as Record<string, unknown>) } : { fault };
 }
 
-/** Returns the message for the error TRIGGER_TYPE_INVALID; null if all types are valid. Ignores elements that are not objects. */
-export function triggerTypeFault(value: unknown): string | null {
-  for (const [index, element] of triggerElements(value)) {
+/**
+ * Returns the message of the error TRIGGER_TYPE_INVALID; null if all trigger types are valid. Ignores elements that are
+ * not objects.
+ */
+export function findTriggerTypeFault(value: unknown): string | null {
+  for (const [index, element] of listTriggers(value)) {
     const type = fieldOrUndefined(element, "trigger");
     if (isTriggerType(type)) continue;
     const expected = TRIGGER_TYPES.join(", ");
@@ -78,10 +80,13 @@ export function triggerTypeFault(value: unknown): string | null {
   return null;
 }
 
-/** Returns the message for the error TRIGGER_NOT_ALLOWED if the action's environment forbids the type of a trigger; otherwise null. */
-export function forbiddenTriggerFault(value: unknown, environment: unknown): string | null {
+/**
+ * Returns the message of the error TRIGGER_NOT_ALLOWED if a trigger has a type that the action's environment forbids;
+ * otherwise null.
+ */
+export function findForbiddenTriggerFault(value: unknown, environment: unknown): string | null {
   if (!isEnvironment(environment)) return null;
-  for (const [index, element] of triggerElements(value)) {
+  for (const [index, element] of listTriggers(value)) {
     const type = fieldOrUndefined(element, "trigger");
     if (!isTriggerType(type) || !FORBIDDEN_TRIGGER_TYPES[environment].includes(type)) continue;
     return `triggers[${index}].trigger must not be "${type}" in an action whose environment is "${environment}"`;
@@ -91,7 +96,7 @@ export function forbiddenTriggerFault(value: unknown, environment: unknown): str
 
 /** Returns valid triggers in the form in which they are stored, without unused fields. */
 export function toStoredTriggers(value: unknown): Trigger[] {
-  return triggerElements(value).map(([, element]) => {
+  return listTriggers(value).map(([, element]) => {
     const type = element["trigger"] as TriggerType;
     const where = element["where"] as Record<string, unknown>;
     if (type === "log") return { trigger: type, where: toStoredLogWhere(where) };
@@ -108,7 +113,7 @@ function isTriggerType(value: unknown): value is TriggerType {
   return (TRIGGER_TYPES as readonly unknown[]).includes(value);
 }
 
-function triggerElements(value: unknown): [number, Record<string, unknown>][] {
+function listTriggers(value: unknown): [number, Record<string, unknown>][] {
   return Array.isArray(value) ? [...value.entries()].filter(([, element]) => isObject(element)) : [];
 }
 
@@ -116,16 +121,16 @@ function fieldOrUndefined(object: Record<string, unknown>, key: string): unknown
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-function whereFault(element: Record<string, unknown>): string | null {
+function findWhereFault(element: Record<string, unknown>): string | null {
   const type = fieldOrUndefined(element, "trigger");
-  if (type === "http") return httpWhereFault(fieldOrUndefined(element, "where"));
+  if (type === "http") return findHttpWhereFault(fieldOrUndefined(element, "where"));
   if (type !== "log" && type !== "analytics") return null;
   const where = fieldOrUndefined(element, "where");
   if (!isObject(where)) return `where must be an object for a ${type} trigger (got ${describeValue(where)})`;
-  return type === "log" ? logWhereFault(where) : analyticsWhereFault(where);
+  return type === "log" ? findLogWhereFault(where) : findAnalyticsWhereFault(where);
 }
 
-function logWhereFault(where: Record<string, unknown>): string | null {
+function findLogWhereFault(where: Record<string, unknown>): string | null {
   const type = fieldOrUndefined(where, "type");
   const length = `1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
   if (typeof type !== "string") return `where.type must be a log event type (got ${describeValue(type)})`;
@@ -137,7 +142,7 @@ function logWhereFault(where: Record<string, unknown>): string | null {
   return `where.dataSourceId must be a positive integer (got ${describeValue(id)})`;
 }
 
-function analyticsWhereFault(where: Record<string, unknown>): string | null {
+function findAnalyticsWhereFault(where: Record<string, unknown>): string | null {
   const type = fieldOrUndefined(where, "type");
   if (!(ANALYTICS_EVENT_TYPES as readonly unknown[]).includes(type)) {
     return `where.type must be one of ${ANALYTICS_EVENT_TYPES.join(", ")} (got ${describeValue(type)})`;

@@ -1,4 +1,7 @@
-/** Checks if an event matches the `where` of a trigger. The server and the browser execute this file, so it imports only types. */
+/**
+ * Checks if an event matches the `where` of a trigger. The server and the browser both execute this file, so it imports
+ * only types.
+ */
 import type { AnalyticsEventType, LogWhere } from "../data/action-types.js";
 
 /** Fields of a log event that the filter of a log trigger compares. */
@@ -7,7 +10,7 @@ export interface LogSubject {
   dataSourceId?: number | null;
 }
 
-/** Filter of an analytics trigger. Browsers get the filter by GraphQL, where fields that the author did not set are null. */
+/** Filter of an analytics trigger. Browsers get it by GraphQL, where a field that the author did not set is null. */
 export interface AnalyticsFilter {
   type: string | null;
   data?: unknown;
@@ -53,8 +56,8 @@ export const LOG_EVENT_TYPES: readonly string[] = [
 ];
 
 /**
- * True if the log event has the filter's type and, if the filter names a data source, comes from this data source. Call the function only
- * with events of the action's own app.
+ * True if the log event has the filter's type and, if the filter names a data source, comes from this data source.
+ * Callers must pass only events of the action's own app.
  */
 export function matchesLog(where: LogWhere, entry: LogSubject): boolean {
   if (where.type !== entry.type) return false;
@@ -62,8 +65,8 @@ export function matchesLog(where: LogWhere, entry: LogSubject): boolean {
 }
 
 /**
- * True if the event has the filter's type and all fields of the filter's `data`. Filters from GraphQL have null for
- * fields that are not set.
+ * True if the event has the filter's type and all fields of the filter's `data`. In filters from GraphQL, a field that
+ * is not set is null.
  */
 export function matchesAnalytics(where: AnalyticsFilter, event: AnalyticsSubject): boolean {
   if (where.type !== event.type) return false;
@@ -71,8 +74,8 @@ export function matchesAnalytics(where: AnalyticsFilter, event: AnalyticsSubject
 }
 
 /**
- * True if the value has all fields of the filter with matching values. Objects may have further fields. Arrays need the same length and
- * matching elements. All other values must be equal.
+ * True if the value has all fields of the filter, with matching values. Objects may have additional fields. Arrays must
+ * have the same length and matching elements. All other values must be equal.
  */
 function containsFilter(value: unknown, filter: unknown): boolean {
   if (Array.isArray(filter)) {

@@ -1,4 +1,4 @@
-/** Rejects fields of a request body that its schema does not contain (contract, section 3). */
+/** Rejects fields of a request's body that are not in its schema (contract, section 3). */
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./described.js";
 
@@ -6,8 +6,8 @@ import { describeValue, isObject } from "./described.js";
 export type ShapeSource = Shape | ((value: Record<string, unknown>) => Shape);
 
 /**
- * Allowed fields inside a field's value. null: not checked. An array with one shape: a list of objects. `each`: an object whose values are
- * objects.
+ * Allowed fields inside the value of a field. null: the value is not checked. An array with one shape: the value is a
+ * list of objects. `each`: the value is an object whose values are objects.
  */
 type FieldShape = ShapeSource | readonly [ShapeSource] | { each: ShapeSource } | null;
 
@@ -20,17 +20,22 @@ export interface Shape {
   readOnly?: readonly string[];
 }
 
-/** Returns the shape of an object with these fields, whose values are not checked for unknown fields. */
+/** Returns the shape of an object that can have these fields. The values of the fields are not checked. */
 export const flatShape = (fields: Iterable<string>, readOnly: readonly string[] = []): Shape => ({
   fields: Object.fromEntries([...fields].map((name) => [name, null])),
   readOnly,
 });
 
-/** Number of characters of an unknown name that are compared with the known names. The comparison takes quadratic time. */
+/**
+ * Maximum number of characters of an unknown name that are compared with known names, because the comparison takes
+ * quadratic time.
+ */
 const COMPARED_CHARACTERS_MAX = 64;
 
-/** Returns the Levenshtein distance of two texts: the number of characters to insert, remove or replace. */
-function editDistance(a: string, b: string): number {
+/**
+ * Returns the Levenshtein distance of two texts: the number of characters that must be inserted, removed or replaced.
+ */
+function computeEditDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {
     const next = [i];
@@ -43,10 +48,13 @@ function editDistance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-/** Returns the known name that is most similar to `name`, as a suggestion in an error message. */
-export function nearestName(name: string, knownFields: readonly string[]): string {
+/** Returns the known name that is most similar to `name`. Error messages suggest it. */
+export function findNearestName(name: string, knownFields: readonly string[]): string {
   const lower = name.slice(0, COMPARED_CHARACTERS_MAX).toLowerCase();
-  const rankedNames = knownFields.map((field) => ({ one: field, far: editDistance(lower, field.toLowerCase()) }));
+  const rankedNames = knownFields.map((field) => ({
+    one: field,
+    far: computeEditDistance(lower, field.toLowerCase()),
+  }));
   return rankedNames.reduce((best, next) => (next.far < best.far ? next : best)).one;
 }
 
@@ -57,10 +65,10 @@ interface UnknownField {
   known: readonly string[];
 }
 
-const childPath = (path: string, name: string): string => (path === "" ? name : `${path}.${name}`);
+const createChildPath = (path: string, name: string): string => (path === "" ? name : `${path}.${name}`);
 
 const quotePath = (path: string, name: string): string =>
-  /^[\w$]{1,60}$/.test(name) ? childPath(path, name) : `${path}[${describeValue(name)}]`;
+  /^[\w$]{1,60}$/.test(name) ? createChildPath(path, name) : `${path}[${describeValue(name)}]`;
 
 function findUnknownField(value: unknown, shapeOf: ShapeSource, path: string): UnknownField | null {
   if (!isObject(value)) return null;
@@ -73,7 +81,7 @@ function findUnknownField(value: unknown, shapeOf: ShapeSource, path: string): U
     }
     const shape = fields[name];
     if (!shape) continue;
-    const unknown = findUnknownFieldInValue(inner, shape, childPath(path, name));
+    const unknown = findUnknownFieldInValue(inner, shape, createChildPath(path, name));
     if (unknown) return unknown;
   }
   return null;
@@ -90,13 +98,16 @@ function findUnknownFieldInValue(value: unknown, shape: Exclude<FieldShape, null
   }
   if (!("each" in shape)) return findUnknownField(value, shape, path);
   for (const [name, field] of isObject(value) ? Object.entries(value) : []) {
-    const unknown = findUnknownField(field, shape.each, childPath(path, name));
+    const unknown = findUnknownField(field, shape.each, createChildPath(path, name));
     if (unknown) return unknown;
   }
   return null;
 }
 
-/** Returns an error REQUEST_INVALID for the first field, at any depth, that the shape does not allow; null if all are allowed. */
+/**
+ * Returns the error REQUEST_INVALID for the first field, at any depth, that the shape does not allow; null if the shape
+ * allows all fields.
+ */
 export function createUnknownFieldError(
   body: unknown,
   shapeOf: ShapeSource | readonly [ShapeSource],
@@ -108,14 +119,14 @@ export function createUnknownFieldError(
   const belongsAbove = Object.hasOwn(top, unknown.name);
   const advice = belongsAbove
     ? `set ${JSON.stringify(unknown.name)} at the top of the body`
-    : `the nearest known field is ${JSON.stringify(nearestName(unknown.name, unknown.known))}`;
+    : `the nearest known field is ${JSON.stringify(findNearestName(unknown.name, unknown.known))}`;
   const place = quotePath(unknown.path, unknown.name);
   return new ActionError("REQUEST_INVALID", `${place} is not a known field; ${advice}`, {}, place);
 }
 
 /**
- * Rejects unknown fields. Call this function after all other checks, so that other faults are reported first.
- * @param path path of `body` if it is a part of the request's body
+ * Rejects unknown fields. Callers call this function after all other checks, so that other faults are reported first.
+ * @param path path of `body`, if it is a part of the request's body
  * @throws ActionError REQUEST_INVALID
  */
 export function refuseUnknownFields(body: unknown, shapeOf: ShapeSource | readonly [ShapeSource], path = ""): void {
@@ -124,7 +135,7 @@ export function refuseUnknownFields(body: unknown, shapeOf: ShapeSource | readon
 }
 
 /**
- * Throws the error for an unknown field, which the route found before the operation. Operations call this function after all other checks,
+ * Throws the error for an unknown field that the route has found. Operations call this function after all other checks,
  * and before they commit their changes.
  */
 export function reportUnknownField({ unknownField }: { unknownField?: ActionError }): void {

@@ -1,6 +1,6 @@
 /**
- * Order of the validation errors in the specification (Errors, Validation). If an action has several faults, the first
- * in this list is reported.
+ * Order of the validation errors in the specification (Errors, Validation). If an action has several faults, the
+ * service reports the one that is first in this list.
  */
 import type { Status } from "../errors.js";
 
@@ -24,13 +24,13 @@ const VALIDATION_TABLE: readonly Status[] = [
   "TRIGGER_TYPE_INVALID",
   "TRIGGER_NOT_ALLOWED",
   "DEPENDENCIES_INVALID",
-  // These statuses are additions to the specification (contract, section 4).
+  // The contract (section 4) adds the following statuses to those of the specification.
   "ACCESS_INVALID",
   "INTEGRATION_ORIGINS_INVALID",
 ];
 
 /** Returns the index of a status in VALIDATION_TABLE. A status that is not in the table sorts after all others. */
-export function positionInValidationTable(status: Status): number {
+export function getValidationPosition(status: Status): number {
   const row = VALIDATION_TABLE.indexOf(status);
   return row < 0 ? VALIDATION_TABLE.length : row;
 }

@@ -1,6 +1,6 @@
 /**
- * Validates the setting `_verify` and the requests for verification codes. A code proves that a user owns an e-mail
- * address or phone number.
+ * Validates the setting `_verify`, and requests for verification codes. With a code, a user proves that they own an
+ * e-mail address or phone number.
  */
 
 import { ActionError } from "../errors.js";
@@ -14,22 +14,28 @@ import { flatShape } from "./unknown-fields.js";
 export const VERIFY_SETTING = "_verify";
 
 export const VERIFICATION_CHANNELS = ["email", "sms"] as const;
-/** Channel through which a code is sent: e-mail or text message. */
+/** Channel through which the service sends a code: e-mail or text message. */
 export type VerificationChannel = (typeof VERIFICATION_CHANNELS)[number];
 
 export interface VerificationRules {
   /** ID or name of the data source that contains the users. */
   dataSource: string | number;
-  /** Columns that contain the users' e-mail addresses and phone numbers; null if the app does not use the channel. */
+  /**
+   * For each channel, the column with the users' e-mail addresses or phone numbers; null if the app does not use the
+   * channel.
+   */
   columns: Record<VerificationChannel, string | null>;
   /** True if users must enter a code in addition to their password. */
   secondFactor: boolean;
   subject: string;
-  /** Text of the message to the user. The code replaces the placeholder `{{code}}`. */
+  /** Text of the message to the user, in which the code replaces the placeholder `{{code}}`. */
   text: string;
 }
 
-/** Request of a page. Without `code`, the service sends a code. With `code`, the service checks the code. */
+/**
+ * Request that a page sends. Without `code`, the service sends a code to the user. With `code`, the service checks the
+ * code.
+ */
 export interface VerificationRequest {
   by: VerificationChannel;
   /** E-mail address or phone number to verify; null for the second factor, which uses the phone number in the user's entry. */
@@ -91,7 +97,10 @@ function readCode(value: unknown): string | null {
   throw new ActionError("REQUEST_INVALID", "code must be the six digits of the code that was sent");
 }
 
-/** Validates a request for a code, or with a code. @throws REQUEST_INVALID with the name of the invalid field */
+/**
+ * Validates a page's request to send a code or to check one.
+ * @throws REQUEST_INVALID with the name of the invalid field
+ */
 export function parseVerificationRequest(body: unknown): VerificationRequest {
   const input = isObject(body) ? body : {};
   const { email = null, sms = null, secondFactor = null } = input;

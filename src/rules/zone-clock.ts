@@ -1,12 +1,15 @@
-/** Converts between instants and the local time of an IANA time zone. Read this file if a tick is wrong when the clock changes. */
+/**
+ * Converts between instants and the local time of an IANA time zone. Read this file if a schedule starts a run at a
+ * wrong time when the clock changes.
+ */
 
 const DAY_MS = 86_400_000;
 
 /** Cache of formatters by time zone, because creating a formatter takes 50 times as long as formatting a time. */
 const formatterByZone = new Map<string, Intl.DateTimeFormat>();
 
-/** Returns how far the local time of the zone is ahead of UTC at an instant, in milliseconds. */
-export function utcOffsetMs(timeZone: string, instant: number): number {
+/** Returns the UTC offset of the zone at an instant: the milliseconds by which its local time is ahead of UTC. */
+export function getUtcOffsetMs(timeZone: string, instant: number): number {
   let formatter = formatterByZone.get(timeZone);
   if (formatter === undefined) {
     formatter = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
@@ -17,14 +20,14 @@ export function utcOffsetMs(timeZone: string, instant: number): number {
 }
 
 /**
- * Returns the instants at which the clock shows a local time, the oldest first: usually one, two if the clock repeats the time, and none if
- * the clock skips the time.
+ * Returns the instants at which the clock of the zone shows a local time, the oldest first. There is usually one; there
+ * are two if the clock repeats the time, and none if the clock skips it.
  * @param wall local time, as the milliseconds of the same time in UTC
  */
 export function findInstants(timeZone: string, wall: number): number[] {
-  const offsets = new Set([utcOffsetMs(timeZone, wall - DAY_MS), utcOffsetMs(timeZone, wall + DAY_MS)]);
+  const offsets = new Set([getUtcOffsetMs(timeZone, wall - DAY_MS), getUtcOffsetMs(timeZone, wall + DAY_MS)]);
   const instants = [...offsets].map((offset) => wall - offset);
-  return instants.filter((instant) => utcOffsetMs(timeZone, instant) === wall - instant).sort((a, b) => a - b);
+  return instants.filter((instant) => getUtcOffsetMs(timeZone, instant) === wall - instant).sort((a, b) => a - b);
 }
 
 /**
@@ -33,21 +36,21 @@ export function findInstants(timeZone: string, wall: number): number[] {
  * @param wall local time for which {@link findInstants} returns no instant
  */
 export function findEndOfSkip(timeZone: string, wall: number): number | null {
-  const before = utcOffsetMs(timeZone, wall - DAY_MS);
+  const before = getUtcOffsetMs(timeZone, wall - DAY_MS);
   let earlier = wall - DAY_MS - before;
-  let later = wall + DAY_MS - utcOffsetMs(timeZone, wall + DAY_MS);
-  if (utcOffsetMs(timeZone, later) - before >= DAY_MS) return null;
+  let later = wall + DAY_MS - getUtcOffsetMs(timeZone, wall + DAY_MS);
+  if (getUtcOffsetMs(timeZone, later) - before >= DAY_MS) return null;
   while (later - earlier > 1000) {
     const middleTime = Math.floor((earlier + later) / 2000) * 1000;
-    if (utcOffsetMs(timeZone, middleTime) === before) earlier = middleTime;
+    if (getUtcOffsetMs(timeZone, middleTime) === before) earlier = middleTime;
     else later = middleTime;
   }
   return later;
 }
 
-/** Formats an instant as local time of a zone with its offset: 2026-11-01T01:30:00-04:00. */
+/** Formats an instant as the zone's local time with its UTC offset: 2026-11-01T01:30:00-04:00. */
 export function formatLocalTime(moment: Date, timeZone: string): string {
-  const clockTime = new Date(moment.getTime() + utcOffsetMs(timeZone, moment.getTime())).toISOString().slice(0, 19);
+  const clockTime = new Date(moment.getTime() + getUtcOffsetMs(timeZone, moment.getTime())).toISOString().slice(0, 19);
   const zone = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset" }).formatToParts(moment);
   const offset = zone.find(({ type }) => type === "timeZoneName")?.value.slice("GMT".length) || "+00:00";
   return `${clockTime}${offset}`;

@@ -9,7 +9,7 @@ import { createLocalBrowserSource } from "../engine/browser/processes/local-brow
 import { createRemoteBrowserSource } from "../engine/browser/remote/remote-browser.js";
 import { defaultChromiumPaths, findChromium } from "../engine/chromium-path.js";
 import type { EgressOptions } from "../engine/egress-proxy.js";
-import { lookupFor } from "../engine/public-lookup.js";
+import { selectLookup } from "../engine/public-lookup.js";
 import { StartError } from "../errors.js";
 
 export interface BrowserSources {
@@ -32,7 +32,7 @@ function pathToChromium({ chromePath, puppeteerCacheDir }: Config): string {
  */
 export function browserSources(config: Config, log: Logger): BrowserSources {
   const { allowPrivateNetwork, egressAddress: localAddress, egressProxyHost: host, chromeSandbox: sandbox } = config;
-  const egressOptions = { allowPrivateNetwork, localAddress, resolve: lookupFor(allowPrivateNetwork) };
+  const egressOptions = { allowPrivateNetwork, localAddress, resolve: selectLookup(allowPrivateNetwork) };
   if (config.browserWsEndpoints.length === 0) {
     const sources = [createLocalBrowserSource({ chromePath: pathToChromium(config), sandbox, log })];
     if (process.getuid?.() !== 0) {
@@ -49,5 +49,5 @@ export function browserSources(config: Config, log: Logger): BrowserSources {
   );
   // Other machines can connect to this proxy port, so the proxy serves only the addresses of the browsers.
   const serves = (peer: string) => sources.some((browser) => browser.isAt(peer));
-  return { sources, egressOptions: { ...egressOptions, host, serves } };
+  return { sources, egressOptions: { ...egressOptions, host, servesAddress: serves } };
 }

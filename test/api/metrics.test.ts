@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { createMetrics } from "../../src/api/metrics.js";
-import { PAGE_LOSSES } from "../../src/engine/browser/pages/loss.js";
+import { PAGE_LOSS_REASONS } from "../../src/engine/browser/pages/loss.js";
 import { STATUS } from "../../src/errors.js";
 import type { VitalSigns } from "../../src/operations/upkeep/vitals.js";
 import { COUNTED_APPS_MAX, createMeasures, TICK_FATES } from "../../src/operations/watch/measures.js";
@@ -90,7 +90,7 @@ describe("the counters of a process", () => {
     const lines = (await createMeasures().register.metrics()).split("\n");
     const startedAt0 = (name: string, label: string) =>
       lines.flatMap((line) => new RegExp(`^${name}\\{${label}="(\\w+)"\\} 0$`).exec(line)?.[1] ?? []);
-    expect(startedAt0("svc_browser_losses_total", "kind")).to.deep.equal([...PAGE_LOSSES]);
+    expect(startedAt0("svc_browser_losses_total", "kind")).to.deep.equal([...PAGE_LOSS_REASONS]);
     expect(startedAt0("svc_ticks_total", "fate")).to.deep.equal([...TICK_FATES]);
     expect(startedAt0("svc_refusals_total", "status")).to.deep.equal(Object.keys(STATUS));
     expect(startedAt0("svc_requests_total", "result")).to.deep.equal(["2xx", "3xx", "4xx", "5xx"]);

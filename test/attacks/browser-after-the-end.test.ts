@@ -4,7 +4,7 @@ import { type IncomingMessage, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import type { Mode } from "../../src/engine/browser/run.js";
+import type { SandboxMode } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf, runOf } from "../engine/browser/support.js";
 import { sampleOf } from "../harness/samples.js";
@@ -95,7 +95,7 @@ describe("after the end of a run", () => {
   /** Returns the requests that reached the host after the run had ended. It waits until two more runs of the same app have ended. */
   async function late(
     code: string,
-    mode: Mode = "document",
+    mode: SandboxMode = "document",
   ): Promise<{ after: string[]; told: boolean; before: string[] }> {
     let received = false;
     const outcome = await browsers.run(

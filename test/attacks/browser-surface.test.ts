@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { FORBIDDEN_FEATURES, FORBIDDEN_MEMBERS } from "../../src/engine/browser/pages/document-policy.js";
-import { hasNetwork, type Mode, SANDBOX_MODES } from "../../src/engine/browser/run.js";
+import { hasNetwork, SANDBOX_MODES, type SandboxMode } from "../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { walkSurface } from "./browser-walk.js";
 
@@ -65,7 +65,7 @@ describe("the features of the browser", () => {
   let browsers: Browsers;
   let page: Surface;
   let worker: Surface;
-  const less: Partial<Record<Mode, Surface>> = {};
+  const less: Partial<Record<SandboxMode, Surface>> = {};
 
   before(async () => {
     browsers = testBrowsers();

@@ -2,7 +2,7 @@
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { Page } from "../../src/engine/browser/pages/page.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
-import type { Mode } from "../../src/engine/browser/run.js";
+import type { SandboxMode } from "../../src/engine/browser/run.js";
 import { runOf } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
 import { marks } from "./browser-marks-in-page.js";
@@ -18,11 +18,11 @@ export class MarkedPage {
 
   private constructor(
     private readonly chromium: Chromium,
-    private readonly mode: Mode,
+    private readonly mode: SandboxMode,
   ) {}
 
   /** Opens a page and records its state without marks, both new and after a renewal. */
-  static async open(mode: Mode): Promise<MarkedPage> {
+  static async open(mode: SandboxMode): Promise<MarkedPage> {
     const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), mode);
     await marked.replace();
     for (let count = 0; count < 4; count += 1) {

@@ -13,7 +13,7 @@ import { OutgoingSender } from "../../src/engine/outgoing.js";
 import { createSecretScans } from "../../src/engine/secret-scan.js";
 import { createCredential } from "../../src/operations/requests/credentials.js";
 import { createRequests } from "../../src/operations/requests/run-requests.js";
-import { encodedForms } from "../../src/rules/echo-forms.js";
+import { createEncodedForms } from "../../src/rules/echo-forms.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { ECHOES } from "../api/echo-forms.js";
 import { http2Server, tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
@@ -51,8 +51,8 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
 
   const scan = () => {
     const secrets = findSecretsOfSetting(KEY, SECRET);
-    const forms = encodedForms(SECRET).map((value) => ({ name: KEY, value, whole: false }));
-    return createSecretScans().of("1", "1", [...secrets, ...forms]);
+    const forms = createEncodedForms(SECRET).map((value) => ({ name: KEY, value, whole: false }));
+    return createSecretScans().getScan("1", "1", [...secrets, ...forms]);
   };
   const known = scan();
   const bindings = {

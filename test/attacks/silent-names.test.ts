@@ -5,7 +5,7 @@ import { isIPv6 } from "node:net";
 import { expect } from "chai";
 import { pino } from "pino";
 import { readConfig } from "../../src/config.js";
-import { createPublicLookup, lookupFor, systemLookup } from "../../src/engine/public-lookup.js";
+import { createPublicLookup, selectLookup, systemLookup } from "../../src/engine/public-lookup.js";
 import { browserSources } from "../../src/service/browser-sources.js";
 import { until } from "../harness/until.js";
 
@@ -112,7 +112,7 @@ describe("names whose name server never responds", () => {
     for (const privateNetwork of ["", "1"]) {
       const config = readConfig({ ALLOW_PRIVATE_NETWORK: privateNetwork, CHROME_PATH: process.execPath });
       const { egressOptions } = browserSources(config, pino({ level: "silent" }));
-      expect(egressOptions.resolve).to.equal(lookupFor(privateNetwork === "1"));
+      expect(egressOptions.resolve).to.equal(selectLookup(privateNetwork === "1"));
       expect(egressOptions.resolve === systemLookup).to.equal(privateNetwork === "1");
     }
   });

@@ -7,18 +7,18 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { Header } from "tar";
 import { HEADER_BYTES, type Secret } from "../../src/engine/archive/sealing.js";
-import type { TapePart } from "../../src/engine/archive/tape.js";
+import type { ArchivePart } from "../../src/engine/archive/tape.js";
 import { readArchive, writeArchive } from "../../src/engine/archive.js";
 
 const KEY: Secret = { kind: "key", bytes: Buffer.alloc(32, 7) };
 const CHUNK_BYTES = 64 * 1024 + 16;
 
-async function* each(parts: readonly TapePart[]): AsyncGenerator<TapePart> {
+async function* each(parts: readonly ArchivePart[]): AsyncGenerator<ArchivePart> {
   yield* parts;
 }
 
-async function read(path: string, secret: Secret | null): Promise<TapePart[]> {
-  const parts: TapePart[] = [];
+async function read(path: string, secret: Secret | null): Promise<ArchivePart[]> {
+  const parts: ArchivePart[] = [];
   for await (const part of readArchive(path, secret)) parts.push(part);
   return parts;
 }
@@ -42,7 +42,7 @@ function buildTar(entries: readonly { fields: object; content?: Buffer }[]): Buf
 }
 
 describe("an archive", () => {
-  const parts: TapePart[] = [
+  const parts: ArchivePart[] = [
     { name: "manifest.json", content: Buffer.from("{}") },
     { name: "tables/run/00000001", content: Buffer.from(randomBytes(300_000)) },
     { name: "tables/run/00000002", content: Buffer.alloc(0) },

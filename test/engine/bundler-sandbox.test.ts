@@ -71,10 +71,10 @@ describe("the process in which packages are bundled", () => {
   });
 
   it("can write, create or remove nothing, not even where everyone may", async () => {
-    const { isSealed, account } = await bundlerWith({}).bundler.room();
+    const { isSealedByLandlock, account } = await bundlerWith({}).bundler.room();
     // Without Landlock, only the bundler's separate account protects files.
-    if (!isSealed && account === null) return;
-    if (isSealed) {
+    if (!isSealedByLandlock && account === null) return;
+    if (isSealedByLandlock) {
       chmodSync(folder, 0o777);
       chmodSync(join(folder, "kept"), 0o666);
     }
@@ -104,7 +104,7 @@ describe("the process in which packages are bundled", () => {
     expect(lines).to.deep.equal([(refusal as Error).message]);
     unshareCommand.splice(0, 1, ...UNSHARE_COMMAND);
     expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
-    expect((await bundler.room()).isApart).to.equal(true);
+    expect((await bundler.room()).isNetworkIsolated).to.equal(true);
   });
 
   it("has network access only if the machine has no namespaces and the operator allows it, but no environment", async () => {

@@ -2,9 +2,9 @@
  * Tests how the service determines the type of an upload from its bytes. Uploads are untrusted, so no bytes may cost more than one reading.
  */
 import { expect } from "chai";
-import { contentTypeOf } from "../../src/engine/content-type.js";
+import { detectContentType } from "../../src/engine/content-type.js";
 
-const typeOf = (text: string) => contentTypeOf(Buffer.from(text));
+const typeOf = (text: string) => detectContentType(Buffer.from(text));
 
 describe("the type of a text", () => {
   it("is that of its first element, after comments, declarations and space", async () => {

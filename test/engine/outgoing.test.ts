@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
 import { isPublicAddress } from "../../src/engine/egress-proxy.js";
 import {
-  type ExchangeFacts,
+  type HopSummary,
   OutgoingError,
   type OutgoingRequest,
   type OutgoingScope,
@@ -69,7 +69,7 @@ describe("outgoing requests", () => {
   const scopeOf = (more: Partial<OutgoingScope> = {}): OutgoingScope => ({
     pool: "1",
     budget: new RunBudget(),
-    mayUse: (one) => one === origin,
+    mayUseOrigin: (one) => one === origin,
     originOf: normalizeOrigin,
     hasCredential: false,
     signal: new AbortController().signal,
@@ -121,7 +121,7 @@ describe("outgoing requests", () => {
   it("use HTTP/2 if the server supports it, many at once over one connection", async () => {
     const second = http2Server(listener);
     const other = `https://localhost:${await listen(second)}`;
-    const scope = { mayUse: (one: string) => one === other, budget: new RunBudget() };
+    const scope = { mayUseOrigin: (one: string) => one === other, budget: new RunBudget() };
     await send(`${other}/`, {}, scope);
     await Promise.all(Array.from({ length: 8 }, () => send(`${other}/`, {}, scope)));
     expect(received.map(({ httpVersion }) => httpVersion)).to.deep.equal(Array(9).fill("2.0"));
@@ -194,7 +194,9 @@ describe("outgoing requests", () => {
     }
     const silent = createTcpServer(() => undefined);
     const other = `https://localhost:${await listen(silent)}`;
-    expect((await failure(send(`${other}/`, { timeoutMs: 100 }, { mayUse: () => true }))).code).to.equal("TIMEOUT");
+    expect((await failure(send(`${other}/`, { timeoutMs: 100 }, { mayUseOrigin: () => true }))).code).to.equal(
+      "TIMEOUT",
+    );
   });
 
   it("end with TRANSPORT if name, connection, handshake or protocol fail, and say which", async () => {
@@ -211,7 +213,7 @@ describe("outgoing requests", () => {
       [`http://localhost:${odd}/`, "failed ("],
     ];
     for (const [url, reason] of urls) {
-      const error = await failure(send(url, {}, { mayUse: () => true }));
+      const error = await failure(send(url, {}, { mayUseOrigin: () => true }));
       expect(error.code, url).to.equal("TRANSPORT");
       expect(error.message).to.include(new URL(url).origin).and.include(reason);
     }
@@ -236,7 +238,7 @@ describe("outgoing requests", () => {
     const outgoing = new OutgoingSender(strict.connect);
     for (const url of [`${origin}/`, "https://localhost/", "https://[::1]/", "https://169.254.169.254/"]) {
       const request = { url: new URL(url), method: "GET", headers: {}, body: null, timeoutMs: 60_000 };
-      const { code, message } = await failure(outgoing.send(request, scopeOf({ mayUse: () => true })));
+      const { code, message } = await failure(outgoing.send(request, scopeOf({ mayUseOrigin: () => true })));
       expect(code, url).to.equal("POLICY");
       expect(message).to.include(new URL(url).origin);
     }
@@ -295,14 +297,14 @@ describe("outgoing requests", () => {
       const mayUse = () => true;
       answer = to(`${other}/x`);
       const headers = { authorization: "Bearer code", "x-api-key": "k", "accept-language": "de" };
-      expect((await send("/", { headers }, { mayUse })).body.toString()).to.equal("there");
+      expect((await send("/", { headers }, { mayUseOrigin: mayUse })).body.toString()).to.equal("there");
       expect(received[1]!.headers).to.include({ "accept-language": "de" });
       expect(received[1]!.headers).to.not.have.any.keys("authorization", "x-api-key");
       const authorize: OutgoingScope["authorize"] = async (hop) => ({
         ...hop,
         headers: { ...hop.headers, "x-key": "s" },
       });
-      const { code } = await failure(send("/", {}, { mayUse, authorize, hasCredential: true }));
+      const { code } = await failure(send("/", {}, { mayUseOrigin: mayUse, authorize, hasCredential: true }));
       expect([code, received.length]).to.deep.equal(["POLICY", 3]);
       expect(received[2]!.headers).to.include({ "x-key": "s" });
     });
@@ -375,12 +377,12 @@ describe("outgoing requests", () => {
   });
 
   it("report each hop: origin, method, status, duration, sizes and code", async () => {
-    const facts: ExchangeFacts[] = [];
-    const onHop = () => (one: ExchangeFacts) => facts.push(one);
+    const facts: HopSummary[] = [];
+    const onHop = () => (one: HopSummary) => facts.push(one);
     answer = (request, response) =>
       request.url === "/r" ? response.writeHead(302, { location: "/" }).end() : response.end("12345");
     await send("/r", {}, { onHop });
-    await failure(send("https://no-such-host.invalid/", {}, { onHop, mayUse: () => true }));
+    await failure(send("https://no-such-host.invalid/", {}, { onHop, mayUseOrigin: () => true }));
     expect(facts.map(({ durationMs: _, ...rest }) => rest)).to.deep.equal([
       { origin, method: "GET", status: 302, sentBytes: 0, receivedBytes: 0, code: null },
       { origin, method: "GET", status: 200, sentBytes: 0, receivedBytes: 5, code: null },

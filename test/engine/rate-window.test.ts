@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { createRateWindow, type RateAnswer, type RateWindow } from "../../src/engine/rate-window.js";
+import { createRateWindow, type RateDecision, type RateWindow } from "../../src/engine/rate-window.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { sampleOf } from "../harness/samples.js";
 
@@ -28,14 +28,14 @@ describe("the rate window", () => {
     apps += 1;
   });
 
-  const burst = (calls: number, limit: number): Promise<RateAnswer[]> =>
+  const burst = (calls: number, limit: number): Promise<RateDecision[]> =>
     Promise.all(
       Array.from({ length: calls }, (_, index) =>
         windows[index % 2]!.takeTokens(apps, "manage", { limit, windowMs: WINDOW_MS }),
       ),
     );
 
-  const accepted = (answers: RateAnswer[]) => answers.filter((answer) => answer.accepted).length;
+  const accepted = (answers: RateDecision[]) => answers.filter((answer) => answer.accepted).length;
 
   async function hits(): Promise<number[]> {
     const [row]: { hits: Date[] }[] = await sources[0]!.query("SELECT hits FROM rate_window WHERE app_id = $1", [apps]);
@@ -83,9 +83,13 @@ describe("the rate window", () => {
 
   it("accepts a call at the returned time, and none half a window earlier", async () => {
     const [first] = await burst(3, 3);
-    const [{ accepted: taken, remaining, freesAt }] = (await burst(1, 3)) as [RateAnswer];
-    expect({ taken, remaining, freesAt }).to.deep.equal({ taken: false, remaining: 0, freesAt: first!.freesAt });
-    await passTime(freesAt.getTime() - Date.now() - WINDOW_MS / 2);
+    const [{ accepted: taken, remaining, nextAcceptedAt }] = (await burst(1, 3)) as [RateDecision];
+    expect({ taken, remaining, nextAcceptedAt }).to.deep.equal({
+      taken: false,
+      remaining: 0,
+      nextAcceptedAt: first!.nextAcceptedAt,
+    });
+    await passTime(nextAcceptedAt.getTime() - Date.now() - WINDOW_MS / 2);
     expect(accepted(await burst(1, 3))).to.equal(0);
     await passTime(WINDOW_MS / 2);
     expect(accepted(await burst(1, 3))).to.equal(1);
@@ -97,7 +101,7 @@ describe("the rate window", () => {
       await windows[1]!.takeTokens(apps, "manage", { limit: 3, windowMs: WINDOW_MS }),
     ];
     const oldest = (await hits())[0]! + WINDOW_MS;
-    expect([one, two].map(({ remaining, freesAt }) => [remaining, freesAt.getTime()])).to.deep.equal([
+    expect([one, two].map(({ remaining, nextAcceptedAt }) => [remaining, nextAcceptedAt.getTime()])).to.deep.equal([
       [2, oldest],
       [1, oldest],
     ]);
@@ -121,8 +125,8 @@ describe("the rate window", () => {
   it("uses the window of its class", async () => {
     const half = { limit: 2, windowMs: WINDOW_MS / 2 };
     await windows[0]!.takeTokens(apps, "communicate", half);
-    const { freesAt } = await windows[1]!.takeTokens(apps, "communicate", half);
-    expect(freesAt.getTime()).to.equal((await hits())[0]! + WINDOW_MS / 2);
+    const { nextAcceptedAt } = await windows[1]!.takeTokens(apps, "communicate", half);
+    expect(nextAcceptedAt.getTime()).to.equal((await hits())[0]! + WINDOW_MS / 2);
     expect((await windows[0]!.takeTokens(apps, "communicate", half)).accepted).to.equal(false);
     await passTime(WINDOW_MS / 2);
     expect((await windows[0]!.takeTokens(apps, "communicate", half)).accepted).to.equal(true);

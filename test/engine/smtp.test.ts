@@ -13,7 +13,7 @@ const MAIL_HANDOVER: MailHandover = {
   from: "shop@example.com",
   to: ["ann@example.com"],
   content: Buffer.from("Message-ID: <1@example.com>\r\nSubject: x\r\n\r\nHello\r\n"),
-  mayBegin: async () => true,
+  maySendContent: async () => true,
   signal: NEVER_ABORTED,
 };
 const LOOPBACK = "127.0.0.1";
@@ -143,7 +143,7 @@ describe("smtp", () => {
   });
 
   it("sends no content if the message is now assigned to another process", async () => {
-    const delivery = await smtp.deliver(to(server.port), { ...MAIL_HANDOVER, mayBegin: async () => false });
+    const delivery = await smtp.deliver(to(server.port), { ...MAIL_HANDOVER, maySendContent: async () => false });
     expect(delivery).to.deep.equal({ kind: "fenced" });
     expect(server.taken).to.deep.equal([]);
   });
@@ -166,7 +166,7 @@ describe("smtp", () => {
     expect((await smtp.deliver(to(server.port, { owner: "operator" }), MAIL_HANDOVER)).kind).to.equal("taken");
     const forbidden = async () => Promise.reject(Object.assign(new Error("not there"), { forbidden: true }));
     const delivery = await smtp.deliver(to(server.port, { owner: "app 1", connect: forbidden }), MAIL_HANDOVER);
-    expect(delivery).to.deep.include({ kind: "refused", permanent: true, ours: true });
+    expect(delivery).to.deep.include({ kind: "refused", permanent: true, isSettingFault: true });
   });
 
   it("sends no password to another machine without encryption", async () => {

@@ -6,7 +6,7 @@ import { deflateSync } from "node:zlib";
 import { expect } from "chai";
 import { pino } from "pino";
 import { readRepository } from "../../src/engine/bundler/project/git-project.js";
-import { openGitRemote, type SendGit } from "../../src/engine/git-remote.js";
+import { openGitRemote, type SendGitRequest } from "../../src/engine/git-remote.js";
 import { createGitRepository } from "../../src/operations/git/git-repository.js";
 import { createGitWebhooks } from "../../src/operations/git/git-webhooks.js";
 import { createOutgoingSender } from "../../src/operations/requests/requests.js";
@@ -183,9 +183,9 @@ describe("git repositories", () => {
     const packet = (text: string) => (text.length + 4).toString(16).padStart(4, "0") + text;
     const advertiseRefs = (...lines: string[]) => `${lines.map((line) => packet(`${line}\n`)).join("")}0000`;
     const server =
-      (body: string, { status = 200, type = "application/x-git-upload-pack-advertisement" } = {}): SendGit =>
+      (body: string, { status = 200, type = "application/x-git-upload-pack-advertisement" } = {}): SendGitRequest =>
       async () => ({ status, headers: { "content-type": type }, body: Buffer.from(body) });
-    const cases: [send: SendGit, fault: RegExp][] = [
+    const cases: [send: SendGitRequest, fault: RegExp][] = [
       [server("", { status: 500 }), /the status 500/],
       [server("", { status: 404 }), /no repository at this URL/],
       [server("<html>", { type: "text/html" }), /not that of a git server/],
@@ -208,7 +208,7 @@ describe("git repositories", () => {
       body: Buffer.from(body),
     });
     const server =
-      (list: string, result = ""): SendGit =>
+      (list: string, result = ""): SendGitRequest =>
       async ({ method }) =>
         method === "GET" ? response("advertisement", list) : response("result", result);
     const long = packet("x".repeat(60_000)).repeat(5);

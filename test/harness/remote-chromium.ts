@@ -5,7 +5,7 @@ import { chownSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "puppeteer";
-import { browserFlags } from "../../src/engine/browser/chromium-flags.js";
+import { createBrowserFlags } from "../../src/engine/browser/chromium-flags.js";
 
 const CHROME_CANDIDATES = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/google-chrome"];
 /** Account of the browser. It is not the service's account, because Chromium has no sandbox as root. */
@@ -41,7 +41,7 @@ export interface RemoteChromiumOptions {
 }
 
 export async function startRemoteChromium(options: RemoteChromiumOptions = {}): Promise<RemoteChromium> {
-  const { port = 0, egressHost = "127.0.0.1", flags = browserFlags(egressHost), more = [] } = options;
+  const { port = 0, egressHost = "127.0.0.1", flags = createBrowserFlags(egressHost), more = [] } = options;
   const folder = mkdtempSync(join(tmpdir(), "svc-remote-"));
   const account = process.getuid?.() === 0 ? BROWSER_ACCOUNT : {};
   if (process.getuid?.() === 0) chownSync(folder, BROWSER_ACCOUNT.uid, BROWSER_ACCOUNT.gid);

@@ -8,7 +8,7 @@ import sendgrid from "@sendgrid/eventwebhook";
 import { expect } from "chai";
 import fc from "fast-check";
 import { Webhook } from "standardwebhooks";
-import { eventIdOf, isSigned, type SignedRequest, signingKeysOf } from "../../src/rules/http/signatures.js";
+import { isSigned, readEventId, readSigningKeys, type SignedRequest } from "../../src/rules/http/signatures.js";
 import { SAMPLES, type Sample, SENDGRID_KEY, STANDARD_KEY } from "./signed-samples.js";
 
 const NOW = 1_764_115_200;
@@ -210,7 +210,7 @@ describe("signatures of webhooks", () => {
       [5, []],
       [[], []],
     ];
-    for (const [setting, keys] of cases) expect(signingKeysOf(setting), JSON.stringify(setting)).to.deep.equal(keys);
+    for (const [setting, keys] of cases) expect(readSigningKeys(setting), JSON.stringify(setting)).to.deep.equal(keys);
   });
 
   it("return the ID of the event if the sender has one", () => {
@@ -224,14 +224,14 @@ describe("signatures of webhooks", () => {
     const request = requestOf({ headers, url: URL, body: "" });
     const body = { id: "stripe", event_id: "slack" };
     const idOf = (scheme: string) =>
-      eventIdOf(request, { auth: { type: "signature", scheme: scheme as "stripe", setting: "__x" } }, body);
+      readEventId(request, { auth: { type: "signature", scheme: scheme as "stripe", setting: "__x" } }, body);
     for (const scheme of ["stripe", "slack", "github", "shopify", "twilio"]) expect(idOf(scheme)).to.equal(scheme);
     expect(idOf("standard-webhooks")).to.equal("standard");
     expect([idOf("sendgrid"), idOf("hmac")]).to.deep.equal([null, null]);
-    expect(eventIdOf(request, { auth: { type: "none" }, idempotencyHeader: "X-Own" }, body)).to.equal("own");
+    expect(readEventId(request, { auth: { type: "none" }, idempotencyHeader: "X-Own" }, body)).to.equal("own");
     for (const odd of [null, [], "evt", { id: 5 }, { id: "" }, { id: {} }]) {
       const auth = { type: "signature", scheme: "stripe", setting: "__x" } as const;
-      expect(eventIdOf(request, { auth }, odd)).to.equal(null);
+      expect(readEventId(request, { auth }, odd)).to.equal(null);
     }
   });
 });

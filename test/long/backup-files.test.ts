@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Client } from "pg";
-import type { TapePart } from "../../src/engine/archive/tape.js";
+import type { ArchivePart } from "../../src/engine/archive/tape.js";
 import { readArchive, writeArchive } from "../../src/engine/archive.js";
 import { writeKeyFile } from "../../src/engine/key-ring.js";
 import { backUp, KEY, restoreTo } from "../backup/support.js";
@@ -15,7 +15,7 @@ import { filesUnder } from "../media/support.js";
 // biome-ignore lint/suspicious/noExplicitAny: a manifest is changed in any way
 type CommandOutput = any;
 
-async function* each(parts: readonly TapePart[]): AsyncGenerator<TapePart> {
+async function* each(parts: readonly ArchivePart[]): AsyncGenerator<ArchivePart> {
   yield* parts;
 }
 
@@ -43,7 +43,7 @@ describe("a file that claims to be a backup", function () {
   let folder: string;
   let original: FreshDatabase;
   let place: FreshDatabase;
-  let parts: TapePart[];
+  let parts: ArchivePart[];
   let count = 0;
 
   before(async () => {
@@ -64,7 +64,11 @@ describe("a file that claims to be a backup", function () {
   });
 
   /** Restores a changed backup, which must fail. Returns the error. */
-  async function refusal(change: (parts: TapePart[]) => TapePart[], replace = false, url = place.url): Promise<string> {
+  async function refusal(
+    change: (parts: ArchivePart[]) => ArchivePart[],
+    replace = false,
+    url = place.url,
+  ): Promise<string> {
     const path = join(folder, String(++count));
     await writeArchive(path, each(change([...parts])), KEY);
     const to = { url, dataDir: join(folder, "data"), replace };
@@ -74,7 +78,7 @@ describe("a file that claims to be a backup", function () {
     );
   }
 
-  const said = (name: string, change: (said: CommandOutput) => void) => (all: TapePart[]) =>
+  const said = (name: string, change: (said: CommandOutput) => void) => (all: ArchivePart[]) =>
     all.map((part) => {
       if (part.name !== name) return part;
       const value = JSON.parse(part.content.toString());
@@ -111,10 +115,10 @@ describe("a file that claims to be a backup", function () {
 
   it("leaves nothing if its contents do not fit, and removes files that it had put into the store", async () => {
     const blob = { name: `blobs/${"a".repeat(32)}/00000001`, content: Buffer.from("x") };
-    const ahead = (name: string, part: TapePart) => (all: TapePart[]) =>
+    const ahead = (name: string, part: ArchivePart) => (all: ArchivePart[]) =>
       all.flatMap((one) => (one.name === name ? [part, one] : [one]));
     const row = parts.find(({ name }) => name === "tables/app/00000001")!;
-    const changes: [(all: TapePart[]) => TapePart[], RegExp][] = [
+    const changes: [(all: ArchivePart[]) => ArchivePart[], RegExp][] = [
       [ahead("summary.json", blob), /the number of media files differs from the summary/],
       [
         (all) => all.map((one) => (one === row ? { ...row, content: Buffer.from("x\ty\n") } : one)),

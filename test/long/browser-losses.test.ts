@@ -26,7 +26,7 @@ describe("a browser that is lost while no run uses it", () => {
   });
 
   it("is replaced while it has no page, before a run needs one", async () => {
-    const empty = testBrowsers({ spares: 0 });
+    const empty = testBrowsers({ spareContexts: 0 });
     await empty.start();
     try {
       const killed = empty.pid()!;

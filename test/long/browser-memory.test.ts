@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { type Mode, SANDBOX_MODES } from "../../src/engine/browser/run.js";
+import { SANDBOX_MODES, type SandboxMode } from "../../src/engine/browser/run.js";
 import { expectEndedByMemory } from "../engine/browser/memory-runs.js";
 import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
 
@@ -128,7 +128,7 @@ describe("the memory of a run", function () {
   const NUMBERS = "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));";
   const BUFFERS_CODE = "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }";
   const WORKER_BUFFERS_CODE = "const k=[];for(;;)k.push(new Uint8Array(1e7).fill(1))";
-  const MEMORY_FILLS: [title: string, code: string, mode?: Mode][] = [
+  const MEMORY_FILLS: [title: string, code: string, mode?: SandboxMode][] = [
     ["numbers", NUMBERS],
     ["array buffers, in an isolate", BUFFERS_CODE, "isolate"],
     ["array buffers, in a network isolate", BUFFERS_CODE, "network-isolate"],

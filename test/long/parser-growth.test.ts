@@ -6,10 +6,10 @@ import { Readable } from "node:stream";
 import { expect } from "chai";
 import { parseInParts } from "../../src/api/json-in-parts.js";
 import { HARNESS_NAME, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
-import { contentTypeOf } from "../../src/engine/content-type.js";
-import { detailOf } from "../../src/engine/smtp/outcome.js";
+import { detectContentType } from "../../src/engine/content-type.js";
+import { toDetailLine } from "../../src/engine/smtp/outcome.js";
 import { type RowFormat, readRows } from "../../src/operations/data-sources/row-streams.js";
-import { addressBlock } from "../../src/rules/address-block.js";
+import { getAddressBlock } from "../../src/rules/address-block.js";
 import { fillColumnConditions } from "../../src/rules/caller-rules.js";
 import { parseScript } from "../../src/rules/code-parser.js";
 import { foldCase } from "../../src/rules/comparable-text.js";
@@ -21,9 +21,9 @@ import { translatePattern } from "../../src/rules/entry-query/regular-expression
 import { SqlStatement } from "../../src/rules/entry-query/statement.js";
 import { compileWhere } from "../../src/rules/entry-query/where.js";
 import { toScriptLiteral } from "../../src/rules/env-script.js";
-import { jsonFault, readMemberTexts } from "../../src/rules/json-scan.js";
+import { findJsonFault, readMemberTexts } from "../../src/rules/json-scan.js";
 import { parseMediaName, toValidUploadName } from "../../src/rules/media-fields.js";
-import { containsTag, contentDisposition, parseRange, servingHeadersFor } from "../../src/rules/media-serving.js";
+import { containsTag, createContentDisposition, getServingHeaders, parseRange } from "../../src/rules/media-serving.js";
 import { parseSender } from "../../src/rules/message-destination.js";
 import { isEmailAddress, parseEmailHeaders, parseRecipients, requireLine } from "../../src/rules/message-fields.js";
 import { fillTemplate, readPlaceholders } from "../../src/rules/message-template.js";
@@ -31,7 +31,7 @@ import { isPackageName } from "../../src/rules/packages.js";
 import { isKnownTag, readIfMatch } from "../../src/rules/precondition.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { escapeKey, unescapeKey } from "../../src/rules/setting-key-text.js";
-import { artifactKey } from "../../src/rules/setting-tiers.js";
+import { createArtifactKey } from "../../src/rules/setting-tiers.js";
 
 type Parser = (text: string) => unknown;
 
@@ -52,20 +52,20 @@ const PARSERS: Record<string, Parser> = {
   "files of JSON lines": (text) => rowsOf(text, "jsonl"),
   "delimiters of CSV": (text) => detectDelimiter(text.slice(0, DETECTION_SAMPLE_CHARACTERS), true),
   "large JSON bodies": (text) => parseInParts(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
-  "JSON texts": (text) => jsonFault(text, 500),
+  "JSON texts": (text) => findJsonFault(text, 500),
   "members of JSON texts": (text) => readMemberTexts(`{"a":${JSON.stringify(text)},"b":1}`),
   entries: (text) => serializeEntry(readEntryColumns({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
-  "types of uploads": (text) => contentTypeOf(Buffer.from(text)),
+  "types of uploads": (text) => detectContentType(Buffer.from(text)),
   "names of uploads": (text) => toValidUploadName(text),
   "names of media": (text) => parseMediaName(text),
   ranges: (text) => parseRange(`bytes=${text}`, 1_000),
   "entity tags": (text) => [containsTag(text, '"a"'), isKnownTag(text, '"a"'), readIfMatch(text)],
-  "content types": (text) => [servingHeadersFor(text, true), contentDisposition("inline", text)],
+  "content types": (text) => [getServingHeaders(text, true), createContentDisposition("inline", text)],
   "addresses of senders": (text) => parseSender(text),
   "addresses of e-mail": (text) => [isEmailAddress(text), parseRecipients([{ email: text }])],
   "headers of e-mail": (text) => parseEmailHeaders({ [text.slice(0, 1_000)]: text, "x-a": text }),
   "lines of messages": (text) => requireLine(text, "subject", 1e9),
-  "answers of mail servers": (text) => detailOf(text),
+  "answers of mail servers": (text) => toDetailLine(text),
   "placeholders of messages": (text) => [
     readPlaceholders(text),
     fillTemplate(text, { a: "b" }, "text", { html: true }),
@@ -78,11 +78,12 @@ const PARSERS: Record<string, Parser> = {
   code: (text) => parseScript(text.slice(0, 20_000)),
   "script literals": (text) => toScriptLiteral(text),
   stacks: (text) => removeHarnessFrames(`${text}${HARNESS_NAME}:1:1\n${text}`),
-  "network addresses": (text) => addressBlock(text),
+  "network addresses": (text) => getAddressBlock(text),
   "names of packages": (text) => isPackageName(text),
   "values of settings": (text) => findSecretsOfSetting("__a", text),
   // A key has at most 512 characters.
-  "keys of settings": (text) => [text.slice(0, 512)].map((key) => [escapeKey(key), unescapeKey(key), artifactKey(key)]),
+  "keys of settings": (text) =>
+    [text.slice(0, 512)].map((key) => [escapeKey(key), unescapeKey(key), createArtifactKey(key)]),
   "texts without case": (text) => foldCase(text),
 };
 

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { HARNESS_NAME, readAnswer, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
 import { isDeclaration } from "../../src/engine/bundler/declarations.js";
 import { findNameInReadme } from "../../src/engine/bundler/global-name.js";
-import { contentTypeOf } from "../../src/engine/content-type.js";
+import { detectContentType } from "../../src/engine/content-type.js";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
 import { fillColumnConditions } from "../../src/rules/caller-rules.js";
 import { parseSender } from "../../src/rules/message-destination.js";
@@ -21,7 +21,7 @@ const scan = createSecretScan([{ name: "_key", value: "abcdefgh1", whole: false 
 const stackOf = (text: string) => `error ${JSON.stringify({ name: "E", message: "m", stack: text, cause: "script" })}`;
 
 const READERS: Record<string, (text: string) => unknown> = {
-  contentTypeOf: (text) => contentTypeOf(Buffer.from(text)),
+  contentTypeOf: (text) => detectContentType(Buffer.from(text)),
   withoutHarness: (text) => removeHarnessFrames(`${text}\n    at ${HARNESS_NAME}:1:1`),
   readAnswer: (text) => readAnswer(stackOf(text)),
   parseSender,

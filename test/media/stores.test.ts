@@ -9,10 +9,10 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { rows } from "../../src/data/database.js";
-import { type BlobStore, newBlobKey } from "../../src/engine/blob-store/blob.js";
+import { type BlobStore, createBlobKey } from "../../src/engine/blob-store/blob.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
-import { createReception } from "../../src/engine/reception.js";
+import { createUploadReceiver } from "../../src/engine/reception.js";
 import { createBlobs } from "../../src/operations/media/blobs.js";
 import { createMediaSweep } from "../../src/operations/media/sweep.js";
 import { startS3 } from "../harness/s3.js";
@@ -96,7 +96,7 @@ describe("media: the store", () => {
       it("removes files that the database does not know; files that the store lost are reported, not removed", async () => {
         const log = pino({ level: "silent" });
         const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = createReception(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+        const reception = createUploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
         const sweep = createMediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const media = mediaOf(service);
         const [kept, lost] = [await media.upload("kept", "kept"), await media.upload("lost", "lost")];
@@ -105,7 +105,7 @@ describe("media: the store", () => {
             .key;
         const put = async (key: string) =>
           store.put(key, (await reception.receive(key, oneChunk("orphan"), 100, 1)).path);
-        const [orphan, young] = [newBlobKey(), newBlobKey()];
+        const [orphan, young] = [createBlobKey(), createBlobKey()];
         await put(orphan);
         await put(young);
         age(orphan);
@@ -128,10 +128,10 @@ describe("media: the store", () => {
       it("releases files of a dead process, and their quota", async () => {
         const log = pino({ level: "silent" });
         const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = createReception(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+        const reception = createUploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
         const sweep = createMediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const incoming = join(service.dataDir, "media", "incoming");
-        const [key, coming] = [newBlobKey(), newBlobKey()];
+        const [key, coming] = [createBlobKey(), createBlobKey()];
         const used = await blobs.usage(service.appId);
         for (const one of [key, coming]) await blobs.reserve(service.appId, one, 10_000);
         await store.put(key, (await reception.receive(key, oneChunk("half"), 100, 1)).path);
@@ -161,7 +161,7 @@ describe("media: the store", () => {
     const [one, other] = await Promise.all(
       ["a", "b"].map((space) => openBlobStore({ folder, bucket: null, space: space.repeat(16) })),
     );
-    const key = newBlobKey();
+    const key = createBlobKey();
     const path = join(folder, "draft");
     writeFileSync(path, "x");
     mkdirSync(dirname(path), { recursive: true });

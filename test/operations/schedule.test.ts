@@ -9,7 +9,7 @@ import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.
 import { createScheduleWeek } from "../../src/operations/triggers/week.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
-import { jitterDelayMs } from "../../src/rules/ticks.js";
+import { computeJitterDelayMs } from "../../src/rules/ticks.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 import { type LiveVersionFields, publishDirectly } from "../harness/production-copies.js";
 import { longTest, runsAll } from "../harness/samples.js";
@@ -69,7 +69,7 @@ describe("schedules", () => {
 
   it("start a run with jitter at a fixed offset after each tick, and count lateness from there", async () => {
     const [copy] = await publish({ ...SCHEDULED, jitterSeconds: 300 });
-    const offset = jitterDelayMs(copy!.id, 300);
+    const offset = computeJitterDelayMs(copy!.id, 300);
     expect(offset).to.be.within(1, 300_000);
     time = NOON + offset - 1;
     expect(await schedule.claimDue()).to.equal(NOON + offset);
@@ -99,12 +99,12 @@ describe("schedules", () => {
   });
 
   it("are spread evenly by jitter, and reported when too many start together", async () => {
-    const offsets = Array.from({ length: 1_000 }, (_, at) => jitterDelayMs(at + 1, 60));
+    const offsets = Array.from({ length: 1_000 }, (_, at) => computeJitterDelayMs(at + 1, 60));
     for (let second = 0; second < 60; second += 10) {
       const within = offsets.filter((offset) => offset >= second * 1_000 && offset < (second + 10) * 1_000);
       expect(within.length, `from second ${second}`).to.be.within(100, 240);
     }
-    expect([jitterDelayMs(1, 0), jitterDelayMs(1, null)]).to.deep.equal([0, 0]);
+    expect([computeJitterDelayMs(1, 0), computeJitterDelayMs(1, null)]).to.deep.equal([0, 0]);
     const most = SCHEDULED_RUNS_PER_CORE * availableParallelism();
     await publish(SCHEDULED, { ...SCHEDULED, name: "spread", jitterSeconds: 300 });
     const week = createScheduleWeek({ db, now, defaultTimezone: "UTC" });

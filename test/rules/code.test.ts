@@ -1,6 +1,6 @@
 /** Tests the rules for code: accepted and refused forms of `execute`, and the packages that code needs. */
 import { expect } from "chai";
-import { checkCode, codeFault } from "../../src/rules/code.js";
+import { checkCode, findCodeFault } from "../../src/rules/code.js";
 import { BUILT_IN_PACKAGES } from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
 
@@ -30,7 +30,7 @@ describe("code: accepted forms of execute", () => {
   ];
   for (const code of ACCEPTED_CODE) {
     it(JSON.stringify(code), () => {
-      expect(codeFault(code, [])).to.equal(null);
+      expect(findCodeFault(code, [])).to.equal(null);
     });
   }
 });
@@ -149,33 +149,33 @@ describe("code: packages", () => {
     expect(BUILT_IN_PACKAGES).to.have.length(10);
     for (const { name, namespace } of BUILT_IN_PACKAGES) {
       const code = wrapInExecute(`return Svc.${namespace}.anything();`);
-      expect(codeFault(code, [])).to.equal(
+      expect(findCodeFault(code, [])).to.equal(
         `code, line 2, column 14: Svc.${namespace} needs the package ${name} in dependencies`,
       );
-      expect(codeFault(code, [name])).to.equal(null);
+      expect(findCodeFault(code, [name])).to.equal(null);
     }
   });
 
   for (const body of CODE_WITH_SESSION) {
     it(`are required by ${JSON.stringify(body)}`, () => {
-      expect(codeFault(wrapInExecute(body), [])).to.match(/Svc\.Session needs the package svc-session/);
-      expect(codeFault(wrapInExecute(body), ["svc-session"])).to.equal(null);
+      expect(findCodeFault(wrapInExecute(body), [])).to.match(/Svc\.Session needs the package svc-session/);
+      expect(findCodeFault(wrapInExecute(body), ["svc-session"])).to.equal(null);
     });
   }
 
   for (const body of CODE_WITHOUT_PACKAGES) {
     it(`are not required by ${JSON.stringify(body)}`, () => {
-      expect(codeFault(wrapInExecute(body), [])).to.equal(null);
+      expect(findCodeFault(wrapInExecute(body), [])).to.equal(null);
     });
   }
 
   it("are reported at the first use in the order of the source", () => {
     const code = `const a = () => Svc.CSV;\n${wrapInExecute("Svc.Session")}`;
-    expect(codeFault(code, [])).to.match(/line 1, column 21: Svc\.CSV needs the package svc-csv/);
+    expect(findCodeFault(code, [])).to.match(/line 1, column 21: Svc\.CSV needs the package svc-csv/);
   });
 
   it("are found in a chain of a hundred thousand members and under deep nesting", () => {
     const deep = `${"{".repeat(500)}Svc.Session${".a".repeat(100_000)}${"}".repeat(500)}`;
-    expect(codeFault(wrapInExecute(deep), [])).to.match(/svc-session/);
+    expect(findCodeFault(wrapInExecute(deep), [])).to.match(/svc-session/);
   });
 });

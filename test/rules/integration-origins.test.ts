@@ -1,11 +1,11 @@
 /** Tests the origins of an action: valid values, and their stored form. */
 import { expect } from "chai";
 import { INTEGRATION_ORIGINS_MAX } from "../../src/limits.js";
-import { integrationOriginsFault, toStoredOrigins } from "../../src/rules/integration-origins.js";
+import { findIntegrationOriginsFault, toStoredOrigins } from "../../src/rules/integration-origins.js";
 
 const PUBLIC_NETWORK_ONLY = { allowPrivateNetwork: false };
 const PRIVATE = { allowPrivateNetwork: true };
-const fault = (origin: unknown, rules = PUBLIC_NETWORK_ONLY) => integrationOriginsFault([origin], "server", rules);
+const fault = (origin: unknown, rules = PUBLIC_NETWORK_ONLY) => findIntegrationOriginsFault([origin], "server", rules);
 
 describe("the origins of an action", () => {
   for (const [given, stored] of [
@@ -72,7 +72,7 @@ describe("the origins of an action", () => {
     expect(fault("ftp://a.example")).to.include("must be an https origin");
     expect(fault("ftp://a.example", PRIVATE)).to.include("must be an https or http origin");
     for (const value of ["https://a.example", {}, 1])
-      expect(integrationOriginsFault(value, "server", PUBLIC_NETWORK_ONLY)).to.match(
+      expect(findIntegrationOriginsFault(value, "server", PUBLIC_NETWORK_ONLY)).to.match(
         /^integrationOrigins must be an array/,
       );
   });
@@ -89,14 +89,14 @@ describe("the origins of an action", () => {
 
   it("are at most 20, each stored once, and only for server actions", () => {
     const many = Array.from({ length: INTEGRATION_ORIGINS_MAX + 1 }, (_, index) => `https://a${index}.example`);
-    expect(integrationOriginsFault(many.slice(1), "server", PUBLIC_NETWORK_ONLY)).to.equal(null);
-    expect(integrationOriginsFault(many, "server", PUBLIC_NETWORK_ONLY)).to.include("at most 20");
+    expect(findIntegrationOriginsFault(many.slice(1), "server", PUBLIC_NETWORK_ONLY)).to.equal(null);
+    expect(findIntegrationOriginsFault(many, "server", PUBLIC_NETWORK_ONLY)).to.include("at most 20");
     expect(toStoredOrigins(["https://a.example", "https://A.example:443"])).to.have.length(1);
-    expect(integrationOriginsFault(many.slice(1), "client", PUBLIC_NETWORK_ONLY)).to.include(
+    expect(findIntegrationOriginsFault(many.slice(1), "client", PUBLIC_NETWORK_ONLY)).to.include(
       'unless environment is "server"',
     );
-    expect(integrationOriginsFault([], "client", PUBLIC_NETWORK_ONLY)).to.equal(null);
-    expect(integrationOriginsFault(null, "any", PUBLIC_NETWORK_ONLY)).to.equal(null);
+    expect(findIntegrationOriginsFault([], "client", PUBLIC_NETWORK_ONLY)).to.equal(null);
+    expect(findIntegrationOriginsFault(null, "any", PUBLIC_NETWORK_ONLY)).to.equal(null);
     expect(toStoredOrigins(null)).to.deep.equal([]);
   });
 });

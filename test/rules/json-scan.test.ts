@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { jsonFault, readMemberText } from "../../src/rules/json-scan.js";
+import { findJsonFault, readMemberText } from "../../src/rules/json-scan.js";
 import { JsonText, writeJson } from "../../src/rules/json-text.js";
 import { caseCount } from "../harness/samples.js";
 
@@ -28,7 +28,7 @@ describe("JSON text that is read without parsing", () => {
   it("is valid exactly if JSON.parse accepts it", () => {
     fc.assert(
       fc.property(fc.oneof(fc.json({ maxDepth: 6 }), nearlyJson, fc.string()), (text) => {
-        expect(jsonFault(text, DEPTH) === null, text).to.equal(isJson(text));
+        expect(findJsonFault(text, DEPTH) === null, text).to.equal(isJson(text));
       }),
       { numRuns: caseCount(20_000) },
     );
@@ -44,7 +44,7 @@ describe("JSON text that is read without parsing", () => {
       '{"":{}}',
       "[[],{}]",
     ]) {
-      expect(jsonFault(text, DEPTH), text).to.equal(null);
+      expect(findJsonFault(text, DEPTH), text).to.equal(null);
     }
     for (const text of [
       "",
@@ -66,16 +66,16 @@ describe("JSON text that is read without parsing", () => {
       "1 2",
       "[1]]",
     ]) {
-      expect(jsonFault(text, DEPTH), text).to.equal("invalid");
+      expect(findJsonFault(text, DEPTH), text).to.equal("invalid");
     }
   });
 
   it("returns its depth, also with brackets that never close", () => {
     const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
-    expect(jsonFault(nested(500), 500)).to.equal(null);
-    expect(jsonFault(nested(501), 500)).to.equal("deep");
-    expect(jsonFault('{"a":'.repeat(3_000_000), 500)).to.equal("deep");
-    expect(jsonFault(`[${"[],".repeat(1_000)}[]]`, 2)).to.equal(null);
+    expect(findJsonFault(nested(500), 500)).to.equal(null);
+    expect(findJsonFault(nested(501), 500)).to.equal("deep");
+    expect(findJsonFault('{"a":'.repeat(3_000_000), 500)).to.equal("deep");
+    expect(findJsonFault(`[${"[],".repeat(1_000)}[]]`, 2)).to.equal(null);
   });
 
   it("returns the text of a member unchanged, the last one of its name, and not one within another", () => {

@@ -1,6 +1,6 @@
 /** Tests ranges and ETags of a file's contents, by RFC 9110. */
 import { expect } from "chai";
-import { containsTag, contentDisposition, parseRange, servingHeadersFor } from "../../src/rules/media-serving.js";
+import { containsTag, createContentDisposition, getServingHeaders, parseRange } from "../../src/rules/media-serving.js";
 
 describe("the range of a request for contents", () => {
   for (const [header, bytes, wanted] of [
@@ -55,17 +55,17 @@ describe("contents as they are sent", () => {
     ["multipart/related", "application/octet-stream", "attachment"],
   ] as const) {
     it(`of ${type} are ${sent}, ${disposition}`, () => {
-      expect(servingHeadersFor(type, true)).to.deep.equal({ contentType: sent, disposition });
+      expect(getServingHeaders(type, true)).to.deep.equal({ contentType: sent, disposition });
     });
   }
 
   it("are saved if a picture could not be decoded, and shown if something else could not", () => {
-    expect(servingHeadersFor("image/png", false).disposition).to.equal("attachment");
-    expect(servingHeadersFor("video/mp4", false).disposition).to.equal("inline");
+    expect(getServingHeaders("image/png", false).disposition).to.equal("attachment");
+    expect(getServingHeaders("video/mp4", false).disposition).to.equal("inline");
   });
 
   it("have their full name and an ASCII form", () => {
-    expect(contentDisposition("attachment", `a"b\\c%ü('*).txt`)).to.equal(
+    expect(createContentDisposition("attachment", `a"b\\c%ü('*).txt`)).to.equal(
       `attachment; filename="a_b_c__('*).txt"; filename*=UTF-8''a%22b%5Cc%25%C3%BC%28%27%2A%29.txt`,
     );
   });

@@ -8,11 +8,11 @@ import {
   addAssetUrls,
   BUILT_IN_PACKAGES,
   createCatalogue,
-  modeForLibraryCode,
+  findModeForLibraryCode,
+  findPackageRequirement,
+  getStoredScriptPath,
   needsLibrary,
   parseDependency,
-  requirementOfPackage,
-  storedScriptPath,
 } from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
 
@@ -44,9 +44,9 @@ describe("dependencies", () => {
   it("that the service stores are served by it, with their description", () => {
     const sha256 = "0".repeat(64);
     const kept = { version: "4.1.0", licence: "MIT", global: "dateFns", integrity: "sha256-x", bytes: 7 };
-    const stored = [{ name: "date-fns@4", path: storedScriptPath(sha256), sha256, ...kept }];
+    const stored = [{ name: "date-fns@4", path: getStoredScriptPath(sha256), sha256, ...kept }];
     expect(addAssetUrls(stored, catalogue, BASE)).to.deep.equal([
-      { name: "date-fns@4", url: BASE + storedScriptPath(sha256), path: storedScriptPath(sha256), ...kept },
+      { name: "date-fns@4", url: BASE + getStoredScriptPath(sha256), path: getStoredScriptPath(sha256), ...kept },
     ]);
   });
 
@@ -176,7 +176,7 @@ describe("the catalogue", () => {
 
   it("needs a document on the server by default, and for code that shows something or opens a socket", () => {
     const catalogue = createCatalogue([{ name: "acme", namespace: "Acme", path: "/client/packages/acme.js" }]);
-    const mode = (name: string, code: string) => requirementOfPackage(catalogue.get(name)!, code).mode;
+    const mode = (name: string, code: string) => findPackageRequirement(catalogue.get(name)!, code).mode;
     expect(mode("acme", "return Acme()")).to.equal("document");
     expect(mode("svc-csv", "return Svc.CSV.parse('')")).to.equal("network-isolate");
     expect(mode("svc-datasources", "return source.find({})")).to.equal("network-isolate");
@@ -192,7 +192,7 @@ describe("the catalogue", () => {
       "return Svc.CSV.parse(Svc.Barcode.svg({ png: 1 })) // png",
       "return 1",
     ])
-      expect(requirementOfPackage(entry, code), code).to.deep.include({ mode: "network-isolate", canBeTried: true });
+      expect(findPackageRequirement(entry, code), code).to.deep.include({ mode: "network-isolate", canBeTried: true });
     for (const code of [
       "return Svc.Barcode.png({})",
       "return Svc.Barcode[payload.kind]({})",
@@ -201,19 +201,19 @@ describe("the catalogue", () => {
       "const { svg } = Svc.Barcode; return svg({})",
       "return Svc.Barcode.svgs()",
     ])
-      expect(requirementOfPackage(entry, code), code).to.deep.equal({
+      expect(findPackageRequirement(entry, code), code).to.deep.equal({
         mode: "document",
         network: false,
         canBeTried: false,
       });
-    expect(requirementOfPackage(entry, "return draw()", true).mode).to.equal("document");
+    expect(findPackageRequirement(entry, "return draw()", true).mode).to.equal("document");
   });
 
   it("run in a document if the code names a function that needs one", () => {
     const catalogue = createCatalogue([
       { name: "acme", namespace: "Acme", path: "/acme.js", mode: "network-isolate", inDocument: ["show"] },
     ]);
-    const mode = (name: string, code: string) => requirementOfPackage(catalogue.get(name)!, code).mode;
+    const mode = (name: string, code: string) => findPackageRequirement(catalogue.get(name)!, code).mode;
     expect(mode("acme", "return Acme.read()")).to.equal("network-isolate");
     expect(mode("acme", "return Acme.show(Acme.send())")).to.equal("document");
     expect(mode("svc-media", "return Svc.Media.Files.getAll()")).to.equal("network-isolate");
@@ -223,7 +223,7 @@ describe("the catalogue", () => {
 
   it("run the client library in a document if the code may use more of it than its packages", () => {
     const catalogue = createCatalogue();
-    const mode = (code: string, ...dependencies: string[]) => modeForLibraryCode(code, dependencies, catalogue);
+    const mode = (code: string, ...dependencies: string[]) => findModeForLibraryCode(code, dependencies, catalogue);
     expect(mode("return Svc.App.V3.Actions.run('a')")).to.equal("document");
     expect(mode("return Svc.DataSources.get(await Svc.App.V3.Actions.run('a'))", "svc-datasources")).to.equal(
       "document",

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { collectDeclarations } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
-import { buildProjectTypes, hashesOfImportedPackages } from "../../src/rules/project-types.js";
+import { buildProjectTypes, collectPackageHashes } from "../../src/rules/project-types.js";
 
 const MODULES_FOLDER = new URL("../../../node_modules/", import.meta.url).pathname;
 const require = createRequire(import.meta.url);
@@ -93,7 +93,7 @@ export const c: number = Papa.unparse([[1]]);
 
   it("are those of the scripts that the drafts use, under the name that code imports", () => {
     const integrity = `sha256-${"A".repeat(43)}=`;
-    const found = hashesOfImportedPackages([
+    const found = collectPackageHashes([
       { dependencies: ["dayjs@1", "svc-csv", "https://example.com/x.js", 7], assets: [{ name: "dayjs@1", integrity }] },
       { dependencies: ["dayjs", "@scope/a@2/sub"] },
       { dependencies: "dayjs" },

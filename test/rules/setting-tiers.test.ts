@@ -3,18 +3,18 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { SETTINGS_KEYS_PER_REQUEST } from "../../src/limits.js";
 import {
-  artifactKey,
   checkDeletedKeys,
   checkPrivateSettingsSize,
   checkRequestedKeys,
   checkSettingKeys,
+  createArtifactKey,
   createReadableCheck,
   dropProtectedKeys,
-  httpView,
+  getSettingTier,
   parseSecretMark,
-  runtimeView,
-  serverActionView,
-  tierOf,
+  selectHttpSettings,
+  selectRuntimeSettings,
+  selectServerActionSettings,
 } from "../../src/rules/setting-tiers.js";
 import { refusal } from "./refusal.js";
 
@@ -31,13 +31,13 @@ const SETTINGS = new Map<string, unknown>([
 
 describe("tiers of settings", () => {
   it("depend only on the prefix of the key", () => {
-    const tiers = [...SETTINGS.keys()].map(tierOf);
+    const tiers = [...SETTINGS.keys()].map(getSettingTier);
     const expected = ["public", "public", "private", "private", "protected", "protected", "protected", "public"];
     expect(tiers).to.deep.equal(expected);
   });
 
   it("show the runtime only public keys, with nested underscores unchanged", () => {
-    expect(Object.entries(runtimeView(SETTINGS))).to.deep.equal([
+    expect(Object.entries(selectRuntimeSettings(SETTINGS))).to.deep.equal([
       ["name", "Shop"],
       ["a_b", { _nested: 1, __nested: 2 }],
       ["toString", "public too"],
@@ -45,11 +45,17 @@ describe("tiers of settings", () => {
   });
 
   it("show HTTP readers no protected key", () => {
-    expect(Object.keys(httpView(SETTINGS))).to.deep.equal(["name", "a_b", "_key", "_", "toString"]);
+    expect(Object.keys(selectHttpSettings(SETTINGS))).to.deep.equal(["name", "a_b", "_key", "_", "toString"]);
   });
 
   it("show server actions the keys with underscores, and no public ones", () => {
-    expect(Object.keys(serverActionView(SETTINGS))).to.deep.equal(["_key", "_", "__secret", "__", "___three"]);
+    expect(Object.keys(selectServerActionSettings(SETTINGS))).to.deep.equal([
+      "_key",
+      "_",
+      "__secret",
+      "__",
+      "___three",
+    ]);
   });
 
   it("give back-end code everything", () => {
@@ -60,11 +66,11 @@ describe("tiers of settings", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.string(), fc.jsonValue())), (entries) => {
         const all = new Set(entries.map(([key]) => key));
-        const runtime = new Set(Object.keys(runtimeView(entries)));
-        const server = new Set(Object.keys(serverActionView(entries)));
+        const runtime = new Set(Object.keys(selectRuntimeSettings(entries)));
+        const server = new Set(Object.keys(selectServerActionSettings(entries)));
         expect([...runtime].filter((key) => server.has(key))).to.deep.equal([]);
         expect(new Set([...runtime, ...server])).to.deep.equal(all);
-        expect(Object.keys(httpView(entries)).some((key) => key.startsWith("__"))).to.equal(false);
+        expect(Object.keys(selectHttpSettings(entries)).some((key) => key.startsWith("__"))).to.equal(false);
       }),
     );
   });
@@ -122,8 +128,8 @@ describe("setting keys", () => {
   });
 
   it("of the AI builder have other characters than letters, digits, _ . and - replaced", () => {
-    expect(artifactKey("stripe-key_1.live")).to.equal("_aiartifact_stripe-key_1.live");
-    expect(artifactKey("my key/é:😀")).to.equal("_aiartifact_my_key____");
+    expect(createArtifactKey("stripe-key_1.live")).to.equal("_aiartifact_stripe-key_1.live");
+    expect(createArtifactKey("my key/é:😀")).to.equal("_aiartifact_my_key____");
   });
 });
 
@@ -182,18 +188,18 @@ describe("keys in a request", () => {
   });
 
   it("of the AI builder have 1 to the maximum of characters", () => {
-    expect(artifactKey("x")).to.equal("_aiartifact_x");
+    expect(createArtifactKey("x")).to.equal("_aiartifact_x");
     for (const [key, received] of [
       ["", '""'],
       [null, "null"],
       [5, "5"],
       ["x".repeat(501), "501 characters"],
     ] as const)
-      expect(refusal("SETTINGS_INVALID", () => artifactKey(key))).to.contain(`(got ${received})`);
-    const message = refusal("SETTINGS_INVALID", () => artifactKey("x".repeat(1_000)));
+      expect(refusal("SETTINGS_INVALID", () => createArtifactKey(key))).to.contain(`(got ${received})`);
+    const message = refusal("SETTINGS_INVALID", () => createArtifactKey("x".repeat(1_000)));
     expect(message).to.contain("must be a string of 1 to 500 characters (got 1000 characters)");
-    expect(artifactKey("x".repeat(500))).to.have.length(512);
-    expect(refusal("SETTINGS_INVALID", () => artifactKey(""))).to.contain('(got "")');
+    expect(createArtifactKey("x".repeat(500))).to.have.length(512);
+    expect(refusal("SETTINGS_INVALID", () => createArtifactKey(""))).to.contain('(got "")');
   });
 
   it("that are protected are left out of an administrator's write", () => {

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import {
   COUNTED_MISSED_TICKS_MAX,
   computeDueTicks,
-  jitterDelayMs,
+  computeJitterDelayMs,
   LISTED_MISSED_TICKS_MAX,
 } from "../../src/rules/ticks.js";
 import { formatLocalTime } from "../../src/rules/zone-clock.js";
@@ -32,8 +32,8 @@ describe("ticks that are due", () => {
     const { missed, current, next } = computeDueTicks("*/2 * * * *", "UTC", waiting, now);
     expect(missed).to.have.length(LISTED_MISSED_TICKS_MAX + 1);
     expect(missed.reduce((sum, { count }) => sum + count, 0) + current.length).to.equal(1_001);
-    expect(missed.at(-1)).to.deep.include({ count: 900, atLeast: false });
-    expect(missed.map(({ atLeast }) => atLeast)).to.not.include(true);
+    expect(missed.at(-1)).to.deep.include({ count: 900, isMinimum: false });
+    expect(missed.map(({ isMinimum }) => isMinimum)).to.not.include(true);
     expect(next.getTime()).to.equal(now.getTime() + 120_000);
   });
 
@@ -51,14 +51,14 @@ describe("ticks that are due", () => {
       waiting,
       late(LISTED_MISSED_TICKS_MAX + COUNTED_MISSED_TICKS_MAX),
     ).missed.at(-1);
-    expect(exact).to.deep.include({ count: 1_000, atLeast: false });
+    expect(exact).to.deep.include({ count: 1_000, isMinimum: false });
     const beyond = computeDueTicks(
       "*/2 * * * *",
       "UTC",
       waiting,
       late(LISTED_MISSED_TICKS_MAX + COUNTED_MISSED_TICKS_MAX + 1),
     ).missed.at(-1);
-    expect(beyond).to.deep.include({ count: COUNTED_MISSED_TICKS_MAX, atLeast: true });
+    expect(beyond).to.deep.include({ count: COUNTED_MISSED_TICKS_MAX, isMinimum: true });
   });
 
   it("are not missed at exactly 60 s, however many were before", () => {
@@ -71,7 +71,7 @@ describe("ticks that are due", () => {
       const due = new Date(waiting.getTime() + ticks * 120_000);
       const owed = computeDueTicks("*/2 * * * *", "UTC", waiting, new Date(due.getTime() + 60_000));
       expect(owed.missed.slice(LISTED_MISSED_TICKS_MAX).map(({ count }) => count)).to.deep.equal(shared);
-      expect(owed.missed.map(({ atLeast }) => atLeast)).to.not.include(true);
+      expect(owed.missed.map(({ isMinimum }) => isMinimum)).to.not.include(true);
       expect(owed.current).to.deep.equal([due]);
     }
   });
@@ -80,7 +80,7 @@ describe("ticks that are due", () => {
     const waiting = at("00:00:00");
     const now = new Date(waiting.getTime() + 100_000 * 120_000);
     const { missed, current } = computeDueTicks("*/2 * * * *", "UTC", waiting, now);
-    expect(missed.at(-1)).to.deep.include({ count: COUNTED_MISSED_TICKS_MAX, atLeast: true });
+    expect(missed.at(-1)).to.deep.include({ count: COUNTED_MISSED_TICKS_MAX, isMinimum: true });
     expect(current.map((tick) => tick.getTime())).to.deep.equal([now.getTime()]);
     const sharp = computeDueTicks("*/2 * * * *", "UTC", waiting, new Date(now.getTime() + 60_000));
     expect(sharp.current).to.deep.equal([now]);
@@ -91,14 +91,14 @@ describe("ticks that are due", () => {
 
 describe("the offset of an action's runs", () => {
   it("is zero without jitter, the same each time, and spread over the whole jitter", () => {
-    expect([jitterDelayMs(1, 0), jitterDelayMs(1, null)]).to.deep.equal([0, 0]);
-    const offsets = Array.from({ length: 5_000 }, (_, id) => jitterDelayMs(id, 10));
-    expect(offsets).to.deep.equal(Array.from({ length: 5_000 }, (_, id) => jitterDelayMs(id, 10)));
+    expect([computeJitterDelayMs(1, 0), computeJitterDelayMs(1, null)]).to.deep.equal([0, 0]);
+    const offsets = Array.from({ length: 5_000 }, (_, id) => computeJitterDelayMs(id, 10));
+    expect(offsets).to.deep.equal(Array.from({ length: 5_000 }, (_, id) => computeJitterDelayMs(id, 10)));
     expect(Math.min(...offsets)).to.be.within(0, 100);
     expect(Math.max(...offsets)).to.be.within(9_900, 10_000);
     const low = offsets.filter((ms) => ms < 5_000).length;
     expect(low).to.be.within(2_300, 2_700);
-    expect(jitterDelayMs(1, 10)).to.equal(5_510);
+    expect(computeJitterDelayMs(1, 10)).to.equal(5_510);
   });
 });
 

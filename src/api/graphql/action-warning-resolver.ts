@@ -1,7 +1,7 @@
 /** Warnings of each action over GraphQL: settings without an effect. */
 import { Field, FieldResolver, ObjectType, Resolver, Root } from "type-graphql";
 import type { Action } from "../../operations/actions/action-rows.js";
-import { type ActionWarning, actionWarnings } from "../../rules/action-warnings.js";
+import { type ActionWarning, listActionWarnings } from "../../rules/action-warnings.js";
 import { ActionType } from "./action-types.js";
 
 @ObjectType("Warning", { description: "Problem of a valid action that will not work as its configuration suggests." })
@@ -14,6 +14,6 @@ class WarningType implements ActionWarning {
 export class ActionWarningResolver {
   @FieldResolver(() => [WarningType], { description: "Problems in the configuration; empty if there are none." })
   warnings(@Root() action: Action): ActionWarning[] {
-    return actionWarnings(action);
+    return listActionWarnings(action);
   }
 }

@@ -1,7 +1,7 @@
 /** REST routes of actions: entries for the route table in rest/routes.ts. */
 import { hash } from "node:crypto";
 import type { Action } from "../../operations/actions/action-rows.js";
-import { type ActionWarning, actionWarnings } from "../../rules/action-warnings.js";
+import { type ActionWarning, listActionWarnings } from "../../rules/action-warnings.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
@@ -9,7 +9,7 @@ const ACTIONS = "/v3/apps/:appId/actions";
 
 /** Returns `warnings` about settings of the action that have no effect; an empty object if there are none. */
 export function withWarnings(action: Action): { warnings?: ActionWarning[] } {
-  const warnings = actionWarnings(action);
+  const warnings = listActionWarnings(action);
   return warnings.length > 0 ? { warnings } : {};
 }
 

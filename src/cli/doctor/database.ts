@@ -8,9 +8,9 @@ import { isConnectionLimitReached } from "../../data/database.js";
 import { MIGRATIONS } from "../../data/migrations.js";
 import { findSchemaFault, readSchema } from "../../data/schema-guard.js";
 import { SPILL_SETTINGS } from "../../data/spill.js";
-import { bucketIdentity } from "../../engine/blob-store/blob.js";
-import { identityFile } from "../../engine/blob-store/folder.js";
-import { keyFingerprint } from "../../engine/cipher.js";
+import { createBucketIdentity } from "../../engine/blob-store/blob.js";
+import { getStoreIdPath } from "../../engine/blob-store/folder.js";
+import { computeKeyFingerprint } from "../../engine/cipher.js";
 import { attachEmbeddedPostgres } from "../../engine/embedded-postgres.js";
 import { readKeyFile } from "../../engine/key-ring.js";
 import {
@@ -112,7 +112,7 @@ async function checkSchema(client: Client): Promise<Diagnostic> {
 async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Diagnostic> {
   const path = settingsKeyFile(dataDir);
   const keys = settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
-  const known = new Set(keys.map((key) => keyFingerprint(key)));
+  const known = new Set(keys.map((key) => computeKeyFingerprint(key)));
   const { rows } = await client.query<{ fingerprint: string }>("SELECT fingerprint FROM settings_key");
   const [used] = rows;
   if (!used) return noProblem("keys", "no setting is encrypted yet");
@@ -152,9 +152,9 @@ async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: 
   const { space, identity } = rows[0]!;
   const folder = join(dataDir, "media");
   if (identity === null) return [noProblem("media store", "the service records it at its first start")];
-  const path = identityFile(folder, space);
+  const path = getStoreIdPath(folder, space);
   const storedIdentity = existsSync(path) ? readFileSync(path, "utf8").trim() : null;
-  const isSame = mediaBucket === null ? storedIdentity === identity : identity === bucketIdentity(mediaBucket);
+  const isSame = mediaBucket === null ? storedIdentity === identity : identity === createBucketIdentity(mediaBucket);
   const where = mediaBucket === null ? folder : `the bucket ${mediaBucket.bucket}`;
   if (isSame) return [noProblem("media store", `${where} has the files of this database`)];
   const problem = `${where} does not contain the files of this database`;

@@ -152,7 +152,7 @@ export async function checkBrowser({
     sources: [createLocalBrowserSource({ chromePath: path, sandbox: chromeSandbox, log })],
     log,
     openProxyPort: null,
-    spares: 0,
+    spareContexts: 0,
   });
   try {
     await browsers.start();

@@ -1,26 +1,26 @@
 /** Reads a manifest as a list of items with kind and name, and computes the differences between two manifests. */
 import { createTwoFilesPatch } from "diff";
-import type { Item } from "../../engine/bundler/project/action-config.js";
-import { codeWithoutConfig } from "../../engine/bundler/project/action-file.js";
+import type { ManifestItem } from "../../engine/bundler/project/action-config.js";
+import { removeConfig } from "../../engine/bundler/project/action-file.js";
 
-export type { Item };
+export type { ManifestItem as Item };
 
 /** Parts of a manifest that the command line reads. The service checks all other parts. */
 export interface Manifest {
   version: number;
-  app?: Item;
-  settings?: Item[];
-  secretBindings?: Item[];
-  dataSources?: Item[];
-  actions?: Item[];
-  alerts?: Item[];
+  app?: ManifestItem;
+  settings?: ManifestItem[];
+  secretBindings?: ManifestItem[];
+  dataSources?: ManifestItem[];
+  actions?: ManifestItem[];
+  alerts?: ManifestItem[];
 }
 
-const named = ({ name }: Item): string => String(name);
+const named = ({ name }: ManifestItem): string => String(name);
 
 const ITEM_KINDS = [
-  ["setting", "settings", ({ key }: Item) => String(key)],
-  ["secret binding", "secretBindings", ({ key, origin }: Item) => `${key} ${origin}`],
+  ["setting", "settings", ({ key }: ManifestItem) => String(key)],
+  ["secret binding", "secretBindings", ({ key, origin }: ManifestItem) => `${key} ${origin}`],
   ["data source", "dataSources", named],
   ["action", "actions", named],
   ["alert", "alerts", named],
@@ -55,20 +55,18 @@ export interface Source {
 }
 
 /** Returns the source files of an action; null if the action has only `code`. */
-export const sourceOf = ({ source }: Item): Source | null => (source as Source | null | undefined) ?? null;
+export const sourceOf = ({ source }: ManifestItem): Source | null => (source as Source | null | undefined) ?? null;
 
 /** Returns the text of an action's files. The config block of the main file is left out, because its fields are compared separately. */
 function filesText({ files }: Source): string {
   const names = Object.keys(files).sort();
   return names
-    .map(
-      (name) => `// ${name}\n${(name.startsWith("action.") ? codeWithoutConfig(files[name]!) : files[name]!).trim()}\n`,
-    )
+    .map((name) => `// ${name}\n${(name.startsWith("action.") ? removeConfig(files[name]!) : files[name]!).trim()}\n`)
     .join("\n");
 }
 
 /** Returns the text by which two versions of an item are compared: its fields, then its files or its code, line by line. */
-function textOf(item: Item | undefined): string {
+function textOf(item: ManifestItem | undefined): string {
   if (!item) return "";
   const { code, source: _, ...rest } = item;
   const fields = Object.fromEntries(Object.entries(rest).filter(([name]) => !IGNORED_FIELDS.includes(name)));
@@ -78,8 +76,8 @@ function textOf(item: Item | undefined): string {
   return typeof code === "string" ? `${head}\n${code.trimEnd()}\n` : head;
 }
 
-function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; item: Item }> {
-  const items = new Map<string, { kind: string; name: string; item: Item }>();
+function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; item: ManifestItem }> {
+  const items = new Map<string, { kind: string; name: string; item: ManifestItem }>();
   if (manifest.app && Object.keys(manifest.app).length > 0)
     items.set("app", { kind: "app", name: "app", item: manifest.app });
   for (const [kind, field, nameOf] of ITEM_KINDS) {

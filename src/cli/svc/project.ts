@@ -13,9 +13,9 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { codeWithoutConfig, joinFile, lineNumbersOfCode } from "../../engine/bundler/project/action-file.js";
+import { getCodeLineNumbers, joinConfigAndCode, removeConfig } from "../../engine/bundler/project/action-file.js";
 import { type ReadFile, readTestFiles, toProjectPaths } from "../../engine/bundler/project/action-modules.js";
-import { nameOfFile, ProjectReader, readConfigOf } from "../../engine/bundler/project/project-reader.js";
+import { ProjectReader, readConfigOf, toItemName } from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
 import type { Target } from "./config.js";
 import { CliError, wrongUse } from "./failure.js";
@@ -177,7 +177,7 @@ export class Project {
           ? file.endsWith(extension)
           : ENTRIES.some((entry) => existsSync(this.#path(folder, file, entry)));
       if (!isItem) continue;
-      const name = fileNameOf(nameOfFile(extension === "" ? file : file.slice(0, -extension.length)));
+      const name = fileNameOf(toItemName(extension === "" ? file : file.slice(0, -extension.length)));
       throw new CliError(`${folder}/${file} has a name that Windows cannot store; rename it to ${name}${extension}`);
     }
     return files;
@@ -191,7 +191,7 @@ export class Project {
   async #actionsByName(): Promise<Map<string, string[]>> {
     const named = this.actionFolders().map(async (folder): Promise<[string, string]> => {
       const config: Item = await this.readConfig(folder).catch(() => ({}));
-      return [String(config["name"] ?? nameOfFile(folder)), folder];
+      return [String(config["name"] ?? toItemName(folder)), folder];
     });
     return groupedByName(await Promise.all(named));
   }
@@ -202,7 +202,7 @@ export class Project {
     return groupedByName(
       files.map((file) => {
         const base = file.slice(0, -".json".length);
-        return [String(this.#readJson<Item>("data", file)?.["name"] ?? nameOfFile(base)), base];
+        return [String(this.#readJson<Item>("data", file)?.["name"] ?? toItemName(base)), base];
       }),
     );
   }
@@ -233,8 +233,8 @@ export class Project {
     const file = this.actionFile(folder);
     if (file === null) return stack;
     const text = this.readText(file);
-    if (codeWithoutConfig(text) !== code) return stack;
-    const lines = lineNumbersOfCode(text);
+    if (removeConfig(text) !== code) return stack;
+    const lines = getCodeLineNumbers(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {
       // The match may be the end of another file's name. The text then stays unchanged.
@@ -259,7 +259,7 @@ export class Project {
 
   async #writeAction(item: Item, folder: string): Promise<void> {
     const { name, code, source: _, assets: __, ...fields } = item;
-    const config = nameOfFile(folder) === name ? fields : { name, ...fields };
+    const config = toItemName(folder) === name ? fields : { name, ...fields };
     // If the action's file cannot be read, it counts as missing and is replaced.
     const local = this.actionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
     const isSame = (other: Item) =>
@@ -268,7 +268,7 @@ export class Project {
     const source = sourceOf(item);
     if (source) return this.#writeSource(`actions/${folder}`, config, source);
     for (const file of ENTRIES) if (file !== "action.js") rmSync(this.#path("actions", folder, file), { force: true });
-    this.#writeIfChanged(joinFile(config, String(code ?? "")), "actions", folder, "action.js");
+    this.#writeIfChanged(joinConfigAndCode(config, String(code ?? "")), "actions", folder, "action.js");
   }
 
   /** Writes the source files of an action. Replaces the config block of an existing file only if one of its fields differs. */
@@ -295,7 +295,7 @@ export class Project {
       // If the config block of the existing file cannot be read, a new one is written at the top of the file.
       const written = await readConfigOf(folder, path, texts).catch(() => null);
       const isWritten = written && Object.keys(written).length > 0 && isPartOfItem(written, config);
-      this.#writeIfChanged(isWritten ? text : joinFile(config, codeWithoutConfig(text)), path);
+      this.#writeIfChanged(isWritten ? text : joinConfigAndCode(config, removeConfig(text)), path);
       for (const other of ENTRIES) if (other !== name) rmSync(this.#path(folder, other), { force: true });
     }
   }

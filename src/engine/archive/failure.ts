@@ -6,4 +6,4 @@ export class ArchiveError extends StartError {
   override readonly name = "ArchiveError";
 }
 
-export const damagedArchive = (reason: string): ArchiveError => new ArchiveError(`the file is damaged: ${reason}`);
+export const createDamageError = (reason: string): ArchiveError => new ArchiveError(`the file is damaged: ${reason}`);

@@ -12,7 +12,7 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { promisify } from "node:util";
-import { ArchiveError, damagedArchive } from "./failure.js";
+import { ArchiveError, createDamageError } from "./failure.js";
 
 /** Secret with which a backup file is encrypted: a passphrase, or a key of 32 random bytes. */
 export type Secret = { kind: "passphrase"; text: string } | { kind: "key"; bytes: Buffer };
@@ -23,7 +23,7 @@ const SALT_BYTES = 32;
 const HEADER_CHECKSUM_BYTES = 16;
 export const HEADER_BYTES = SEAL_MAGIC.length + 1 + SALT_BYTES + HEADER_CHECKSUM_BYTES;
 
-const KIND_CODES = { passphrase: 1, key: 2 } as const;
+const SECRET_KIND_CODES = { passphrase: 1, key: 2 } as const;
 const SECRET_DESCRIPTIONS = { passphrase: "a passphrase", key: "a key file" } as const;
 
 const CHUNK_BYTES = 64 * 1024;
@@ -50,8 +50,11 @@ async function deriveKeys(secret: Secret, salt: Buffer): Promise<DerivedKeys> {
   return { chunkKey: keyBytes.subarray(0, 32), headerKey: keyBytes.subarray(32) };
 }
 
-/** Returns the nonce of a chunk. A nonce is never used twice with a key: each file has its own key, each chunk its number. */
-function chunkNonce(number: number, last: boolean): Buffer {
+/**
+ * Returns the nonce of a chunk. No two chunks have the same key and nonce: each file has a different key, and each
+ * chunk of a file a different number.
+ */
+function createChunkNonce(number: number, last: boolean): Buffer {
   const iv = Buffer.alloc(12);
   iv.writeUInt32BE(number, 7);
   iv[11] = last ? 1 : 0;
@@ -84,21 +87,23 @@ async function* splitIntoPieces(
 
 /** Encrypts a stream: yields the header of the file, then the encrypted chunks. */
 export async function* sealStream(plain: AsyncIterable<Buffer>, secret: Secret): AsyncGenerator<Buffer> {
-  const head = Buffer.concat([SEAL_MAGIC, Buffer.from([KIND_CODES[secret.kind]]), randomBytes(SALT_BYTES)]);
+  const head = Buffer.concat([SEAL_MAGIC, Buffer.from([SECRET_KIND_CODES[secret.kind]]), randomBytes(SALT_BYTES)]);
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
   yield Buffer.concat([head, computeHeaderChecksum(keys, head)]);
   let number = 0;
   for await (const { piece, last } of splitIntoPieces(plain, CHUNK_BYTES)) {
-    const cipher = createCipheriv("aes-256-gcm", keys.chunkKey, chunkNonce(number, last)).setAAD(head);
+    const cipher = createCipheriv("aes-256-gcm", keys.chunkKey, createChunkNonce(number, last)).setAAD(head);
     yield Buffer.concat([cipher.update(piece), cipher.final(), cipher.getAuthTag()]);
     number += 1;
   }
 }
 
-async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys: DerivedKeys; head: Buffer }> {
+async function verifyHeader(header: Buffer, secret: Secret | null): Promise<{ keys: DerivedKeys; head: Buffer }> {
   const head = header.subarray(0, HEADER_BYTES - HEADER_CHECKSUM_BYTES);
-  const kind = (["passphrase", "key"] as const).find((kindName) => KIND_CODES[kindName] === head[SEAL_MAGIC.length]);
-  if (header.length < HEADER_BYTES || !kind) throw damagedArchive("the header is incomplete");
+  const kind = (["passphrase", "key"] as const).find(
+    (kindName) => SECRET_KIND_CODES[kindName] === head[SEAL_MAGIC.length],
+  );
+  if (header.length < HEADER_BYTES || !kind) throw createDamageError("the header is incomplete");
   if (secret?.kind !== kind)
     throw new ArchiveError(
       `the file is encrypted with ${SECRET_DESCRIPTIONS[kind]}; pass ${SECRET_DESCRIPTIONS[kind]}`,
@@ -121,18 +126,18 @@ export async function* unsealStream(
   sealedChunks: AsyncIterable<Buffer>,
   secret: Secret | null,
 ): AsyncGenerator<Buffer> {
-  const { keys, head } = await openHeader(header, secret);
+  const { keys, head } = await verifyHeader(header, secret);
   let number = 0;
   for await (const { piece, last } of splitIntoPieces(sealedChunks, SEALED_CHUNK_BYTES)) {
-    if (piece.length < TAG_BYTES) throw damagedArchive("the last bytes are missing");
+    if (piece.length < TAG_BYTES) throw createDamageError("the last bytes are missing");
     const body = piece.subarray(0, -TAG_BYTES);
-    const decipher = createDecipheriv("aes-256-gcm", keys.chunkKey, chunkNonce(number, last)).setAAD(head);
+    const decipher = createDecipheriv("aes-256-gcm", keys.chunkKey, createChunkNonce(number, last)).setAAD(head);
     decipher.setAuthTag(piece.subarray(-TAG_BYTES));
     let plain: Buffer;
     try {
       plain = Buffer.concat([decipher.update(body), decipher.final()]);
     } catch {
-      throw damagedArchive(
+      throw createDamageError(
         last
           ? "the end of the file is missing or was changed"
           : `the content was changed near byte ${number * SEALED_CHUNK_BYTES}`,

@@ -1,33 +1,35 @@
 /**
- * Writes parts as a tar file whose last part contains the digest of all other parts. The reader accepts only regular
- * files with plain names. It rejects links and everything else that tar allows.
+ * Writes files as a tar archive, and reads it. The last file of the archive contains the digest of all others. The
+ * reader accepts only regular files with plain names, and rejects links and everything else that tar allows.
  */
 import { createHash, type Hash } from "node:crypto";
 import { Header } from "tar";
-import { damagedArchive } from "./failure.js";
+import { createDamageError } from "./failure.js";
 
-/** A part of an archive: one file of the tar file, completely in memory. */
-export interface TapePart {
+/** One file of a tar archive, completely in memory. */
+export interface ArchivePart {
   name: string;
   content: Buffer;
 }
 
-/** Maximum size of a part in bytes. It is limited, because readers hold a whole part in memory. */
+/** Maximum size in bytes of one file in a tar archive. The limit exists because readers hold a whole file in memory. */
 export const PART_MAX_BYTES = 8 * 2 ** 20;
 const BLOCK_BYTES = 512;
 const END_PART_NAME = "end.json";
-/** Matches plain names between slashes, without `..`. */
-const NAME_PATTERN = /^[a-z0-9_]+(?:\/[a-z0-9_]+)*(?:\.json)?$/;
-const NAME_MAX_LENGTH = 99;
+/**
+ * Matches paths of lowercase names that are separated by slashes, without `..`, and optionally with the ending `.json`.
+ */
+const PART_NAME_PATTERN = /^[a-z0-9_]+(?:\/[a-z0-9_]+)*(?:\.json)?$/;
+const PART_NAME_MAX_LENGTH = 99;
 
-const isValidName = (name: string): boolean => name.length <= NAME_MAX_LENGTH && NAME_PATTERN.test(name);
+const isValidPartName = (name: string): boolean => name.length <= PART_NAME_MAX_LENGTH && PART_NAME_PATTERN.test(name);
 
-function addToDigest(hash: Hash, { name, content }: TapePart): void {
+function addToDigest(hash: Hash, { name, content }: ArchivePart): void {
   hash.update(`${name}\n${content.length}\n`).update(content);
 }
 
-function* blocksOf({ name, content }: TapePart): Generator<Buffer> {
-  if (!isValidName(name) || content.length > PART_MAX_BYTES)
+function* encodePart({ name, content }: ArchivePart): Generator<Buffer> {
+  if (!isValidPartName(name) || content.length > PART_MAX_BYTES)
     throw new Error(`${name} is not a valid name in an archive`);
   const header = Buffer.alloc(BLOCK_BYTES);
   const fields = {
@@ -45,20 +47,20 @@ function* blocksOf({ name, content }: TapePart): Generator<Buffer> {
   yield Buffer.alloc((BLOCK_BYTES - (content.length % BLOCK_BYTES)) % BLOCK_BYTES);
 }
 
-export async function* writeTape(parts: AsyncIterable<TapePart>): AsyncGenerator<Buffer> {
+export async function* writeTar(parts: AsyncIterable<ArchivePart>): AsyncGenerator<Buffer> {
   const hash = createHash("sha256");
   let count = 0;
   for await (const part of parts) {
     addToDigest(hash, part);
     count += 1;
-    yield* blocksOf(part);
+    yield* encodePart(part);
   }
   const trailer = { parts: count, sha256: hash.digest("hex") };
-  yield* blocksOf({ name: END_PART_NAME, content: Buffer.from(`${JSON.stringify(trailer)}\n`) });
+  yield* encodePart({ name: END_PART_NAME, content: Buffer.from(`${JSON.stringify(trailer)}\n`) });
   yield Buffer.alloc(2 * BLOCK_BYTES);
 }
 
-/** Reads a stream in pieces of requested sizes. */
+/** Reads a stream in pieces: each call of `readBytes` says how many bytes it needs. */
 class ByteReader {
   private buffered: Buffer[] = [];
   private size = 0;
@@ -68,7 +70,7 @@ class ByteReader {
     this.source = bytes[Symbol.asyncIterator]();
   }
 
-  /** Reads `count` bytes; fewer only at the end of the stream. */
+  /** Returns the next `count` bytes of the stream, or fewer at the end of the stream. */
   async readBytes(count: number): Promise<Buffer> {
     while (this.size < count) {
       const { value, done } = await this.source.next();
@@ -89,27 +91,27 @@ class ByteReader {
 }
 
 /** Returns the next part; null at an empty block, which marks the end of a tar file. */
-async function readNextPart(bytes: ByteReader): Promise<TapePart | null> {
+async function readNextPart(bytes: ByteReader): Promise<ArchivePart | null> {
   const block = await bytes.readBytes(BLOCK_BYTES);
-  if (block.length < BLOCK_BYTES) throw damagedArchive("the last bytes are missing");
+  if (block.length < BLOCK_BYTES) throw createDamageError("the last bytes are missing");
   const header = new Header(block, 0);
   if (header.nullBlock) return null;
   const { path = "", size = -1, type, cksumValid, linkpath } = header;
-  if (!cksumValid) throw damagedArchive("the header of a part cannot be read");
-  if (type !== "File" || linkpath || !isValidName(path))
-    throw damagedArchive("the archive contains a part that no backup contains");
+  if (!cksumValid) throw createDamageError("the header of a part cannot be read");
+  if (type !== "File" || linkpath || !isValidPartName(path))
+    throw createDamageError("the archive contains a part that no backup contains");
   if (!Number.isSafeInteger(size) || size < 0 || size > PART_MAX_BYTES)
-    throw damagedArchive(`the size of the part ${path} is not valid`);
+    throw createDamageError(`the size of the part ${path} is not valid`);
   const padded = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
   const content = await bytes.readBytes(padded);
-  if (content.length < padded) throw damagedArchive("the last bytes are missing");
+  if (content.length < padded) throw createDamageError("the last bytes are missing");
   return { name: path, content: content.subarray(0, size) };
 }
 
-function isEndOfTape({ name, content }: TapePart, count: number, sha256: string): boolean {
+function isEndPart({ name, content }: ArchivePart, count: number, sha256: string): boolean {
   if (name !== END_PART_NAME) return false;
   const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
-  if (content.toString() !== expected) throw damagedArchive("the parts differ from those that were written");
+  if (content.toString() !== expected) throw createDamageError("the parts differ from those that were written");
   return true;
 }
 
@@ -118,19 +120,19 @@ function isEndOfTape({ name, content }: TapePart, count: number, sha256: string)
  * parts is verified at the end.
  * @throws ArchiveError if the file is damaged
  */
-export async function* readTape(stream: AsyncIterable<Buffer>): AsyncGenerator<TapePart> {
+export async function* readTar(stream: AsyncIterable<Buffer>): AsyncGenerator<ArchivePart> {
   const bytes = new ByteReader(stream);
   const hash = createHash("sha256");
   try {
     for (let count = 0; ; count += 1) {
       const part = await readNextPart(bytes);
-      if (part === null) throw damagedArchive("the last bytes are missing");
-      if (isEndOfTape(part, count, hash.copy().digest("hex"))) break;
+      if (part === null) throw createDamageError("the last bytes are missing");
+      if (isEndPart(part, count, hash.copy().digest("hex"))) break;
       addToDigest(hash, part);
       yield part;
     }
     if ((await readNextPart(bytes)) !== null || (await bytes.readBytes(2 * BLOCK_BYTES)).length !== BLOCK_BYTES) {
-      throw damagedArchive("there are bytes after the end of the archive");
+      throw createDamageError("there are bytes after the end of the archive");
     }
   } finally {
     await bytes.close();

@@ -1,10 +1,10 @@
-/** Interface of the blob stores, and valid keys of blobs. */
+/** Interface of the blob stores (a folder or an S3 bucket), and the format of their keys. */
 import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
 
 export interface BlobEntry {
   key: string;
-  /** Time of the last change in Unix milliseconds. */
+  /** Time of the blob's last change in Unix milliseconds. */
   modifiedAt: number;
 }
 
@@ -15,7 +15,10 @@ export interface ByteRange {
 }
 
 export interface BlobStore {
-  /** Moves the file at `path` into the store. Resolves when the blob is safely on disk, or the bucket has confirmed it. */
+  /**
+   * Moves the file at `path` into the store. Resolves when the blob is flushed to disk, or when the S3 server has
+   * confirmed the upload.
+   */
   put(key: string, path: string): Promise<void>;
   /** Opens a stream of the blob, or of a range of its bytes. @throws BlobMissing */
   read(key: string, range?: ByteRange): Promise<Readable>;
@@ -26,25 +29,25 @@ export interface BlobStore {
   /** Checks the store by writing and removing a blob. @throws the error of the store */
   check(): Promise<void>;
   /** Returns the ID of the store, which is the same in all processes. The first call creates the ID. */
-  identity(): Promise<string>;
+  readStoreId(): Promise<string>;
   stop(): void;
 }
 
 /** An S3 bucket and a folder in it. Credentials come from the standard environment variables of AWS. */
 export interface Bucket {
   bucket: string;
-  /** Folder in the bucket: prefix of all keys, without slashes at both ends; "" for none. */
+  /** Folder in the bucket, as the common prefix of all keys, without a slash at its start and end; "" for no folder. */
   prefix: string;
-  /** URL of the S3 server; null for Amazon's endpoint of the region. */
+  /** URL of the S3 server; null for Amazon's server of the region. */
   endpoint: string | null;
   region: string;
 }
 
-/** Returns the identity of a bucket's store, which is the same in every process. */
-export const bucketIdentity = ({ bucket, prefix, endpoint, region }: Bucket): string =>
+/** Returns a text that identifies the bucket and folder. It is the same in every process of the service. */
+export const createBucketIdentity = ({ bucket, prefix, endpoint, region }: Bucket): string =>
   `s3:${endpoint ?? region}/${bucket}/${prefix}`;
 
-export const newBlobKey = (): string => randomBytes(16).toString("hex");
+export const createBlobKey = (): string => randomBytes(16).toString("hex");
 
 const KEY_PATTERN = /^[0-9a-f]{32}$/;
 

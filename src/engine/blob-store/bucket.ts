@@ -17,13 +17,13 @@ import {
   type BlobStore,
   type Bucket,
   type ByteRange,
-  bucketIdentity,
   checkBlobKey,
+  createBucketIdentity,
   isBlobKey,
 } from "./blob.js";
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** A connection counts as lost if no data arrives for this time. */
+/** Time without data after which the store treats a connection to the S3 server as lost, in milliseconds. */
 const IDLE_TIMEOUT_MS = 30_000;
 
 function isNotFound(error: unknown): boolean {
@@ -89,7 +89,7 @@ export function createBucketStore(bucket: Bucket, space: string): BlobStore {
       await client.send(new HeadBucketCommand({ Bucket }));
     },
 
-    identity: async () => bucketIdentity(bucket),
+    readStoreId: async () => createBucketIdentity(bucket),
 
     stop: () => client.destroy(),
   };

@@ -18,7 +18,7 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /** Returns the path of the file that contains the ID of the store. */
-export const identityFile = (root: string, space: string): string => join(root, space, "store-id");
+export const getStoreIdPath = (root: string, space: string): string => join(root, space, "store-id");
 
 /** Opens the store in the subfolder `space` of `root`. @param root absolute path */
 export function createFolderStore(root: string, space: string): BlobStore {
@@ -49,7 +49,7 @@ export function createFolderStore(root: string, space: string): BlobStore {
       for (const name of await readdir(home).catch(() => [])) {
         if (!/^[0-9a-f]{2}$/.test(name)) continue;
         for (const key of await readdir(join(home, name))) {
-          // Another process may have removed the file since the folder was read.
+          // Another process may have removed the file after this process has read the folder.
           const stats = isBlobKey(key) ? await stat(join(home, name, key)).catch(() => null) : null;
           if (stats) yield { key, modifiedAt: stats.mtimeMs };
         }
@@ -64,11 +64,10 @@ export function createFolderStore(root: string, space: string): BlobStore {
       await rm(draft);
     },
 
-    async identity() {
+    async readStoreId() {
       await mkdir(home, { recursive: true, mode: 0o700 });
-      const path = identityFile(root, space);
-      // If several processes start at once, only the first creates the file; the others ignore the error that it
-      // exists.
+      const path = getStoreIdPath(root, space);
+      // If several processes start at once, only the first one can create the file. The others ignore the error EEXIST.
       await writeFile(path, randomUUID(), { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== "EEXIST") throw error;
       });

@@ -1,15 +1,21 @@
-/** Interfaces of a browser and of its source (a local process or a remote endpoint). Also opens the DevTools connection. */
+/**
+ * Interfaces of a browser and of a browser source, which is a local Chromium process or a remote endpoint. Also opens
+ * the DevTools connection.
+ */
 import { type Connection, type ConnectionTransport, connect } from "puppeteer";
 
-/** Time limit for the start of a browser. A run also waits at most this time for a browser. */
+/** Time limit for the start of a browser in milliseconds. A run waits at most this long for a browser. */
 export const BROWSER_START_TIMEOUT_MS = 20_000;
 
 /** Browser in use: a local process, or a connection to a remote one. */
 export interface Chromium {
   readonly connection: Connection;
-  /** Process ID; null for a remote browser. */
+  /** Process ID of the browser; null for a remote browser. */
   readonly pid: number | null;
-  /** Resolves when the process has ended and its folder is removed; for a remote browser, when the connection has closed. */
+  /**
+   * Resolves when the browser's process has ended and the service has removed its profile folder. For a remote browser,
+   * resolves when the connection has closed.
+   */
   readonly ended: Promise<void>;
   /** False as soon as the connection has closed or `stop` was called, which is before `ended` resolves. */
   isAlive(): boolean;
@@ -22,7 +28,10 @@ export interface Chromium {
 export interface BrowserSource {
   /** Name of the source in log lines. */
   readonly name: string;
-  /** Starts a browser, or connects to a remote one. @param stopped signal that aborts the attempt */
+  /**
+   * Starts a browser, or connects to a remote one.
+   * @param stopped signal that aborts the start or the connection attempt
+   */
   open(stopped?: AbortSignal): Promise<Chromium>;
   /**
    * Checks the sandbox of a browser after the browser has opened pages.
@@ -59,13 +68,13 @@ function sendWithoutStacks(connection: CommandSender): void {
 
 /** Connects to a browser over a transport. Rejects if the transport closes first. */
 export async function openConnection(transport: ConnectionTransport): Promise<Connection> {
-  // A remote browser may have pages of other clients, so Puppeteer must ignore all pages.
+  // A remote browser may have pages of other clients, so this filter makes Puppeteer ignore all pages.
   const targetFilter = (target: { type(): string }) => target.type() === "browser";
   const browser = await connect({ transport, defaultViewport: null, targetFilter });
   const connection = (await browser.target().createCDPSession()).connection();
   if (connection === undefined) throw new Error("the connection closed");
   sendWithoutStacks(connection as CommandSender);
-  // Prevents Puppeteer from creating its page objects, because this engine uses the protocol directly.
+  // Stops Puppeteer from creating its page objects, because the service controls pages with protocol commands instead.
   await connection.send("Target.setAutoAttach", { autoAttach: false, waitForDebuggerOnStart: false, flatten: true });
   return connection;
 }

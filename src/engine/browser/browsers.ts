@@ -7,22 +7,22 @@ import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { runInBackground } from "../../background.js";
 import { StartError } from "../../errors.js";
 import { BROWSER_START_TIMEOUT_MS, type BrowserSource, type Chromium } from "./browser-source.js";
-import { createNeedsOfCode } from "./mode.js";
+import { createCodeNeedsFinder } from "./mode.js";
 import type { PageKey } from "./pages/pool.js";
-import { readSandboxState, type SandboxProof } from "./processes/sandbox-proof.js";
+import { type BrowserSandboxState, readSandboxState } from "./processes/sandbox-proof.js";
 import {
   type FailureCause,
   failedPageOutcome,
   hasNetwork,
-  hasOverflowed,
-  type Mode,
+  hasOverflowedStack,
   type PageOutcome,
   type PageRun,
   type PageScript,
   SANDBOX_MODES,
+  type SandboxMode,
 } from "./run.js";
 import { type BrowserGeneration, Supervisor, type SupervisorOptions } from "./supervisor.js";
-import { RememberedCode, type TrialOf, Trials } from "./trials.js";
+import { RememberedCode, type TrialForMode, Trials } from "./trials.js";
 
 export interface BrowsersOptions extends SupervisorOptions {
   /** Sources of browsers. The service keeps one browser of each source running. */
@@ -33,8 +33,8 @@ const MAX_START_ATTEMPTS = 3;
 const BROWSER_POLL_MS = 20;
 
 /**
- * Chooses the supervisor for a run: prefers one that this run has not tried, then the fewest active runs, then the fewest
- * past runs of its browser. Returns null if no supervisor has a browser.
+ * Chooses the supervisor for a run. Prefers a supervisor that this run has not tried, then the one with the fewest
+ * active runs, then the one whose browser has executed the fewest runs. Returns null if no supervisor has a browser.
  */
 function chooseSupervisor(supervisors: readonly Supervisor[], tried: ReadonlySet<Supervisor>): Supervisor | null {
   const rank = (supervisor: Supervisor) => [
@@ -59,15 +59,18 @@ async function waitForBrowser(supervisors: readonly Supervisor[]): Promise<boole
   return false;
 }
 
-const needsOfCode = createNeedsOfCode();
+const findCodeNeeds = createCodeNeedsFinder();
 const documentTrials = new Trials();
-/** Code that recently crashed a network isolate or overflowed its stack. It runs in a document until its entry expires. */
+/**
+ * Code that recently crashed a network isolate or overflowed its stack. Such code runs in a document until its entry
+ * here expires.
+ */
 const codeThatNeedsDocument = new RememberedCode();
 
-/** Sandbox mode for a run. If `trialOf` is set, the run is first tried in the mode `isolate`. */
+/** Sandbox mode for a run. If `trialForMode` is set, the run is first tried in the mode `isolate`. */
 interface Placement {
-  mode: Mode;
-  trialOf: TrialOf | null;
+  mode: SandboxMode;
+  trialOf: TrialForMode | null;
   network: boolean;
 }
 
@@ -76,34 +79,35 @@ function choosePlacement(request: PageRun): Placement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
     const network = hasNetwork(request.mode) && request.network !== false;
-    return { mode: request.mode, trialOf: documentTrials.modeToTry(request, request.mode), network };
+    return { mode: request.mode, trialOf: documentTrials.selectTrialMode(request, request.mode), network };
   }
   const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
-  const sourceNeeds = needsOfCode(source, defined);
-  const needs = [sourceNeeds, ...packages.map(needsOfPackage)];
+  const sourceNeeds = findCodeNeeds(source, defined);
+  const needs = [sourceNeeds, ...packages.map(getPackageNeeds)];
   const strictestIndex = Math.max(...needs.map(({ mode }) => SANDBOX_MODES.indexOf(mode)));
   const mode = SANDBOX_MODES[strictestIndex]!;
   const isTooLarge = mode === "network-isolate" && codeThatNeedsDocument.has(request);
   return {
     mode: isTooLarge ? "document" : mode,
-    trialOf: documentTrials.modeToTry(request, mode, sourceNeeds.mode),
+    trialOf: documentTrials.selectTrialMode(request, mode, sourceNeeds.mode),
     network: needs.some(({ network }) => network),
   };
 }
 
-function needsOfPackage(script: PageScript): Pick<Placement, "mode" | "network"> {
+function getPackageNeeds(script: PageScript): Pick<Placement, "mode" | "network"> {
   if (!("source" in script)) return { mode: "document", network: true };
   const { mode = "document", network = hasNetwork(mode) } = script;
   return { mode, network };
 }
 
-/** Causes of a failure after which the page can be used again. */
-const REUSABLE_AFTER: readonly FailureCause[] = ["script", "result", "retry"];
+/** Causes of a failed run after which its page can execute other runs. */
+const PAGE_REUSABLE_CAUSES: readonly FailureCause[] = ["script", "result", "retry"];
 
-/** Causes of a failure after which the code no longer runs in a network isolate, but in a document. */
-const DOCUMENT_NEXT_AFTER: readonly FailureCause[] = ["retry", "browser", "memory"];
+/** Causes of a failed run in a network isolate after which the service runs the same code in a document. */
+const DOCUMENT_NEEDED_CAUSES: readonly FailureCause[] = ["retry", "browser", "memory"];
 
-const cancelledOutcome = () => failedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");
+const createCancelledOutcome = () =>
+  failedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
 /**
  * Runs the request with one supervisor in one mode. Resolves with null if no code of the run was evaluated, so that
@@ -113,14 +117,15 @@ async function runWithSupervisor(
   supervisor: Supervisor,
   generation: BrowserGeneration,
   request: PageRun,
-  mode: Mode,
+  mode: SandboxMode,
 ): Promise<PageOutcome | null> {
   const { pool } = generation;
   const { isolationKey, origin } = request;
   const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.activeRuns += 1;
   try {
-    // If the browser ended or opened no page, null lets the caller repeat the run in another browser.
+    // If the browser has ended or could not open a page, returns null, so that the caller repeats the run in another
+    // browser.
     const page = await pool.acquire(slot).catch(() => null);
     if (page === null) return null;
     if (!page.isReady) {
@@ -129,7 +134,7 @@ async function runWithSupervisor(
     }
     if (request.signal?.aborted) {
       pool.release(page, slot, true);
-      return cancelledOutcome();
+      return createCancelledOutcome();
     }
     supervisor.countRun(generation);
     const outcome = await page.run(request);
@@ -139,12 +144,12 @@ async function runWithSupervisor(
     }
     if (page.loss !== null) supervisor.reportLoss(page.loss);
     if (!outcome.ok && outcome.cause === "memory") pool.delayNextPage(origin);
-    const intact = outcome.ok || REUSABLE_AFTER.includes(outcome.cause);
+    const intact = outcome.ok || PAGE_REUSABLE_CAUSES.includes(outcome.cause);
     pool.release(page, slot, intact);
     return outcome;
   } finally {
     generation.activeRuns -= 1;
-    supervisor.stopIfDone(generation);
+    supervisor.stopIfRunsEnded(generation);
   }
 }
 
@@ -177,12 +182,18 @@ export class Browsers {
     return this.supervisors.find(({ current }) => current !== null)?.current?.chromium ?? null;
   }
 
-  /** Resolves when at least one browser is running. @throws StartError with instructions if none starts */
+  /**
+   * Starts the browsers. Resolves when at least one of them is running.
+   * @throws StartError with instructions if none starts
+   */
   start(): Promise<void> {
     return startSupervisors(this.supervisors);
   }
 
-  /** Runs a script, and resolves with its outcome. Repeats a run only if its code has had no effect. Never rejects. */
+  /**
+   * Runs a script, and resolves with its outcome. Repeats a failed run only if its code has sent no request and printed
+   * no line. Never rejects.
+   */
   readonly run = async (request: PageRun): Promise<PageOutcome> => {
     const { mode, trialOf, network } = choosePlacement(request);
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
@@ -199,7 +210,7 @@ export class Browsers {
     const startedAt = performance.now();
     const outcome = await this.runInMode(placed, mode);
     if (mode !== "network-isolate" || outcome.ok) return outcome;
-    if (!DOCUMENT_NEXT_AFTER.includes(outcome.cause) && !hasOverflowed(outcome)) return outcome;
+    if (!DOCUMENT_NEEDED_CAUSES.includes(outcome.cause) && !hasOverflowedStack(outcome)) return outcome;
     codeThatNeedsDocument.add(placed);
     if (outcome.cause !== "retry") return outcome;
     // The isolate ended before the run had made a request or printed a line. So the run can be repeated in a document,
@@ -208,7 +219,7 @@ export class Browsers {
     return this.runInDocument({ ...placed, timeoutMs });
   };
 
-  /** True if a browser is running. */
+  /** True if at least one browser is running. */
   isReady(): boolean {
     return this.first !== null;
   }
@@ -229,7 +240,7 @@ export class Browsers {
   };
 
   /** Returns the sandbox state of the first running browser's processes; null for a remote browser. */
-  async readSandboxState(): Promise<SandboxProof | null> {
+  async readSandboxState(): Promise<BrowserSandboxState | null> {
     const { first } = this;
     return first === null ? null : readSandboxState(first);
   }
@@ -239,7 +250,7 @@ export class Browsers {
     return this.first?.pid ?? null;
   }
 
-  /** Ends all runs, processes and connections. */
+  /** Stops all browsers, and with them all runs and connections. */
   async stop(): Promise<void> {
     await Promise.all(this.supervisors.map((supervisor) => supervisor.stop()));
   }
@@ -249,11 +260,11 @@ export class Browsers {
     return this.runInMode(request, "document");
   }
 
-  private async runInMode(request: PageRun, mode: Mode): Promise<PageOutcome> {
+  private async runInMode(request: PageRun, mode: SandboxMode): Promise<PageOutcome> {
     const { supervisors } = this;
     const tried = new Set<Supervisor>();
     for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {
-      if (request.signal?.aborted) return cancelledOutcome();
+      if (request.signal?.aborted) return createCancelledOutcome();
       if (!(await waitForBrowser(supervisors))) break;
       // There is no await between choosing the supervisor and counting the run. Otherwise concurrent runs would all
       // choose the same supervisor.

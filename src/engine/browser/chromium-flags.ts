@@ -1,7 +1,9 @@
 /** Command-line flags with which Chromium runs untrusted code. Also checks the flags of a remote browser. */
 import { isIP } from "node:net";
 
-/** Maximum size of the V8 heap of a page. watch/memory.ts limits memory outside the heap, such as buffers. */
+/**
+ * Maximum size of the V8 heap of a page in megabytes. watch/memory.ts limits memory outside the heap, such as buffers.
+ */
 const HEAP_MAX_MB = 384;
 
 /**
@@ -12,8 +14,8 @@ const LATE_OPTIMIZATION_FLAGS =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
 
 /**
- * Features of Chromium that are switched off. With them, a page stays alive or sends requests after the next
- * navigation, or preloads the next page.
+ * Features of Chromium that are switched off. With these features, a page would stay alive or send requests after the
+ * next navigation, or would preload the next page.
  */
 const DISABLED_FEATURES = [
   "BackForwardCache",
@@ -26,7 +28,7 @@ const DISABLED_FEATURES = [
   "OptimizationHints",
   "Translate",
   "AutofillServerCommunication",
-  // A host can ask for reports, which the browser would send minutes later, during another run.
+  // Reporting: a response header can request reports, which the browser would send minutes later, during another run.
   "Reporting",
   "NetworkErrorLogging",
 ];
@@ -76,14 +78,15 @@ const SANDBOX_DISABLING_FLAGS = [
 ];
 
 const CONTAINMENT_FLAGS = [
-  // Default proxy for a browser context that has no proxy port: no server listens on port 9, so all requests fail.
+  // Default proxy of browser contexts without a proxy port. No server listens on port 9, so all their requests fail.
   "--proxy-server=http://127.0.0.1:9",
   "--proxy-bypass-list=<-loopback>",
-  // Prevents WebRTC from sending UDP past the proxy. Each build of Chromium supports only one of the two names.
+  // Both flags prevent WebRTC from sending UDP past the proxy. Each build of Chromium supports only one of the two
+  // names.
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--disable-quic",
-  // With HTTP/2, a WebSocket would use an existing tunnel, and so bypass the check in request-guard.ts.
+  // With HTTP/2, a WebSocket would use an open tunnel to the host, and so bypass the check in request-guard.ts.
   "--disable-http2",
   "--disable-background-networking",
   "--disable-component-update",
@@ -92,7 +95,7 @@ const CONTAINMENT_FLAGS = [
   "--no-first-run",
   "--no-pings",
   "--disable-back-forward-cache",
-  // Shared workers are disabled, because no session reports their requests.
+  // Shared workers are disabled, because no DevTools session reports the requests of a shared worker.
   "--disable-shared-workers",
   "--block-new-web-contents",
   "--disable-extensions",
@@ -126,7 +129,7 @@ const CONVENIENCE_FLAGS = [
  * Returns all flags except those for the DevTools connection and the profile folder.
  * @param egressHost address at which the proxy ports listen
  */
-export function browserFlags(egressHost: string): string[] {
+export function createBrowserFlags(egressHost: string): string[] {
   return [
     ...CONTAINMENT_FLAGS,
     `${HOST_RULES_FLAG}=${BLOCK_ALL_HOSTS_RULE} , EXCLUDE ${egressHost}`,
@@ -138,7 +141,7 @@ export function browserFlags(egressHost: string): string[] {
   ];
 }
 
-const flagName = (flag: string): string => flag.split("=", 1)[0]!;
+const getFlagName = (flag: string): string => flag.split("=", 1)[0]!;
 
 /**
  * Parses a command line as Chromium does: if a flag occurs several times, the last one counts. Removes quotes, which
@@ -146,27 +149,28 @@ const flagName = (flag: string): string => flag.split("=", 1)[0]!;
  */
 function readSwitches(commandLine: string): Map<string, string> {
   const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);
-  return new Map(parts.map((part) => [flagName(part).trim(), part.trim()]));
+  return new Map(parts.map((part) => [getFlagName(part).trim(), part.trim()]));
 }
 
-const splitValues = (value: string | undefined) => (value ?? "").replace(/^[^=]*=?/, "").split(",");
+const splitFlagValues = (value: string | undefined) => (value ?? "").replace(/^[^=]*=?/, "").split(",");
 
 function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
-  const rules = splitValues(value).map((rule) => rule.trim());
+  const rules = splitFlagValues(value).map((rule) => rule.trim());
   const otherRules = rules.filter((rule) => rule !== BLOCK_ALL_HOSTS_RULE);
-  // The command line may exclude further IP addresses, because other processes of the service may have their proxy
-  // ports there. It must not exclude host names.
+  // The command line may exclude other IP addresses from the rule that blocks all hosts, because other processes of the
+  // service may have their proxy ports there. It must not exclude host names.
   const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
   return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }
 
 /**
- * Compares a browser's command line with the required flags. Returns the missing and the forbidden flags. The browser
- * may disable more features, allow more addresses, and pass more flags to V8.
+ * Compares a browser's command line with the required flags. Returns a list of missing flags and forbidden flags, which
+ * is empty if the browser is safe. The browser may disable more features, allow more IP addresses, and pass more flags
+ * to V8.
  */
 export function findContainmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);
-  const missing = CONTAINMENT_FLAGS.filter((flag) => switches.get(flagName(flag)) !== flag);
+  const missing = CONTAINMENT_FLAGS.filter((flag) => switches.get(getFlagName(flag)) !== flag);
   if (allowsOtherHosts(switches.get(HOST_RULES_FLAG), egressHost)) {
     missing.push(`${HOST_RULES_FLAG}=${BLOCK_ALL_HOSTS_RULE} , EXCLUDE ${egressHost}`);
   }
@@ -175,7 +179,7 @@ export function findContainmentFaults(commandLine: string, egressHost: string, s
     [ENABLED_FEATURES_FLAG, ENABLED_FEATURES],
     [DISABLED_BLINK_FEATURES_FLAG, DISABLED_BLINK_FEATURES],
   ] as const) {
-    const named = splitValues(switches.get(flag));
+    const named = splitFlagValues(switches.get(flag));
     const lacking = features.filter((feature) => !named.includes(feature));
     if (lacking.length > 0) missing.push(`${flag}=${lacking.join(",")}`);
   }

@@ -10,7 +10,7 @@ const LANGUAGE_GLOBALS =
 
 /** Classes that a network isolate has as globals (in-page/host-platform.ts). */
 export const HOST_CLASSES: readonly string[] = ["Headers", "Request", "Response", "Blob", "File", "FormData"];
-/** Classes that are no globals in a network isolate, although it has objects of these classes, such as `crypto`. */
+/** Classes of which a network isolate has objects, such as `crypto`, although the class itself is no global there. */
 export const UNNAMED_HOST_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 /** Other globals of a network isolate. */
 const PLATFORM_GLOBALS =
@@ -22,13 +22,18 @@ const PLATFORM_GLOBALS =
 /** Globals that only a document has, and that many libraries use. */
 const COMMON_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performance";
 
-/** Members of `navigator` that code can read in a trial (trials.ts), which is a first attempt in an isolate. */
+/**
+ * Members of `navigator` that code can read in a trial, which is a first attempt of a run in an isolate (trials.ts).
+ */
 export const NAVIGATOR_MEMBERS: readonly string[] =
   "appCodeName appName appVersion deviceMemory hardwareConcurrency language languages onLine platform product userAgent".split(
     " ",
   );
 
-/** Members of `performance` in a network isolate. All others are missing, because all runs of a thread would share their data. */
+/**
+ * Members of `performance` in a network isolate. The other members are missing, because all runs of a thread would
+ * share their data.
+ */
 export const PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
 
 export const ISOLATE_GLOBALS: readonly string[] = `${LANGUAGE_GLOBALS} console`.split(" ");
@@ -46,30 +51,30 @@ export const REQUESTING_GLOBAL = "fetch";
 const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * Stand-in for a global of a trial (in-page/stand-ins.ts): the name of the global, and the kind of the stand-in. Each
- * kind allows some uses of the global: `clock` allows reading the time, `scope` is the global object. Any other use
- * ends the trial. With the kind `refused`, even reading the global ends the trial.
+ * Stand-in for a global of a trial (in-page/stand-ins.ts): the name of the global, and the kind of stand-in. Each kind
+ * allows some uses of the global: `clock` allows code to read the time, `scope` is the global object. Every other use
+ * ends the trial. With the kind `refused`, the trial ends as soon as code reads the global.
  */
 export type StandIn = readonly [
   name: string,
   kind: "object" | "function" | "inert" | "clock" | "scope" | "navigator" | "refused",
 ];
 
-function platformStandInKind(name: string): StandIn[1] {
+function getPlatformStandInKind(name: string): StandIn[1] {
   if (name === "crypto") return "object";
   if (name === "performance") return "clock";
   return INERT_GLOBALS.includes(name) ? "inert" : "function";
 }
 
-const standInsFor = (names: readonly string[]): StandIn[] =>
-  names.filter((name) => !ISOLATE_GLOBALS.includes(name)).map((name) => [name, platformStandInKind(name)]);
+const createStandInList = (names: readonly string[]): StandIn[] =>
+  names.filter((name) => !ISOLATE_GLOBALS.includes(name)).map((name) => [name, getPlatformStandInKind(name)]);
 
 /** Globals that stand-ins replace in a trial of code for a network isolate. */
-export const NETWORK_ISOLATE_STAND_INS: readonly StandIn[] = standInsFor(NETWORK_ISOLATE_GLOBALS);
+export const NETWORK_ISOLATE_STAND_INS: readonly StandIn[] = createStandInList(NETWORK_ISOLATE_GLOBALS);
 
 const ALWAYS_REPLACED_GLOBALS = [...NETWORK_ISOLATE_GLOBALS, ...COMMON_DOCUMENT_GLOBALS.split(" ")];
 
-/** Names by which a document's global object can be reached. */
+/** Names of global variables whose value is a document's global object, or may be (`frames`, `parent`, `top`). */
 const GLOBAL_OBJECT_NAMES = "window self frames parent top".split(" ");
 /** Other globals of a document that libraries often store or test without using them. */
 const DOCUMENT_OBJECTS =
@@ -83,7 +88,7 @@ const DOCUMENT_FUNCTIONS = (
 ).split(" ");
 
 const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[1]>([
-  ...standInsFor(ALWAYS_REPLACED_GLOBALS),
+  ...createStandInList(ALWAYS_REPLACED_GLOBALS),
   ...GLOBAL_OBJECT_NAMES.map((name) => [name, "scope"] as const),
   ...DOCUMENT_OBJECTS.map((name) => [name, "object"] as const),
   ...DOCUMENT_FUNCTIONS.map((name) => [name, "function"] as const),
@@ -94,7 +99,7 @@ const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string,
  * Returns the globals that stand-ins replace in a trial of code for a document: the globals that are always replaced,
  * and `names`. A document has too many globals to replace all of them in every run.
  */
-export const documentStandIns = (names: readonly string[]): StandIn[] =>
+export const listDocumentStandIns = (names: readonly string[]): StandIn[] =>
   [...new Set([...ALWAYS_REPLACED_GLOBALS, "navigator", ...names])]
     .filter((name) => !ISOLATE_GLOBALS.includes(name))
     .map((name) => [name, DOCUMENT_STAND_IN_KINDS.get(name) ?? "refused"]);

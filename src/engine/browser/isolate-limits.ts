@@ -1,5 +1,6 @@
 /**
- * Detects code that uses globals in a way that a network isolate does not support. mode.ts runs such code in a document.
+ * Detects code that a network isolate does not support because of how it uses globals. mode.ts runs such code in a
+ * document.
  */
 import type { AnyNode, Identifier, Literal, Program } from "acorn";
 import { fullAncestor } from "acorn-walk";
@@ -17,8 +18,9 @@ const HEAVY_CLASSES = new Set(
 );
 const STREAM_READER_NAMES = ["getReader", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader"];
 /**
- * Members that a network isolate does not support, because URLs of blobs would belong to the worker and not to the run.
- * UNSUPPORTED_TEXT is for `getReader({ mode: "byob" })`: the body of a response is not a byte stream.
+ * Members that a network isolate does not support, because a blob URL would belong to the worker instead of the run.
+ * UNSUPPORTED_TEXT detects `getReader({ mode: "byob" })`, which does not work because the body of a response is no byte
+ * stream in an isolate.
  */
 const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
 const UNSUPPORTED_TEXT = "byob";
@@ -29,7 +31,7 @@ const isIdentifierNamed = (node: AnyNode | null | undefined, name: string): bool
   node?.type === "Identifier" && node.name === name;
 
 /** True if the function is the `execute` function of the action's code, which is called once. */
-function isExecute(node: AnyNode, parent: AnyNode | undefined): boolean {
+function isExecuteFunction(node: AnyNode, parent: AnyNode | undefined): boolean {
   if (node.type === "FunctionDeclaration") return isIdentifierNamed(node.id, "execute");
   return parent?.type === "VariableDeclarator" && isIdentifierNamed(parent.id, "execute");
 }
@@ -39,11 +41,13 @@ function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
   return path.some(
     (node, index) =>
       LOOP_NODE_TYPES.includes(node.type) ||
-      (FUNCTION_NODE_TYPES.includes(node.type) && !isExecute(node, path[index - 1])),
+      (FUNCTION_NODE_TYPES.includes(node.type) && !isExecuteFunction(node, path[index - 1])),
   );
 }
 
-/** True if this use of a class creates at most one object. A class that is passed as a value may create many. */
+/**
+ * True if this use of a class creates at most one object. Code that passes a class as a value may create many objects.
+ */
 function isUsedOnce(path: readonly AnyNode[]): boolean {
   const [parent, node] = path.slice(-2) as [AnyNode, AnyNode];
   if (parent.type === "BinaryExpression") return parent.operator === "instanceof" && parent.right === node;
@@ -63,8 +67,9 @@ function findReadMembers(node: AnyNode): string[] {
 }
 
 /**
- * True if the code uses an unsupported member, may create many heavy objects, or reads `closed` of a stream's reader. A
- * stream of an isolate receives data and errors only when it is read, so `closed` without a read would never settle.
+ * True if the code uses an unsupported member, may create many heavy objects, or reads the property `closed` of a
+ * stream's reader. A stream of an isolate receives data and errors only when code reads from it, so the promise
+ * `closed` might never settle.
  */
 export function exceedsNetworkIsolate(program: Program): boolean {
   const read = new Set<string>();

@@ -16,49 +16,64 @@ import browserGlobals from "globals";
 import { LRUCache } from "lru-cache";
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS, PERFORMANCE_MEMBERS, REQUESTING_GLOBAL } from "./globals.js";
 import { exceedsNetworkIsolate } from "./isolate-limits.js";
-import type { Mode } from "./run.js";
+import type { SandboxMode } from "./run.js";
 
 /**
  * Maximum length of code that is analyzed. Longer code runs in a document, because the analysis would block the process
  * for too long.
  */
 export const ANALYZED_MAX_CHARACTERS = 16_384;
-/** Globals through which code can use other globals without their names. */
+/** Names by which code can reach other globals without containing their names. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
-/** Names for the members of `performance`. An isolate has only some of its members, so code must name the member that it uses. */
+/**
+ * Names such as `performance.now`. An isolate has only some members of `performance`, so the analysis also needs the
+ * name of the member.
+ */
 const PARTIAL_MEMBERS = PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
-const withoutDynamicCodeNames = (names: readonly string[]) =>
+const removeDynamicCodeNames = (names: readonly string[]) =>
   new Set(names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name)));
-/** Names that code may use in each isolate, the cheapest first. */
+/** Isolate modes, the cheapest first, each with the names that code may use in this mode. */
 const ISOLATE_MODES = [
-  { mode: "isolate", names: withoutDynamicCodeNames(ISOLATE_GLOBALS) },
-  { mode: "network-isolate", names: withoutDynamicCodeNames([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL_MEMBERS]) },
+  { mode: "isolate", names: removeDynamicCodeNames(ISOLATE_GLOBALS) },
+  { mode: "network-isolate", names: removeDynamicCodeNames([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL_MEMBERS]) },
 ] as const;
 
 /** Mode of a piece of code. `network` is true if the code uses a global that sends requests, or runs in a document. */
 export interface CodeNeeds {
-  mode: Mode;
+  mode: SandboxMode;
   network: boolean;
 }
 
-/** Returns the needs of a piece of code. @param defined globals that packages define */
-export type NeedsOfCode = (code: string, defined?: readonly string[]) => CodeNeeds;
+/**
+ * Returns the mode that a piece of code needs, and if it needs a network.
+ * @param defined names of globals that the run's packages define
+ */
+export type FindCodeNeeds = (code: string, defined?: readonly string[]) => CodeNeeds;
 
 const DOCUMENT_NEEDS: CodeNeeds = { mode: "document", network: true };
 
-/** Matches globals of a document that the package `globals` does not list. */
-const FURTHER_GLOBALS =
+/** Matches names of document globals that are missing in the npm package `globals`. */
+const ADDITIONAL_GLOBALS_PATTERN =
   /webkit|^(FinalizationRegistry|AnimationTrigger|BeforeInstallPromptEvent|captureEvents|releaseEvents)$/i;
 const IDENTIFIER_PATTERN = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 
-/** True if a document may have this global. False for a name that no browser has, such as a global of Node. */
+/**
+ * True if a document may have a global of this name. False for a name that no browser has, such as a global of Node.
+ */
 export function isDocumentGlobal(name: string): boolean {
-  return !IDENTIFIER_PATTERN.test(name) || Object.hasOwn(browserGlobals.browser, name) || FURTHER_GLOBALS.test(name);
+  return (
+    !IDENTIFIER_PATTERN.test(name) ||
+    Object.hasOwn(browserGlobals.browser, name) ||
+    ADDITIONAL_GLOBALS_PATTERN.test(name)
+  );
 }
 
-/** Globals that Chromium has and that FURTHER_GLOBALS matches. The expression also matches many words that are no globals. */
-const FURTHER_OF_CHROMIUM = new Set(
+/**
+ * Names of Chromium's globals that ADDITIONAL_GLOBALS_PATTERN matches. The pattern also matches many words that are no
+ * globals.
+ */
+const ADDITIONAL_CHROMIUM_GLOBALS = new Set(
   (
     "webkitURL webkitRTCPeerConnection webkitMediaStream WebKitMutationObserver WebKitCSSMatrix webkitSpeechRecognitionError " +
     "webkitSpeechRecognitionEvent webkitSpeechRecognition webkitSpeechGrammar webkitSpeechGrammarList webkitCancelAnimationFrame " +
@@ -68,54 +83,60 @@ const FURTHER_OF_CHROMIUM = new Set(
 );
 
 /** Matches a word, or an escape sequence, so that the `n` of `\n` does not count as the start of a word. */
-const CODE_WORD = /\\.|[A-Za-z_$][\w$]*/g;
+const CODE_WORD_PATTERN = /\\.|[A-Za-z_$][\w$]*/g;
 
-/** Maximum number of texts whose names are cached. */
+/** Maximum number of scripts whose global names are cached. */
 const CACHED_TEXTS_MAX = 1_000;
 const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEXTS_MAX });
 
-/** Returns the globals of a document whose names occur anywhere in a script. `content` is the key of the script in the cache. */
+/**
+ * Returns all names of document globals that occur anywhere in the text of a script.
+ * @param content key of the script in the cache; without it, the result is not cached
+ */
 export function findDocumentNames(source: string, content?: string): readonly string[] {
   const knownNames = content === undefined ? undefined : namesByContent.get(content);
   if (knownNames !== undefined) return knownNames;
-  const words = [...new Set(source.match(CODE_WORD))];
-  const names = words.filter((word) => Object.hasOwn(browserGlobals.browser, word) || FURTHER_OF_CHROMIUM.has(word));
+  const words = [...new Set(source.match(CODE_WORD_PATTERN))];
+  const names = words.filter(
+    (word) => Object.hasOwn(browserGlobals.browser, word) || ADDITIONAL_CHROMIUM_GLOBALS.has(word),
+  );
   if (content !== undefined) namesByContent.set(content, names);
   return names;
 }
 
 /**
- * Returns the mode of a package by the globals that it uses. Ignores globals that no browser has, and the global object,
- * because libraries only test for them. `eval` needs a document, because in an isolate it does not see local variables.
+ * Returns the needs of a package from the global names in its code. Ignores names that no browser has, and names of the
+ * global object, because libraries only test if these exist. `eval` needs a document, because `eval` in an isolate does
+ * not see local variables.
  */
-export function needsOfNames(names: readonly string[]): CodeNeeds {
+export function computeNeedsOfNames(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));
   if (names.includes("eval") || !needed.every((name) => NETWORK_ISOLATE_GLOBALS.includes(name))) return DOCUMENT_NEEDS;
   return { mode: "network-isolate", network: needed.includes(REQUESTING_GLOBAL) };
 }
 
-/** Maximum size of the cache in characters of code. */
-const CACHE_CHARACTERS = 16 * 1024 * 1024;
+/** Maximum size of the cache, as the total number of characters of the cached code. */
+const CACHE_MAX_CHARACTERS = 16 * 1024 * 1024;
 
-export function createNeedsOfCode(cacheCharacters = CACHE_CHARACTERS): NeedsOfCode {
+export function createCodeNeedsFinder(cacheCharacters = CACHE_MAX_CHARACTERS): FindCodeNeeds {
   const cache = new LRUCache<string, CodeNeeds>({
     maxSize: cacheCharacters,
     sizeCalculation: (_, key) => key.length + 1,
   });
 
   return (code, defined = []) => {
-    // The key with `defined` is the text of a JSON array of strings. Code with an `execute` function is never such a
-    // text, so the keys with and without `defined` cannot be equal.
+    // The cache key with `defined` is a JSON array of strings. Code with an `execute` function is never such an array,
+    // so no two different inputs have the same key.
     const key = defined.length === 0 ? code : JSON.stringify([...defined, code]);
     const cachedNeeds = cache.get(key);
     if (cachedNeeds !== undefined) return cachedNeeds;
-    const needs = needsOfCode(code, defined);
+    const needs = computeCodeNeeds(code, defined);
     cache.set(key, needs);
     return needs;
   };
 }
 
-function needsOfCode(code: string, defined: readonly string[]): CodeNeeds {
+function computeCodeNeeds(code: string, defined: readonly string[]): CodeNeeds {
   if (code.length > ANALYZED_MAX_CHARACTERS) return DOCUMENT_NEEDS;
   try {
     const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
@@ -125,14 +146,13 @@ function needsOfCode(code: string, defined: readonly string[]): CodeNeeds {
     if (!isolate || (isolate.mode === "network-isolate" && exceedsNetworkIsolate(program))) return DOCUMENT_NEEDS;
     return { mode: isolate.mode, network: used.includes(REQUESTING_GLOBAL) };
   } catch {
-    // Code that cannot be parsed runs in a document, where it fails with the error message of the browser.
+    // Code with a syntax error runs in a document, where it fails with the error message of the browser.
     return DOCUMENT_NEEDS;
   }
 }
 
 /**
- * Returns the globals that the code uses. Members of `performance` that an isolate has are returned as
- * `performance.now`, for example.
+ * Returns the names of the globals that the code uses. Includes members of `performance`, such as `performance.now`.
  */
 function findUndeclaredNames(program: Program): string[] {
   const members = new Map<unknown, string>();
@@ -175,14 +195,14 @@ function reachesGlobals(node: AnyNode, ancestors: readonly AnyNode[]): boolean {
       return !node.computed && node.property.type === "Identifier" && node.property.name === "constructor";
     case "ObjectPattern":
       return node.properties.some(
-        (property) => property.type === "Property" && propertyKeyOf(property) === "constructor",
+        (property) => property.type === "Property" && readPropertyKey(property) === "constructor",
       );
     default:
       return false;
   }
 }
 
-function propertyKeyOf({ key }: Property | AssignmentProperty): unknown {
+function readPropertyKey({ key }: Property | AssignmentProperty): unknown {
   if (key.type === "Identifier") return key.name;
   return key.type === "Literal" ? key.value : undefined;
 }

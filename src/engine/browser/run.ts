@@ -22,7 +22,7 @@ export type PageScript =
   | {
       name: string;
       source: string;
-      mode?: Mode;
+      mode?: SandboxMode;
       network?: boolean;
       defines?: string;
       content?: string;
@@ -37,10 +37,10 @@ export type PageScript =
  * - `document`: everything that a page has
  */
 export const SANDBOX_MODES = ["isolate", "network-isolate", "document"] as const;
-export type Mode = (typeof SANDBOX_MODES)[number];
+export type SandboxMode = (typeof SANDBOX_MODES)[number];
 
 /** True if code in this mode can send requests. */
-export const hasNetwork = (mode: Mode): boolean => mode !== "isolate";
+export const hasNetwork = (mode: SandboxMode): boolean => mode !== "isolate";
 
 /** Request that code in a page sends. */
 export interface PageRequest {
@@ -55,14 +55,14 @@ export interface ServiceRequest extends PageRequest {
 }
 
 /**
- * Response to a ServiceRequest. `headers` are only those that a page may read. `text` yields parts of 64 Ki to 320 Ki
- * characters, which are read on demand. The last part may be shorter.
+ * Response to a ServiceRequest. `headers` contains only headers that a page may read. `text` yields parts of 64 Ki to
+ * 320 Ki characters, and reads them only when the consumer asks. The last part may be shorter.
  */
 export interface ServiceAnswer {
   status: number;
   headers: Readonly<Record<string, string>>;
   text: AsyncIterable<string>;
-  /** True if each part must be passed to the page as soon as it arrives, as for an event stream. */
+  /** True if the page must get each part as soon as it arrives, as for an event stream. */
   isLive?: boolean;
 }
 
@@ -78,16 +78,22 @@ export interface OutgoingAnswer {
 /** Sends a request to another service. `options` is unchecked JSON text of the run. Rejects only if `signal` is aborted. */
 export type SendOutgoing = (options: string, signal: AbortSignal) => Promise<OutgoingAnswer>;
 
-/** Global with the functions that send requests to the service. The client library removes it before the action's code runs. */
+/**
+ * Name of the global with the functions that send requests to the service. The client library removes this global
+ * before the action's code runs.
+ */
 export const SERVICE_GLOBAL = "__svcService";
-/** Text that replaces the service's URL if a run can send requests only to other services. No URL starts with it. */
-export const NO_SERVICE = "-";
+/** Replaces the service's URL in runs that can send requests only to other services. No URL starts with this text. */
+export const NO_SERVICE_BASE = "-";
 
 /** Sends requests to the service without the browser's network. */
 export interface ServiceClient {
-  /** Common start of all URLs of the service: origin and path, with a slash at the end. */
+  /** Common start of all URLs of the service: its origin and path, with a slash at the end. */
   readonly base: string;
-  /** Sends a request as `fetch` in a page would. @throws Error if `signal` is aborted, or if a page may not read the response */
+  /**
+   * Sends a request as `fetch` in a page would.
+   * @throws Error if `signal` is aborted, or if a page would not be allowed to read the response
+   */
   send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceAnswer>;
 }
 
@@ -96,14 +102,14 @@ export const DEFAULT_SOURCE_NAME = "action.js";
 /** Request to run an action's code in a browser. */
 export interface PageRun {
   /** Mode of the run; by default the cheapest mode that has all globals which the source and the packages use. */
-  mode?: Mode;
+  mode?: SandboxMode;
   /**
    * Set if this run is a trial, that is a first attempt in `isolate`: the mode whose additional globals are replaced by
    * stand-ins. If the code uses a stand-in in a way that the stand-in does not support, the trial ends with the cause
    * `retry`.
    */
-  trialOf?: Mode;
-  /** False if the run sends no requests. Default true. The mode `isolate` never has a network. */
+  trialForMode?: SandboxMode;
+  /** False if the run sends no requests; default true. The mode `isolate` never has a network, even if this is true. */
   network?: boolean;
   /** Runs with the same key may use the same browser context one after another. Runs with different keys never do. */
   isolationKey: string;
@@ -113,7 +119,7 @@ export interface PageRun {
   source: string;
   /** Name of the source in stack traces; by default {@link DEFAULT_SOURCE_NAME}. */
   sourceName?: string;
-  /** Scripts that are evaluated before the source, in this order. If a script fails, the run fails. */
+  /** Scripts that are evaluated before `source`, in this order. If one of them fails, the run fails. */
   packages: readonly PageScript[];
   /** JSON text of `context.payload`. */
   payload: string;
@@ -124,12 +130,12 @@ export interface PageRun {
   /** Cancels the run, even while it waits for a page. */
   signal?: AbortSignal;
   /**
-   * Called with the mode before code is evaluated, or after the end of a successful trial. Called again if the run is
+   * Called with the mode before code is evaluated; for a trial, only after it has succeeded. Called again if the run is
    * repeated.
    */
-  onMode?(mode: Mode): void;
+  onMode?(mode: SandboxMode): void;
   onConsole?(line: ConsoleLine): void;
-  /** Called once for each host that the run contacts, with its port. */
+  /** Called once for each host that the run contacts, as `host:port`. */
   onHost?(host: string): void;
   /**
    * Checks the URL and the referrer of every request of the page, its frames and its workers: called once for each of
@@ -138,24 +144,27 @@ export interface PageRun {
    */
   mayRequest?(url: string): boolean | Promise<boolean>;
   /**
-   * Called for each request that `mayRequest` accepts. Returns additional headers and the function `endTrace`, which is
-   * called at the end of the request with its status (null without a response). Returns null if the request is not
-   * traced.
+   * Called for each request that `mayRequest` accepts. Returns additional headers, and the function `endTrace`, which
+   * the browser calls at the end of the request with its status (null without a response). Returns null if the request
+   * is not traced.
    */
   onRequest?(request: PageRequest): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
   /**
-   * Client for requests to the service. Scripts in a network isolate use this client through SERVICE_GLOBAL. Its
-   * requests are checked and reported like all other requests.
+   * Client for requests to this service. Scripts in a network isolate use this client through SERVICE_GLOBAL. Requests
+   * of the client are checked and reported like all other requests.
    */
   service?: ServiceClient;
-  /** Sends requests to other services. Scripts in a network isolate or document use it through SERVICE_GLOBAL. */
+  /**
+   * Sends requests to other services. Scripts in a network isolate or document use this function through
+   * SERVICE_GLOBAL.
+   */
   outgoing?: SendOutgoing;
 }
 
 /**
- * Cause of a failure. `retry`: the isolate does not have something that the run needs, and the run can be repeated in
- * another mode. `unready`: no code of the run was evaluated. `Browsers.run` repeats such runs and never returns `retry`
- * or `unready`.
+ * Cause of a failure. `retry`: the isolate does not support something that the run needs, and the run can be repeated
+ * in another mode. `unready`: no code of the run was evaluated. `Browsers.run` repeats such runs, so that its callers
+ * never get `retry` or `unready`.
  */
 export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "retry" | "unready";
 
@@ -177,7 +186,7 @@ export type PageOutcome =
   | { ok: false; error: RunError; cause: FailureCause };
 
 /** True if the run exceeded the call stack. The run may succeed in a document, because an isolate has only half the stack. */
-export const hasOverflowed = (outcome: PageOutcome): boolean =>
+export const hasOverflowedStack = (outcome: PageOutcome): boolean =>
   !outcome.ok && outcome.error.message.includes("Maximum call stack size exceeded");
 
 export function failedPageOutcome(cause: FailureCause, name: string, message: string): PageOutcome {

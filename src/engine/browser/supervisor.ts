@@ -4,30 +4,36 @@ import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
 import type { BrowserSource, Chromium } from "./browser-source.js";
 import type { ProxyPort } from "./network/proxy-port.js";
-import type { PageLoss } from "./pages/loss.js";
-import { type PageOpenings, Pool } from "./pages/pool.js";
+import type { PageLossReason } from "./pages/loss.js";
+import { type OpeningQueue, Pool } from "./pages/pool.js";
 import { BrowserWatch } from "./watch/browser-watch.js";
 import { LaunchWatch } from "./watch/launches.js";
 
 export interface SupervisorOptions {
   log: Logger;
-  /** Opens a proxy port for a browser context; null if runs have no network. */
+  /** Opens a proxy port for a browser context. The value is null if runs have no network. */
   openProxyPort: (() => Promise<ProxyPort>) | null;
-  /** Queue for opening contexts and documents, shared by all browsers; by default no queue. */
-  openings?: PageOpenings;
+  /** Queue for opening contexts and documents, which all browsers share. Without this option, there is no queue. */
+  openings?: OpeningQueue;
   /** Number of browser contexts that are opened in advance; default 2. */
-  spares?: number;
-  /** Maximum number of idle pages in total, which need 20 to 45 MB each; default 48. */
-  warmPages?: number;
-  /** Number of runs after which a browser is replaced; default {@link RUNS_PER_BROWSER}. Active runs end first. */
+  spareContexts?: number;
+  /** Maximum number of idle pages of a browser, which need 20 to 45 MB each; default 48. */
+  idlePagesMax?: number;
+  /**
+   * Number of runs after which another browser replaces this one; default {@link RUNS_PER_BROWSER}. The replaced
+   * browser completes its active runs.
+   */
   runsPerBrowser?: number;
-  /** Called when a run has lost its page, with the reason, and with `browser` when a browser has ended. */
-  onLoss?: (kind: PageLoss) => void;
-  /** Waits for `ms` milliseconds before a restart. Tests replace this function. */
+  /** Called with the reason when a run has lost its page, and with `browser` when a browser has ended. */
+  onLoss?: (kind: PageLossReason) => void;
+  /** Waits for `ms` milliseconds before a restart. Tests pass another function. */
   pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
-/** A browser with its pages. After another browser has replaced it, it exists until the last of its runs has ended. */
+/**
+ * One browser process or connection, with its pages. After another browser has replaced it, it continues until its last
+ * run has ended.
+ */
 export interface BrowserGeneration {
   chromium: Chromium;
   pool: Pool;
@@ -45,16 +51,16 @@ export interface BrowserGeneration {
  */
 const RUNS_PER_BROWSER = 50_000;
 /**
- * Delay after the first failed start of a browser. The delay doubles with each failure. A failed start takes 0.2 s of
- * CPU time.
+ * Delay in milliseconds after the first failed start of a browser, which uses 0.2 s of CPU time. The delay doubles with
+ * each further failure.
  */
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
-const WITHOUT_QUEUE: PageOpenings = { enter: async () => () => undefined };
+const NO_OPENING_QUEUE: OpeningQueue = { enter: async () => () => undefined };
 
 export class Supervisor {
   private readonly generations = new Set<BrowserGeneration>();
-  private starting: Promise<BrowserGeneration> | null = null;
+  private startPromise: Promise<BrowserGeneration> | null = null;
   private readonly stopping = new AbortController();
   private backoff = 0;
   private lastFault = "";
@@ -75,15 +81,15 @@ export class Supervisor {
   }
 
   private createGeneration(chromium: Chromium): BrowserGeneration {
-    const { openProxyPort, openings = WITHOUT_QUEUE, spares = 2, warmPages = 48 } = this.options;
+    const { openProxyPort, openings = NO_OPENING_QUEUE, spareContexts = 2, idlePagesMax = 48 } = this.options;
     const watch = new BrowserWatch(chromium, () => generation.activeRuns > 0);
     const pool = new Pool({
       chromium,
       crashCause: () => watch.crashCause(),
       openProxyPort,
       openings,
-      spares,
-      warmPages,
+      spareContexts,
+      idlePagesMax,
     });
     const counts = { runCount: 0, activeRuns: 0, retired: false };
     const generation: BrowserGeneration = { chromium, pool, watch, ...counts };
@@ -125,27 +131,27 @@ export class Supervisor {
   }
 
   /**
-   * Starts a browser that replaces the current one for new runs. Concurrent calls share one start.
+   * Starts a browser that gets all new runs instead of the current one. Concurrent calls share one start.
    * @throws the error of the start, with a message from the source
    */
   replace(): Promise<BrowserGeneration> {
-    this.starting ??= this.launch()
+    this.startPromise ??= this.launch()
       .catch((error) => {
         throw this.source.describeFailure(error);
       })
       .finally(() => {
-        this.starting = null;
+        this.startPromise = null;
       });
-    return this.starting;
+    return this.startPromise;
   }
 
   private retire(generation: BrowserGeneration): void {
     generation.retired = true;
     generation.pool.retire();
-    this.stopIfDone(generation);
+    this.stopIfRunsEnded(generation);
   }
 
-  stopIfDone(generation: BrowserGeneration): void {
+  stopIfRunsEnded(generation: BrowserGeneration): void {
     if (generation.retired && generation.activeRuns === 0) runInBackground(generation.chromium.stop());
   }
 
@@ -164,8 +170,8 @@ export class Supervisor {
   }
 
   /**
-   * Starts a browser, and retries until a browser is running. The delay between attempts is reset only when a browser
-   * has served a run.
+   * Starts a browser, and retries until one is running. The delay between two attempts grows until a browser has served
+   * a run.
    */
   async restart(): Promise<void> {
     const { pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
@@ -193,35 +199,35 @@ export class Supervisor {
     return [...this.generations].reduce((sum, { activeRuns }) => sum + activeRuns, 0);
   }
 
-  /** Returns the numbers of browser contexts of each browser, including browsers that are being replaced. */
+  /** Counts the browser contexts of each browser, including browsers that are being replaced. */
   countContexts(): { serving: number; warm: number; spare: number }[] {
     return [...this.generations].map(({ activeRuns, pool }) => ({ serving: activeRuns, ...pool.countIdlePages() }));
   }
 
   /** Reports that a run lost its page. `kind` is the reason. */
-  reportLoss(kind: PageLoss): void {
+  reportLoss(kind: PageLossReason): void {
     this.options.onLoss?.(kind);
   }
 
   /**
-   * Counts a run that starts. Replaces the browser in the background if the browser has had too many runs or uses too
-   * much memory.
+   * Counts a new run. If the browser has had too many runs or uses too much memory, starts its replacement in the
+   * background.
    */
   countRun(generation: BrowserGeneration): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runCount += 1;
     this.backoff = 0;
     const old = generation.runCount >= runsPerBrowser || generation.watch.usesTooMuchMemory();
-    if (!old || generation !== this.newest || this.starting !== null) return;
+    if (!old || generation !== this.newest || this.startPromise !== null) return;
     log.info({ runs: generation.runCount }, "replacing the browser");
     this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
   }
 
   async stop(): Promise<void> {
     this.stopping.abort();
-    // Stops all browsers first, even one that is starting, because the start would otherwise wait for responses of the
-    // browser.
+    // Stops all browsers first, including one that is starting, because its start would otherwise wait for responses of
+    // the browser.
     await Promise.all([...this.generations].map(({ chromium }) => chromium.stop()));
-    await this.starting?.catch(() => undefined);
+    await this.startPromise?.catch(() => undefined);
   }
 }

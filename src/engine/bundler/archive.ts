@@ -3,7 +3,7 @@ import { gunzipSync } from "node:zlib";
 import { Parser, type ReadEntry } from "tar";
 import { PackageFault } from "./fault.js";
 
-/** Limits of the unpacked content of one archive: total size in bytes, and number of files (FILES_MAX). */
+/** Maximum total size in bytes of the unpacked content of one archive. FILES_MAX limits the number of its files. */
 export const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
 export const FILES_MAX = 20_000;
 const PATH_MAX_CHARACTERS = 512;
@@ -12,11 +12,11 @@ const PATH_MAX_CHARACTERS = 512;
 export type Files = Map<string, Buffer>;
 
 /** Matches files that a bundle needs: sources, package metadata, and declarations. Source maps and TypeScript sources are not needed. */
-const WANTED_FILE = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm|d\.[cm]?ts)|\/readme(?:\.\w+)?)$/i;
+const BUNDLED_FILE_PATTERN = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm|d\.[cm]?ts)|\/readme(?:\.\w+)?)$/i;
 
-const PLAIN_ENTRY_TYPES = new Set(["File", "OldFile", "ContiguousFile"]);
+const FILE_ENTRY_TYPES = new Set(["File", "OldFile", "ContiguousFile"]);
 /** Types of tar records that describe other records and are not files. */
-const HEADER_ENTRY_TYPES = new Set([
+const METADATA_ENTRY_TYPES = new Set([
   "GlobalExtendedHeader",
   "ExtendedHeader",
   "NextFileHasLongPath",
@@ -33,9 +33,12 @@ function unzipArchive(archive: Buffer): Buffer {
   }
 }
 
-/** Returns the path of a file in the package. In an archive, all files are in one folder, which can have any name. */
+/**
+ * Returns the path of a file relative to the package. In an archive, all files are in one folder, which can have any
+ * name.
+ */
 function pathInPackage({ path }: ReadEntry): string {
-  // `.` is the folder itself: some packers write `package/./index.js`.
+  // Removes `.` from the path, because some programs write `package/./index.js`.
   const segments = path.split("/").filter((segment) => segment !== ".");
   while (segments.length > 1 && segments.at(-1) === "") segments.pop();
   const isUnsafe = segments.some((segment) => segment === "" || segment === ".." || /[\\\0]/.test(segment));
@@ -55,11 +58,11 @@ export function unpackFiles(archive: Buffer): Files {
   const extractEntry = (entry: ReadEntry) => {
     count += 1;
     if (count > FILES_MAX) throw new PackageFault(`the package contains more than ${FILES_MAX} files`);
-    if (entry.type === "Directory" || HEADER_ENTRY_TYPES.has(entry.type)) return;
-    if (!PLAIN_ENTRY_TYPES.has(entry.type))
+    if (entry.type === "Directory" || METADATA_ENTRY_TYPES.has(entry.type)) return;
+    if (!FILE_ENTRY_TYPES.has(entry.type))
       throw new PackageFault(`the archive of the package contains a link or a device (${entry.type})`);
     const path = pathInPackage(entry);
-    if (!WANTED_FILE.test(path)) return;
+    if (!BUNDLED_FILE_PATTERN.test(path)) return;
     const chunks: Buffer[] = [];
     entry.on("data", (chunk: Buffer) => chunks.push(chunk));
     entry.on("end", () => files.set(path, Buffer.concat(chunks)));

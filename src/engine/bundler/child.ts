@@ -1,6 +1,7 @@
 /**
- * Program of a build process, which opens untrusted packages. It reads their archives from standard input, writes the
- * result as JSON to file descriptor 3, and ends. It has no environment, no network and no writable files.
+ * Program of a build process, which opens untrusted packages. It reads its job and the archives of the packages from
+ * standard input, writes the result as JSON to file descriptor 3, and ends. It has no environment variables, no network
+ * and no writable files.
  */
 
 import { createWriteStream } from "node:fs";

@@ -7,7 +7,7 @@ import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 import type { GlobalName } from "./global-name.js";
 
-/** Maximum number of declaration files. More would make code editors slow. */
+/** Maximum number of declaration files of a package. A larger number would make code editors slow. */
 const FILES_MAX = 600;
 const MAX_BYTES = 1024 * 1024;
 /** Maximum number of imported module names in all declaration files of a package. */
@@ -33,8 +33,8 @@ const SPECIFIER_MAX_CHARACTERS = 300;
 const isShortSpecifier = (specifier: string): boolean => specifier.length <= SPECIFIER_MAX_CHARACTERS;
 
 /**
- * Replaces each module name that follows a match of `before`. Two expressions are used, because a single one could take
- * quadratic time.
+ * Replaces each module name that follows a match of `before`. Uses two expressions, because a single expression could
+ * take quadratic time.
  */
 function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: string) => string): string {
   let written = "";
@@ -53,12 +53,12 @@ function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: st
 export const isDeclaration = (path: string): boolean => DECLARATION_FILE.test(path);
 
 /** Returns the name of the `@types` package that contains a package's declarations. */
-const typesPackageOf = (name: string): string =>
+const getTypesPackageName = (name: string): string =>
   name.replace(/^(?:@([^/]+)\/)?([^/]+)/, (_all, scope, bare) => `@types/${scope ? `${scope}__` : ""}${bare}`);
 
-function createFinder(tree: FileTree) {
+function createDeclarationFinder(tree: FileTree) {
   const resolver = enhancedResolve.ResolverFactory.createResolver({
-    fileSystem: tree.asFileSystem(),
+    fileSystem: tree.toFileSystem(),
     useSyncFileSystemCalls: false,
     symlinks: false,
     extensions: [".d.ts", ".d.mts", ".d.cts", ".js", ".mjs", ".cjs"],
@@ -73,16 +73,19 @@ function createFinder(tree: FileTree) {
       resolver.resolve({}, folder, specifier, {}, (_error, path) => resolve(typeof path === "string" ? path : null));
     });
 
-  /** Returns the declaration file of a module if it can be read; otherwise null. */
-  function readableDeclaration(found: string | null): string | null {
+  /**
+   * Returns the path of the declaration file for a module file: the file itself, or a file with the same name beside
+   * it. Returns null if there is none.
+   */
+  function findReadableDeclaration(found: string | null): string | null {
     if (found === null) return null;
     const beside = DECLARATION_EXTENSIONS.map(([ending, instead]) => found.replace(ending, instead));
     return [found, ...beside].find((path) => isDeclaration(path) && tree.read(path)) ?? null;
   }
 
   /**
-   * True if modules in the folder can import the package. This check comes first, because the resolver takes a thousand
-   * times as long for a missing package.
+   * True if modules in the folder can import the package. Callers check this before they call the resolver, which takes
+   * a thousand times as long for a missing package.
    */
   function isInstalled(name: string, folder: string): boolean {
     for (let at = folder; ; at = dirname(at)) {
@@ -92,14 +95,14 @@ function createFinder(tree: FileTree) {
   }
 
   return async (specifier: string, folder: string): Promise<string | null> => {
-    if (specifier.startsWith(".")) return readableDeclaration(await resolved(specifier, folder));
+    if (specifier.startsWith(".")) return findReadableDeclaration(await resolved(specifier, folder));
     const [name = ""] = PACKAGE_NAME.exec(specifier) ?? [];
     const forms = [
       ...(isInstalled(name, folder) ? [specifier, ...(name === specifier ? [`${specifier}/index.d.ts`] : [])] : []),
-      ...(isInstalled(typesPackageOf(name), folder) ? [typesPackageOf(specifier)] : []),
+      ...(isInstalled(getTypesPackageName(name), folder) ? [getTypesPackageName(specifier)] : []),
     ];
     for (const form of forms) {
-      const declarationPath = readableDeclaration(await resolved(form, folder));
+      const declarationPath = findReadableDeclaration(await resolved(form, folder));
       if (declarationPath !== null) return declarationPath;
     }
     return null;
@@ -121,27 +124,27 @@ class DeclarationFiles {
 
   constructor(
     private readonly tree: FileTree,
-    private readonly find: ReturnType<typeof createFinder>,
+    private readonly find: ReturnType<typeof createDeclarationFinder>,
   ) {}
 
-  numberOf(path: string): number {
+  getFileNumber(path: string): number {
     if (!this.paths.includes(path)) this.paths.push(path);
     return this.paths.indexOf(path) + 1;
   }
 
-  /** Reads all files that the first file imports, directly or indirectly. @returns false if a limit is exceeded */
+  /** Reads all files that the first file imports, directly or indirectly. @returns false if they exceed a limit */
   async readAll(): Promise<boolean> {
     for (let at = 0; at < this.paths.length; at += 1) {
       const content = this.tree.read(this.paths[at]!)!;
       this.bytes += content.length;
       if (this.bytes > MAX_BYTES) return false;
-      this.texts.push(await this.numberImports(String(content), dirname(this.paths[at]!)));
+      this.texts.push(await this.replaceImportsByNumbers(String(content), dirname(this.paths[at]!)));
       if (this.paths.length > FILES_MAX || this.named > IMPORTS_MAX) return false;
     }
     return true;
   }
 
-  private async numberImports(text: string, folder: string): Promise<string> {
+  private async replaceImportsByNumbers(text: string, folder: string): Promise<string> {
     const numbers = new Map<string, number>();
     const specifiers = new Set<string>();
     replaceSpecifiers(text, MODULE_KEYWORD, (specifier) => {
@@ -151,11 +154,11 @@ class DeclarationFiles {
     this.named += specifiers.size;
     for (const specifier of [...specifiers].slice(0, IMPORTS_MAX)) {
       const file = await this.find(specifier, folder);
-      if (file !== null) numbers.set(specifier, this.numberOf(file));
+      if (file !== null) numbers.set(specifier, this.getFileNumber(file));
     }
     const rewriteSpecifier = (specifier: string) => {
       const file = join(folder, specifier);
-      return isDeclaration(file) && this.tree.read(file) ? `./${this.numberOf(file)}.d.ts` : specifier;
+      return isDeclaration(file) && this.tree.read(file) ? `./${this.getFileNumber(file)}.d.ts` : specifier;
     };
     const numbered = replaceSpecifiers(text, MODULE_KEYWORD, (specifier) =>
       numbers.has(specifier) ? `./${numbers.get(specifier)}` : specifier,
@@ -170,11 +173,11 @@ export async function collectDeclarations(
   { name }: { name: string },
   { namespace }: GlobalName,
 ): Promise<string[] | null> {
-  const find = createFinder(tree);
+  const find = createDeclarationFinder(tree);
   const entry = await find(name, "/");
   if (entry === null) return null;
   const declared = new DeclarationFiles(tree, find);
-  declared.numberOf(entry);
+  declared.getFileNumber(entry);
   if (!(await declared.readAll())) return null;
   const files = [createGlobalTypeText(namespace), ...declared.texts];
   return Buffer.byteLength(JSON.stringify(files)) > MAX_BYTES ? null : files;

@@ -1,11 +1,11 @@
 /** Errors for packages and project files that cannot be built, with messages for the author of an action. */
 
-/** Error that a package or an action's source has caused, and not the service. */
+/** Error that a package or the source of an action has caused. */
 export class PackageFault extends Error {
   override readonly name = "PackageFault";
 }
 
-/** Error that a file of a project folder has caused. The message contains the path of the file. */
+/** Error in a file of a project folder. The message contains the path of the file. */
 export class ProjectFault extends PackageFault {}
 
 /** Error if the machine was too busy to bundle a package. A retry may succeed. */
@@ -13,7 +13,7 @@ export class BundlerBusyError extends Error {
   override readonly name = "BundlerBusyError";
 }
 
-/** Error if the machine has no sandbox for opening packages from npm. */
+/** Error if no sandbox works on this machine in which npm packages can be opened safely. */
 export class UncontainedError extends Error {
   override readonly name = "UncontainedError";
 

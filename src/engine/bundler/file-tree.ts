@@ -1,4 +1,4 @@
-/** Files of packages in memory, which a module resolver reads like a file system. */
+/** Files of npm packages in memory. A module resolver reads them like a file system. */
 import type { FileSystem } from "enhanced-resolve";
 import type { Files } from "./archive.js";
 
@@ -10,7 +10,7 @@ const createStats = (isFile: boolean) => ({
   isSymbolicLink: () => false,
 });
 
-function missingFileError(path: string): NodeJS.ErrnoException {
+function createMissingFileError(path: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`the file ${path} does not exist`), { code: "ENOENT" });
 }
 
@@ -51,19 +51,20 @@ export class FileTree {
   }
 
   /** Returns file system functions for the module resolver. */
-  asFileSystem(): FileSystem {
+  toFileSystem(): FileSystem {
     const stat = (path: string, answer: NodeCallback<ReturnType<typeof createStats>>) => {
       if (this.files.has(path)) answer(null, createStats(true));
       else if (this.folders.has(path)) answer(null, createStats(false));
-      else answer(missingFileError(path));
+      else answer(createMissingFileError(path));
     };
     const readFile = (path: string, ...rest: unknown[]) => {
       const answer = rest.at(-1) as NodeCallback<Buffer>;
       const content = this.files.get(path);
       if (content) answer(null, content);
-      else answer(missingFileError(path));
+      else answer(createMissingFileError(path));
     };
-    const none = (path: string, ...rest: unknown[]) => (rest.at(-1) as NodeCallback<never>)(missingFileError(path));
+    const none = (path: string, ...rest: unknown[]) =>
+      (rest.at(-1) as NodeCallback<never>)(createMissingFileError(path));
     return { stat, lstat: stat, readFile, readdir: none, readlink: none } as unknown as FileSystem;
   }
 }

@@ -34,7 +34,7 @@ export const isFreeGlobalName = (name: string): boolean =>
 const WRAPPER_MAX_CHARACTERS = 2_000_000;
 const README_MAX_CHARACTERS = 200_000;
 
-function propertyName(node: AnyNode): string | null {
+function readPropertyName(node: AnyNode): string | null {
   if (node.type !== "MemberExpression") return null;
   if (!node.computed) return node.property.type === "Identifier" ? node.property.name : null;
   return node.property.type === "Literal" && typeof node.property.value === "string" ? node.property.value : null;
@@ -44,21 +44,24 @@ const isModuleReference = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
 /**
- * True for an empty object. A UMD build may assign an empty object to its global; the factory of the build then adds
- * all exports to this object.
+ * True if the value is an empty object, or `… || {}`. A UMD build may assign such an object to its global, and then add
+ * all exports to the object.
  */
-const isFilledValue = (value: AnyNode): boolean =>
+const isFillableObject = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
-/** Returns the properties that the build sets on objects that may be the global object, in the order of the code. */
+/**
+ * Returns the names of the globals that the build sets, in the order of the code. Objects whose properties it sets may
+ * be the global object.
+ */
 function findAssignedGlobals(wrapper: AnyNode): GlobalName[] {
   const names: GlobalName[] = [];
   simple(wrapper, {
     AssignmentExpression({ left, operator, right }) {
       if (operator !== "=" || left.type !== "MemberExpression" || isModuleReference(left.object)) return;
-      const name = propertyName(left);
+      const name = readPropertyName(left);
       if (name !== null && isFreeGlobalName(name) && name !== "amd" && name !== "noConflict")
-        names.push({ name, namespace: isFilledValue(right) });
+        names.push({ name, namespace: isFillableObject(right) });
     },
   });
   return names;
@@ -91,8 +94,8 @@ export function findNameInBuild(source: string, packageName: string): GlobalName
     );
     const camel = toCamelCaseName(packageName);
     const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camel));
-    // A build can include other packages with their own globals. If it sets several globals, none of them is certain to
-    // be that of this package.
+    // A build can include other packages with their own globals. So several unknown names say nothing about this
+    // package's global.
     const alone = assigned.length > 0 ? assigned : variables;
     return named ?? (alone.length === 1 ? alone[0]! : null);
   } catch {
@@ -128,7 +131,10 @@ export function findNameInReadme(readme: string, packageName: string): GlobalNam
   return name === null ? null : { name, namespace };
 }
 
-/** Returns the package name in the upper and lower case in which the README uses it in calls, such as `Handlebars.compile(…)`. */
+/**
+ * Finds calls such as `Handlebars.compile(…)` in the README whose object is the package name in other case. Returns the
+ * name as the README writes it; null if there is none.
+ */
 function findSpelling(text: string, packageName: string): string | null {
   const camel = toCamelCaseName(packageName);
   const spelled = text.matchAll(
@@ -141,8 +147,8 @@ function findSpelling(text: string, packageName: string): string | null {
 }
 
 /**
- * Converts a package name: `date-fns` to dateFns, `@scope/some.name` to someName, or to scopeSomeName if `someName` is
- * a name of the language or the browser.
+ * Converts a package name to a global name in camel case: `date-fns` to dateFns, and `@scope/some.name` to someName. If
+ * the language or the browser already has the name, uses scopeSomeName.
  */
 export function toCamelCaseName(packageName: string): string {
   const camel = (text: string) => {

@@ -17,7 +17,7 @@ import { findNameInBuild, findNameInReadme, type GlobalName, toCamelCaseName } f
 import { createResolution } from "./resolution.js";
 import { findNeededModules, findUsedNames, parseScript } from "./used-names.js";
 
-/** Package and its folder in the file tree. */
+/** npm package, and the path of its folder in the file tree. */
 export interface PackageInTree {
   name: string;
   version: string;
@@ -26,9 +26,9 @@ export interface PackageInTree {
 
 export interface Script {
   source: string;
-  /** Property of the global object that the script sets. */
+  /** Name of the global variable that the script sets. */
   global: string;
-  /** Global names that the script uses (used-names.ts). */
+  /** Names of the globals that the script uses (used-names.ts). */
   names: string[];
   /** Packages in the script, the requested package first. `licence` is null if a package declares none. */
   parts: { name: string; version: string; licence: string | null }[];
@@ -36,13 +36,13 @@ export interface Script {
   declarations: string[] | null;
 }
 
-/** JavaScript version of the script. All current browsers support it. */
+/** JavaScript version of the generated script. All current browsers support this version. */
 const LANGUAGE_TARGET = "es2022";
 const PACKAGE_NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
 const NODE_GLOBAL = "process";
-/** Values of names that bundlers for browsers usually define, such as `NODE_ENV`. */
+/** Names that bundlers for browsers usually replace by a constant, such as `NODE_ENV`, and their values. */
 const BUILD_DEFINITIONS = {
   [`${NODE_GLOBAL}.env.NODE_ENV`]: '"production"',
   [`${NODE_GLOBAL}.browser`]: "true",
@@ -63,7 +63,7 @@ const LOADER_BY_EXTENSION: Readonly<Record<string, Loader>> = {
  * Returns the licence in a package.json. Newer files have a string; older ones have an object, or a list of objects
  * from which users can choose.
  */
-function licenceOf(manifest: Record<string, unknown>): string | null {
+function readLicence(manifest: Record<string, unknown>): string | null {
   const typeOf = (licence: unknown) =>
     typeof licence === "string" ? licence : (licence as { type?: unknown } | null)?.type;
   const { license, licenses } = manifest;
@@ -73,20 +73,22 @@ function licenceOf(manifest: Record<string, unknown>): string | null {
   return (licences.length === 1 ? licences[0]! : `(${licences.join(" OR ")})`).slice(0, 200);
 }
 
-function readmeOf(tree: FileTree, folder: string, manifest: Record<string, unknown>): string {
+function readReadme(tree: FileTree, folder: string, manifest: Record<string, unknown>): string {
   if (typeof manifest["readme"] === "string") return manifest["readme"];
   const names = ["README.md", "readme.md", "Readme.md", "README", "README.markdown"];
   return String(names.map((name) => tree.read(`${folder}/${name}`)).find(Boolean) ?? "");
 }
 
-/** Returns the global name of a module with a subpath: the last segment, such as sha256 for `@noble/hashes/sha256`. */
-function nameOfSubpath(subpath: string): GlobalName {
+/**
+ * Returns the global name for a module path within a package, from its last segment: sha256 for `@noble/hashes/sha256`.
+ */
+function createGlobalOfSubpath(subpath: string): GlobalName {
   const last = subpath.slice(subpath.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
   return { name: toCamelCaseName(last), namespace: false };
 }
 
-function globalOf(tree: FileTree, { name, folder }: PackageInTree, subpath: string): GlobalName {
-  if (subpath !== "") return nameOfSubpath(subpath);
+function findGlobalName(tree: FileTree, { name, folder }: PackageInTree, subpath: string): GlobalName {
+  if (subpath !== "") return createGlobalOfSubpath(subpath);
   const manifest = tree.readManifest(folder);
   const builds = [manifest["unpkg"], manifest["jsdelivr"]].filter((path) => typeof path === "string");
   for (const path of builds) {
@@ -94,7 +96,9 @@ function globalOf(tree: FileTree, { name, folder }: PackageInTree, subpath: stri
     const exported = file && findNameInBuild(String(file), name);
     if (exported) return exported;
   }
-  return findNameInReadme(readmeOf(tree, folder, manifest), name) ?? { name: toCamelCaseName(name), namespace: false };
+  return (
+    findNameInReadme(readReadme(tree, folder, manifest), name) ?? { name: toCamelCaseName(name), namespace: false }
+  );
 }
 
 /** Returns an esbuild plugin that resolves all imports in the file tree, so that esbuild does not read the disk. */
@@ -106,15 +110,16 @@ function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
       onResolve({ filter: /.*/ }, async ({ path, importer, kind, namespace }) => {
         const isOurs = namespace !== PACKAGE_NAMESPACE;
         const from = isOurs ? "/" : importer;
-        // The script that the service generates gets the package's ES module, even if this script imports the package
-        // with `require`.
+        // For the script that the service generates, this resolves the package's ES module, even if the script calls
+        // `require`.
         const resolved = await resolve(path, from, kind.startsWith("require") && !isOurs ? "require" : "import");
         if (typeof resolved === "object") {
           const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(resolved.file)?.[1] ?? root.folder;
           const sideEffects = tree.readManifest(packageFolder)["sideEffects"] !== false;
           return { path: resolved.file, namespace: PACKAGE_NAMESPACE, sideEffects };
         }
-        // A missing module is not an error yet, because its import may be removed. checkModules checks the final script.
+        // A missing module is not an error at this point, because the bundler may remove its import. checkModules
+        // checks the final script.
         return resolved === "empty" ? { path, namespace: "empty" } : { path, external: true };
       });
       onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {}", loader: "js" }));
@@ -129,7 +134,7 @@ function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
 }
 
 /** Returns esbuild's first error message with its file, but without the quoted source line. */
-function reasonOf(errors: readonly Message[] | undefined, fallback: unknown): string {
+function describeBuildError(errors: readonly Message[] | undefined, fallback: unknown): string {
   const [first] = errors ?? [];
   if (!first)
     return String((fallback as Error)?.message ?? fallback)
@@ -185,8 +190,8 @@ async function detectModuleShape(
 }
 
 /**
- * Returns code that sets the global to the default export, as in `import X from "package"`, or to all exports. All exports
- * are used only if necessary, because each run then copies every export.
+ * Returns code that assigns a package to its global variable: the default export, or an object with all exports if the
+ * module has no default export or `namespace` is true. The object is slower, because each run then copies every export.
  */
 async function createWrapper(
   tree: FileTree,
@@ -218,7 +223,7 @@ async function bundleModule(
     });
   } catch (error) {
     throw new PackageFault(
-      `the package cannot be bundled for browsers:  ${reasonOf((error as { errors?: Message[] }).errors, error)}`,
+      `the package cannot be bundled for browsers:  ${describeBuildError((error as { errors?: Message[] }).errors, error)}`,
     );
   }
 }
@@ -248,7 +253,7 @@ export async function makeScript(
 ): Promise<Script> {
   const [root] = packages as [PackageInTree];
   const { subpath = "" } = options;
-  const global = globalOf(tree, root, subpath);
+  const global = findGlobalName(tree, root, subpath);
   const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, global);
   const bundleText = outputFiles[0]!.text;
   const program = parseScript(bundleText);
@@ -260,7 +265,8 @@ export async function makeScript(
   const within = ({ folder }: PackageInTree) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
   const used = packages.filter((placed) => placed === root || within(placed));
-  // esbuild writes only ASCII by default. A single character beyond Latin-1 would double the size of the text in memory.
+  // Without this option, esbuild writes only ASCII. A single character beyond Latin-1 would double the size of the text
+  // in memory.
   const { code } = await transform(bundleText, { minify: true, legalComments: "eof", target: LANGUAGE_TARGET });
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
@@ -272,9 +278,9 @@ export async function makeScript(
   const parts = used.map(({ name, version, folder }) => ({
     name,
     version,
-    licence: licenceOf(tree.readManifest(folder)),
+    licence: readLicence(tree.readManifest(folder)),
   }));
-  // Ignores errors, because a package also works without declarations.
+  // Ignores errors, because actions can use a package without its declarations.
   const declarations = subpath === "" ? await collectDeclarations(tree, root, global).catch(() => null) : null;
   return { source, global: global.name, names: findUsedNames(program), parts, declarations };
 }

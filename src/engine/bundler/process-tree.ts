@@ -1,9 +1,9 @@
 /** Reads the processor time and memory of a process and its children from `/proc`. */
 import { readFile } from "node:fs/promises";
 
-const TICKS_A_SECOND = 100;
+const TICKS_PER_SECOND = 100;
 
-async function childrenOf(pid: number): Promise<number[]> {
+async function readChildPids(pid: number): Promise<number[]> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
   return children.split(" ").filter(Boolean).map(Number);
 }
@@ -11,15 +11,15 @@ async function childrenOf(pid: number): Promise<number[]> {
 /** Returns the CPU time of a process and its children in seconds; Infinity if the machine does not report it. */
 export async function readProcessorTime(pid: number): Promise<number> {
   try {
-    const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), childrenOf(pid)]);
-    // Four fields of the process's `stat`: its CPU time in user and kernel mode, and the same of its children that have
-    // ended.
+    const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), readChildPids(pid)]);
+    // Sums four fields of the process's `stat`: its CPU time in user and in kernel mode, and both times of its children
+    // that have ended.
     const ticks = stat
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")
       .slice(11, 15);
     const childTimes = await Promise.all(children.map(readProcessorTime));
-    return [...childTimes, ...ticks.map((tickCount) => Number(tickCount) / TICKS_A_SECOND)].reduce(
+    return [...childTimes, ...ticks.map((tickCount) => Number(tickCount) / TICKS_PER_SECOND)].reduce(
       (sum, seconds) => sum + seconds,
       0,
     );
@@ -31,7 +31,7 @@ export async function readProcessorTime(pid: number): Promise<number> {
 /** Returns the resident memory of a process and its children in bytes; 0 if the machine does not report it. */
 export async function readMemory(pid: number): Promise<number> {
   try {
-    const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), childrenOf(pid)]);
+    const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), readChildPids(pid)]);
     const ownBytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
     const childSizes = await Promise.all(children.map(readMemory));
     return childSizes.reduce((sum, childBytes) => sum + childBytes, ownBytes);

@@ -1,4 +1,4 @@
-/** Resolves imports in a package's module as bundlers for browsers do, within the tree of packages. */
+/** Resolves imports of a module within the file tree of packages, by the same rules as bundlers for browsers. */
 import { isBuiltin } from "node:module";
 import { dirname } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
@@ -17,7 +17,7 @@ export type Resolution = ReturnType<typeof createResolution>;
 
 export function createResolution(tree: FileTree) {
   const shared = {
-    fileSystem: tree.asFileSystem(),
+    fileSystem: tree.toFileSystem(),
     useSyncFileSystemCalls: false,
     symlinks: false,
     extensions: RESOLVED_EXTENSIONS,
@@ -39,7 +39,10 @@ export function createResolution(tree: FileTree) {
   };
 
   return {
-    /** Resolves an import. @param importer a file of the tree, or a folder that ends in a slash */
+    /**
+     * Resolves an import to a file.
+     * @param importer file of the tree that contains the import, or a folder with a slash at the end
+     */
     resolve(specifier: string, importer: string, kind: "import" | "require"): Promise<ResolvedModule> {
       return new Promise((resolve) => {
         resolvers[kind].resolve({}, dirname(`${importer}x`), specifier, {}, (_error, path) => {

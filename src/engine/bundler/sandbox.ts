@@ -7,15 +7,21 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { setPriority } from "node:os";
 
 const CPU_LIMIT_SECONDS = 30;
-/** Maximum size of the data segment of each process, enforced by the kernel. Node reserves more than it uses. */
+/**
+ * Maximum size in kilobytes of the data segment of each process, which the kernel enforces. The value is high, because
+ * Node reserves more memory than it uses.
+ */
 const DATA_LIMIT_KB = 1024 * 1024;
-/** Niceness of the build processes, so that runs of actions have priority. */
+/** Niceness (lower CPU priority) of the build processes, so that runs of actions come first. */
 const SANDBOX_NICENESS = 10;
-/** Unprivileged account of the build processes if the service is root. Browsers and image processing have other accounts. */
+/**
+ * Unprivileged account of the build processes if the service runs as root. Browsers and image processing use other
+ * accounts.
+ */
 const UNPRIVILEGED_ACCOUNT = { uid: 64_051, gid: 64_051 };
 /**
- * Shell command that sets limits for the process, because Node cannot: no core dump, no written file, limited CPU time,
- * memory and file descriptors.
+ * Shell command that sets limits for the process, which Node cannot do: no core dump, no written file, limited CPU
+ * time, memory and file descriptors.
  */
 const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 /**
@@ -37,58 +43,67 @@ exit 1 if $rules < 0 || syscall(446, $rules, 0) != 0;
 exec @ARGV`;
 const SEAL_COMMAND = ["--no-new-privs", "perl", "-e", SEAL_SCRIPT];
 /**
- * Options that remove the rights of root, because root outside of a user namespace could read the memory and environment of the service's
- * process.
+ * Options that remove the capabilities of root. Otherwise a process as root outside of a user namespace could read the
+ * memory and environment of the service's process.
  */
-const WITHOUT_CAPABILITIES = ["--bounding-set=-all", "--inh-caps=-all"];
+const DROP_CAPABILITIES_OPTIONS = ["--bounding-set=-all", "--inh-caps=-all"];
 const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
-/** Environment of the build process. Its variables make Go and V8 collect garbage before the memory limit ends the process. */
+/**
+ * Environment of the build process. Its variables make Go (esbuild) and V8 collect garbage before the memory limit ends
+ * the process.
+ */
 const SANDBOX_ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
 /** Way to start a build process, and the protections that it provides. */
 export interface BundlerSandbox {
-  /** Commands that precede the actual command. Each of them removes rights. */
+  /** Programs that start before the build process, each in turn. Each of them removes rights. */
   commands: readonly string[];
-  isApart: boolean;
-  isSealed: boolean;
+  isNetworkIsolated: boolean;
+  isSealedByLandlock: boolean;
   /** Account of the process; null for the account of the service. */
   account: typeof UNPRIVILEGED_ACCOUNT | null;
 }
 
 /**
  * Returns the sandboxes to try, the strictest first.
- * @param apart command that removes the network
- * @param mayBeOpen true to also return sandboxes without this command
+ * @param unshareCommand command that isolates a process from the network
+ * @param allowsNetwork true to also return sandboxes without this command
  */
-export function listSandboxes(apart: readonly string[], mayBeOpen: boolean): BundlerSandbox[] {
+export function listSandboxes(unshareCommand: readonly string[], allowsNetwork: boolean): BundlerSandbox[] {
   const isRoot = process.getuid?.() === 0;
   const accounts = isRoot ? [UNPRIVILEGED_ACCOUNT, null] : [null];
-  return (mayBeOpen ? [true, false] : [true]).flatMap((isApart) =>
-    [true, false].flatMap((isSealed) =>
+  return (allowsNetwork ? [true, false] : [true]).flatMap((isNetworkIsolated) =>
+    [true, false].flatMap((isSealedByLandlock) =>
       accounts.map((account) => {
-        const isPowerful = isRoot && account === null && !isApart;
-        const sealed = ["setpriv", ...(isPowerful ? WITHOUT_CAPABILITIES : []), ...SEAL_COMMAND];
-        const commands = [...(isApart ? apart : []), ...(isSealed ? sealed : [])];
-        return { commands, isApart, isSealed, account };
+        const isPowerful = isRoot && account === null && !isNetworkIsolated;
+        const sealed = ["setpriv", ...(isPowerful ? DROP_CAPABILITIES_OPTIONS : []), ...SEAL_COMMAND];
+        const commands = [...(isNetworkIsolated ? unshareCommand : []), ...(isSealedByLandlock ? sealed : [])];
+        return { commands, isNetworkIsolated, isSealedByLandlock, account };
       }),
     ),
   );
 }
 
-/** Describes the protections that a sandbox lacks, for the log. */
-export function missingProtections({ isApart, isSealed, account }: BundlerSandbox): string[] {
+/** Returns a log message for each protection that a sandbox lacks. */
+export function describeMissingProtections({
+  isNetworkIsolated,
+  isSealedByLandlock,
+  account,
+}: BundlerSandbox): string[] {
   const isOwn = account === null;
   return [
-    ...(isApart ? [] : ["packages are bundled in a process that has a network: user namespaces are not available"]),
+    ...(isNetworkIsolated
+      ? []
+      : ["packages are bundled in a process that has a network: user namespaces are not available"]),
     ...(isOwn && process.getuid?.() === 0 ? ["packages are bundled under the service's own account"] : []),
-    ...(isOwn && !isSealed
+    ...(isOwn && !isSealedByLandlock
       ? ["packages are bundled in a process that may remove the service's files: Landlock or Perl is not available"]
       : []),
   ];
 }
 
 /**
- * Starts a script of the service in the sandbox. The script reads its request from standard input and writes its
+ * Starts a script of this service in the sandbox. The script reads its request from standard input and writes its
  * response to file descriptor 3.
  */
 export function startInSandbox({ commands, account }: BundlerSandbox, script: string): ChildProcess {
@@ -99,8 +114,8 @@ export function startInSandbox({ commands, account }: BundlerSandbox, script: st
   try {
     if (child.pid !== undefined) setPriority(child.pid, SANDBOX_NICENESS);
   } catch {
-    // The process has ended, or the service has no right to change its priority. In the second case the process runs at
-    // the normal priority.
+    // Ignores the error: the process has ended, or the service has no right to change its priority. In the second case
+    // the process runs at the normal priority.
   }
   return child;
 }

@@ -5,8 +5,8 @@ import { PackageFault } from "./fault.js";
 const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", ".mts", ".mjs", ".json"];
 const INDEX_FILES = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
 /**
- * Extensions of source files, by the extension in an import. TypeScript lets authors import a module by the name of its
- * compiled file.
+ * Extensions that a source file can have, by the extension in an import. TypeScript lets authors import a module by the
+ * name of its compiled file.
  */
 const SOURCE_EXTENSIONS: Record<string, readonly string[]> = {
   ".js": [".ts", ".tsx"],
@@ -15,7 +15,7 @@ const SOURCE_EXTENSIONS: Record<string, readonly string[]> = {
 };
 
 /** Returns the index after the JSON string that begins at `start`; the end of the text if the string is not closed. */
-function endOfString(text: string, start: number): number {
+function findStringEnd(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at += 1) {
     if (text[at] === "\\") at += 1;
     else if (text[at] === '"') return at + 1;
@@ -24,7 +24,7 @@ function endOfString(text: string, start: number): number {
 }
 
 /** Returns the index after the comment that begins at `start`; `start` itself if there is no comment. */
-function endOfComment(text: string, start: number): number {
+function findCommentEnd(text: string, start: number): number {
   const isLine = text.startsWith("//", start);
   if (!isLine && !text.startsWith("/*", start)) return start;
   const commentEnd = text.indexOf(isLine ? "\n" : "*/", start + 2);
@@ -32,19 +32,22 @@ function endOfComment(text: string, start: number): number {
   return isLine ? commentEnd : commentEnd + 2;
 }
 
-/** Removes comments and trailing commas from a tsconfig.json, so that JSON.parse accepts it. Reads each character once. */
+/**
+ * Removes comments and trailing commas from a tsconfig.json, so that JSON.parse accepts the text. Reads each character
+ * only once.
+ */
 function toPlainJson(text: string): string {
   const pieces: string[] = [];
-  /** Index of the last comma if only white space has followed the comma; otherwise -1. */
+  /** Index of the last comma, if only white space has followed this comma; otherwise -1. */
   let comma = -1;
   for (let at = 0; at < text.length; ) {
-    const afterComment = endOfComment(text, at);
+    const afterComment = findCommentEnd(text, at);
     if (afterComment > at) {
       at = afterComment;
       continue;
     }
     const character = text[at]!;
-    const tokenEnd = character === '"' ? endOfString(text, at) : at + 1;
+    const tokenEnd = character === '"' ? findStringEnd(text, at) : at + 1;
     if (comma !== -1 && (character === "]" || character === "}")) pieces[comma] = "";
     if (character === ",") comma = pieces.length;
     else if (character.trim() !== "") comma = -1;
@@ -70,7 +73,7 @@ export function parseTsconfig(text: string | undefined): { baseUrl: string; path
     pattern,
     (Array.isArray(targets) ? targets : []).filter((target) => typeof target === "string"),
   ]);
-  // The longest matching prefix wins, as in TypeScript.
+  // Sorts the longest prefix first: as in TypeScript, the longest prefix that matches an import applies.
   lists.sort(([a], [b]) => b.split("*")[0]!.length - a.split("*")[0]!.length);
   return { baseUrl: typeof baseUrl === "string" ? baseUrl : "", paths: lists };
 }
@@ -78,7 +81,7 @@ export function parseTsconfig(text: string | undefined): { baseUrl: string; path
 /** True if there is a file at the path. */
 export type HasFile = (path: string) => boolean;
 
-/** Returns the file for a path without extension, as an import contains it; null if there is none. */
+/** Finds the file for a path that an import contains without an extension. Returns null if there is none. */
 export function findFile(has: HasFile, path: string): string | null {
   for (const suffix of [...EXTENSIONS, ...INDEX_FILES]) if (has(path + suffix)) return path + suffix;
   const extension = extname(path);
@@ -92,8 +95,8 @@ export const isRelative = (specifier: string): boolean =>
 export const isOutsideFolder = (path: string): boolean => path === ".." || path.startsWith("../");
 
 /**
- * Returns the file that `paths` or `baseUrl` of a tsconfig.json assign to a specifier; null if there is none. Paths are
- * relative to the tsconfig.json.
+ * Returns the file that `paths` or `baseUrl` of the tsconfig.json assign to an import; null if there is none. Paths are
+ * relative to the folder of the tsconfig.json.
  */
 export function findFileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
   const { baseUrl, paths } = parseTsconfig(tsconfig);

@@ -19,18 +19,18 @@ export interface SourceJob {
 
 export interface SourceScript {
   code: string;
-  /** Source map of `code` as JSON text, without the contents of the files. */
+  /** Source map of `code` as JSON text. It does not contain the contents of the files. */
   map: string;
 }
 
-const NAMESPACE = "source";
+const SOURCE_NAMESPACE = "source";
 const GENERATED_ENTRY = "svc-entry.js";
 /**
  * Folder in which the bundler sees an action's files. It is two levels deep, as in a project, so that `../../lib/dates`
  * is the project's `lib/dates`.
  */
 const ACTION_FOLDER = "actions/action";
-const LOADERS: Record<string, Loader> = {
+const LOADER_BY_EXTENSION: Record<string, Loader> = {
   ".ts": "ts",
   ".mts": "ts",
   ".tsx": "tsx",
@@ -51,19 +51,19 @@ function createFilesPlugin({ entry, files, packages }: SourceJob, exporting: Rea
   const fault = (text: string) => ({ errors: [{ text }] });
   const has = (path: string) => Object.hasOwn(files, path);
   return {
-    name: NAMESPACE,
+    name: SOURCE_NAMESPACE,
     setup({ onResolve, onLoad }) {
       onResolve({ filter: /.*/ }, ({ path, importer, namespace }) => {
-        if (namespace !== NAMESPACE) return { path: entry, namespace: NAMESPACE };
+        if (namespace !== SOURCE_NAMESPACE) return { path: entry, namespace: SOURCE_NAMESPACE };
         if (isRelative(path)) {
           const target = join(dirname(importer), path);
           const filePath = findFile(has, isOutsideFolder(target) ? join(ACTION_FOLDER, target) : target);
-          if (filePath) return { path: filePath, namespace: NAMESPACE };
+          if (filePath) return { path: filePath, namespace: SOURCE_NAMESPACE };
           if (isOutsideFolder(target)) return fault(`${JSON.stringify(path)} is outside of the action's files`);
           return fault(`there is no file ${JSON.stringify(target)}`);
         }
         const alias = findFileByAlias(has, files["tsconfig.json"], path);
-        if (alias) return { path: alias, namespace: NAMESPACE };
+        if (alias) return { path: alias, namespace: SOURCE_NAMESPACE };
         if (Object.hasOwn(packages, path)) return { path, namespace: "package" };
         if (Object.hasOwn(PROVIDED_MODULES, path)) return { path, namespace: "helper", sideEffects: false };
         if (path.startsWith("node:"))
@@ -76,30 +76,32 @@ function createFilesPlugin({ entry, files, packages }: SourceJob, exporting: Rea
         contents: `module.exports = ${packages[path]};`,
       }));
       onLoad({ filter: /.*/, namespace: "helper" }, ({ path }) => ({ contents: PROVIDED_MODULES[path]! }));
-      onLoad({ filter: /.*/, namespace: NAMESPACE }, ({ path }): OnLoadResult => {
+      onLoad({ filter: /.*/, namespace: SOURCE_NAMESPACE }, ({ path }): OnLoadResult => {
         const contents = files[path]! + (exporting.has(path) ? EXECUTE_EXPORT : "");
-        return { contents, loader: LOADERS[extname(path)] ?? "text" };
+        return { contents, loader: LOADER_BY_EXTENSION[extname(path)] ?? "text" };
       });
     },
   };
 }
 
-const displayPath = (file: string): string => file.replace(`${NAMESPACE}:`, "");
+const toDisplayPath = (file: string): string => file.replace(`${SOURCE_NAMESPACE}:`, "");
 
 /** Returns esbuild's message with file, line and column, without the quoted source line. */
-function reasonOf([first]: readonly Message[]): string {
+function describeBuildError([first]: readonly Message[]): string {
   if (!first) return "the source cannot be built";
   const { text, location } = first;
   const message = text.includes("Top-level await")
     ? "top-level await is not supported: an action is a function, so move the await into execute"
     : text;
-  const place = location ? `${displayPath(location.file)}, line ${location.line}, column ${location.column + 1}: ` : "";
-  return `${place}${message.replaceAll(`"${NAMESPACE}:`, '"').slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
+  const place = location
+    ? `${toDisplayPath(location.file)}, line ${location.line}, column ${location.column + 1}: `
+    : "";
+  return `${place}${message.replaceAll(`"${SOURCE_NAMESPACE}:`, '"').slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
 }
 
 /**
- * Export that is appended to the file, because the author may declare the function without exporting it. It comes last,
- * so that it does not change line numbers.
+ * Export statement that is appended to the entry file, because the author may declare `execute` without exporting it.
+ * It is the last line, so that it does not change line numbers.
  */
 const EXECUTE_EXPORT = "\nexport { execute };";
 
@@ -112,22 +114,25 @@ const isExportedTwice = ({ text }: Message): boolean => text.includes('Multiple 
  * Start and end of esbuild's messages about an import of `execute` from a file that does not export it. The name of the
  * file is between them.
  */
-const UNEXPORTED_FORMS = [
-  [`No matching export in "${NAMESPACE}:`, '" for import "execute"'],
-  [`Import "execute" will always be undefined because the file "${NAMESPACE}:`, '" has no exports'],
+const UNEXPORTED_MESSAGE_PARTS = [
+  [`No matching export in "${SOURCE_NAMESPACE}:`, '" for import "execute"'],
+  [`Import "execute" will always be undefined because the file "${SOURCE_NAMESPACE}:`, '" has no exports'],
 ] as const;
 
-/** Returns the file that does not export `execute` although another file imports it; null for any other fault. */
-function fileWithoutExport({ text }: Message): string | null {
-  const form = UNEXPORTED_FORMS.find(([start, end]) => text.startsWith(start) && text.endsWith(end));
+/**
+ * Returns the file that does not export `execute` although another file imports it; null if the message reports another
+ * fault.
+ */
+function findFileWithoutExport({ text }: Message): string | null {
+  const form = UNEXPORTED_MESSAGE_PARTS.find(([start, end]) => text.startsWith(start) && text.endsWith(end));
   return form ? text.slice(form[0].length, -form[1].length) : null;
 }
 
-/** Returns the file that neither declares nor exports `execute`; null for any other fault. */
-const fileWithoutExecute = (message: Message): string | null =>
+/** Returns the file that neither declares nor exports `execute`; null if the message reports another fault. */
+const findFileWithoutExecute = (message: Message): string | null =>
   message.text.includes('"execute" is not declared') && message.location
-    ? displayPath(message.location.file)
-    : fileWithoutExport(message);
+    ? toDisplayPath(message.location.file)
+    : findFileWithoutExport(message);
 
 function buildSource(job: SourceJob, exporting: ReadonlySet<string>): Promise<BuildResult<{ write: false }>> {
   return build({
@@ -156,11 +161,11 @@ function buildSource(job: SourceJob, exporting: ReadonlySet<string>): Promise<Bu
   });
 }
 
-const errorsOf = (error: unknown): Message[] => (error as { errors?: Message[] }).errors ?? [];
+const getBuildErrors = (error: unknown): Message[] => (error as { errors?: Message[] }).errors ?? [];
 
 /**
- * Builds the script. The entry file of an action need not export `execute`: if it only declares the function, this
- * function appends the export. The same applies to the entry file of another action that a test imports.
+ * Builds the script. The entry file of an action need not export `execute`: if the file only declares the function,
+ * this build appends the export. The same applies to the entry file of another action that a test imports.
  */
 async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: false }>> {
   const exporting = new Set([job.entry]);
@@ -168,12 +173,12 @@ async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: fa
     try {
       return await buildSource(job, exporting);
     } catch (error) {
-      const errors = errorsOf(error);
-      // The file already exports the function, so the appended export is removed again.
+      const errors = getBuildErrors(error);
+      // The file already exports `execute`, so the next build does not append the export.
       if (errors.some(isExportedTwice) && exporting.delete(job.entry)) continue;
       const isNew = (file: string | null): file is string =>
         file !== null && file !== job.entry && ENTRY_FILE.test(file) && !exporting.has(file);
-      const unexported = errors.map(fileWithoutExport).filter(isNew);
+      const unexported = errors.map(findFileWithoutExport).filter(isNew);
       if (unexported.length === 0) throw error;
       for (const file of unexported) exporting.add(file);
     }
@@ -183,16 +188,16 @@ async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: fa
 /** Builds the script of an action. @throws PackageFault that names file, line and column */
 export async function makeSourceScript(job: SourceJob): Promise<SourceScript> {
   const result = await buildWithExports(job).catch((error: unknown) => {
-    const errors = errorsOf(error);
-    const faultyFiles = errors.map(fileWithoutExecute);
+    const errors = getBuildErrors(error);
+    const faultyFiles = errors.map(findFileWithoutExecute);
     const [file = null] = faultyFiles.includes(null) ? [] : faultyFiles;
     throw new PackageFault(
-      file === null ? reasonOf(errors) : `${file}: it must declare or export the function execute`,
+      file === null ? describeBuildError(errors) : `${file}: it must declare or export the function execute`,
     );
   });
   const code = result.outputFiles.find(({ path }) => path.endsWith(".js"))!.text;
   const { sources, mappings } = JSON.parse(result.outputFiles.find(({ path }) => path.endsWith(".map"))!.text);
-  const named = (sources as string[]).map((sourcePath) => sourcePath.replace(`${NAMESPACE}:`, ""));
+  const named = (sources as string[]).map((sourcePath) => sourcePath.replace(`${SOURCE_NAMESPACE}:`, ""));
   const bytes = Buffer.byteLength(code);
   if (bytes > job.maxBytes)
     throw new PackageFault(`the built code must have at most ${job.maxBytes} bytes (got ${bytes})`);

@@ -29,7 +29,7 @@ export const rejects = async (promiseOrFunction, expected = "") => {
 const actions = globalThis.Svc?.App?.V3?.Actions;
 const [realFetch, RealDate, realRequest] = [globalThis.fetch, globalThis.Date, actions?.request];
 const { setTimeout: startTimeout, setInterval: startInterval, clearTimeout: endTimer, clearInterval: endInterval } = globalThis;
-// Time of the mocked clock in milliseconds; null while the clock is not mocked. timers holds the timers that were set
+// Time of the mocked clock in Unix milliseconds; null while the clock is not mocked. The map timers holds the timers that were set
 // meanwhile, by their real IDs.
 let clock = null;
 const timers = new Map();

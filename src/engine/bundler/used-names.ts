@@ -4,19 +4,22 @@ import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import globals from "globals";
 
-/** Entries of the result that are not names: `import()`, and code that is created from text. */
+/**
+ * Two entries of the result are not names: `import()`, and (EVAL_CALL_NAME) `eval()` for code that is created from
+ * text.
+ */
 const IMPORT_CALL_NAME = "import()";
 const EVAL_CALL_NAME = "eval()";
 const CODE_CREATING_GLOBALS = ["eval", "Function"];
 /**
- * For `navigator`, the result contains each member that the script uses. Most scripts only use members that identify
+ * Global for which the result contains each member that the script uses. Most scripts use only members that identify
  * the browser.
  */
 const NAVIGATOR = "navigator";
 
 /**
- * Returns the names that the script uses without declaring them, each once. Leaves out names that the script only tests
- * with `typeof`, because it works without them.
+ * Returns the names of the globals that the script uses, without duplicates. Leaves out names that the script only
+ * tests with `typeof`, because the script works without them.
  */
 export function findUsedNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
@@ -32,19 +35,22 @@ export function findUsedNames(program: Program): string[] {
       if (syntaxNode.object.type === "Identifier" && syntaxNode.object.name === NAVIGATOR)
         members.set(syntaxNode.object, `${NAVIGATOR}.${syntaxNode.property.name}`);
     }
-    const name = globalObjectMember(syntaxNode);
+    const name = readGlobalObjectMember(syntaxNode);
     if (name !== null) reachedNames.add(name);
   });
   const names = scopes.globalScope!.through.filter(({ identifier }) => !requested.has(identifier));
   const named = names.map(({ identifier }) => members.get(identifier) ?? identifier.name);
-  const makes = buildsCode(program, new Set(scopes.globalScope!.through.map(({ identifier }) => identifier)));
+  const makes = createsCodeFromText(program, new Set(scopes.globalScope!.through.map(({ identifier }) => identifier)));
   return [
     ...new Set([...named, ...reachedNames, ...(imports ? [IMPORT_CALL_NAME] : []), ...(makes ? [EVAL_CALL_NAME] : [])]),
   ].sort();
 }
 
-/** True if the script creates code from text, except inside `try` and except to get the global object. */
-function buildsCode(program: Program, ofSurroundings: ReadonlySet<unknown>): boolean {
+/**
+ * True if the script creates code from text. Ignores such calls inside `try`, and calls that only return the global
+ * object.
+ */
+function createsCodeFromText(program: Program, ofSurroundings: ReadonlySet<unknown>): boolean {
   let isFound = false;
   fullAncestor(program, (node, _state, ancestors) => {
     const syntaxNode = node as AnyNode;
@@ -67,8 +73,11 @@ function isInsideTry(ancestors: readonly AnyNode[]): boolean {
   );
 }
 
-/** Returns the name of a global if a node reads it as a member of the global object. */
-function globalObjectMember(node: AnyNode): string | null {
+/**
+ * If a node reads a property of the global object, such as `window.alert`, returns the name of the property; otherwise
+ * null.
+ */
+function readGlobalObjectMember(node: AnyNode): string | null {
   if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return null;
   const { object, property } = node;
   const isGlobal = object.type === "Identifier" && object.name === "globalThis";
@@ -79,7 +88,7 @@ function globalObjectMember(node: AnyNode): string | null {
 const ESBUILD_REQUIRE = "__require";
 const ESBUILD_WRAPPERS = new Set(["__commonJS", "__esm", "__commonJSMin", "__esmMin"]);
 
-/** True if the code at the end of `ancestors` always runs when the script loads. */
+/** True if the node at the end of `ancestors` is always executed when the script loads. */
 function isUnconditional(ancestors: readonly AnyNode[]): boolean {
   for (let at = ancestors.length - 2; at >= 0; at -= 1) {
     const node = ancestors[at]!;
@@ -106,7 +115,7 @@ function isUnconditional(ancestors: readonly AnyNode[]): boolean {
   return true;
 }
 
-/** True if the function is the body of a module or of the whole script. */
+/** True if the function at `index` of `ancestors` is the body of a module or of the whole script. */
 function isWrapper(ancestors: readonly AnyNode[], index: number): boolean {
   const outer = ancestors.slice(0, index).reverse();
   const around = outer.findIndex(({ type }) => type.includes("Function"));

@@ -1,6 +1,6 @@
 /**
- * Asks the Linux kernel for the owner of one TCP connection, as `ss` does (sock_diag(7)). This takes microseconds.
- * Reading /proc/net/tcp takes milliseconds, because the kernel walks its table of connections.
+ * Asks the Linux kernel for the owner of one TCP connection, as the program `ss` does (sock_diag(7)). This takes
+ * microseconds. Reading /proc/net/tcp takes milliseconds, because the kernel walks its table of connections.
  */
 import { endianness } from "node:os";
 import ipaddr from "ipaddr.js";
@@ -10,8 +10,11 @@ export interface SocketEnd {
   port: number;
 }
 
-/** Returns the user ID that owns the local end of a connection; null if the kernel does not know the connection. */
-export type AskKernel = (localEnd: SocketEnd, remoteEnd: SocketEnd) => number | null;
+/**
+ * Returns the ID of the user who owns the local end of a TCP connection; null if the kernel does not know the
+ * connection.
+ */
+export type FindSocketOwner = (localEnd: SocketEnd, remoteEnd: SocketEnd) => number | null;
 
 const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
@@ -23,7 +26,7 @@ const ADDRESS_FAMILY = { ipv4: 2, ipv6: 10 } as const;
 const IPPROTO_TCP = 6;
 const ANY_VALUE = 0xff_ff_ff_ff;
 
-/** Byte offsets in the request: nlmsghdr, then inet_diag_req_v2. */
+/** Byte offsets of the fields in the request to the kernel: nlmsghdr, then inet_diag_req_v2. */
 const REQUEST_LAYOUT = {
   bytes: 72,
   type: 4,
@@ -35,7 +38,7 @@ const REQUEST_LAYOUT = {
   ends: 24,
   cookie: 64,
 };
-/** Byte offsets in the response: nlmsghdr, then inet_diag_msg. */
+/** Byte offsets of the fields in the kernel's response: nlmsghdr, then inet_diag_msg. */
 const ANSWER_LAYOUT = { bytes: 88, type: 4, number: 8, ends: 20, uid: 80 };
 /** Byte offsets in the part that request and response share: two ports and two addresses, each with space for IPv6. */
 const ENDS_LAYOUT = { bytes: 36, otherPort: 2, address: 4, otherAddress: 20 };
@@ -66,10 +69,10 @@ function encodeRequest(number: number, family: number, ends: Buffer): Buffer {
 }
 
 /**
- * Opens a netlink socket, and returns the function that asks the kernel through this socket. Returns null if this is
- * not Linux, or if the socket or the C library is not available.
+ * Opens a netlink socket. Returns a function that asks the kernel through this socket, or null if this is not Linux, or
+ * if the socket or the C library is not available.
  */
-export async function openKernelSockets(): Promise<AskKernel | null> {
+export async function openKernelSockets(): Promise<FindSocketOwner | null> {
   if (process.platform !== "linux" || endianness() !== "LE") return null;
   const { default: koffi } = await import("koffi");
   const c = koffi.load(null);
@@ -86,12 +89,12 @@ export async function openKernelSockets(): Promise<AskKernel | null> {
     const { family, ends } = encodeEnds(localEnd, remoteEnd);
     if (send(socket, encodeRequest(number, family, ends), REQUEST_LAYOUT.bytes, 0) !== REQUEST_LAYOUT.bytes)
       return null;
-    // The kernel responds before `send` returns, so there is no wait.
+    // The kernel writes its response before `send` returns, so `receive` does not wait.
     const received: number = receive(socket, answer, answer.length, MSG_DONTWAIT);
     if (received < ANSWER_LAYOUT.bytes || answer.readUInt16LE(ANSWER_LAYOUT.type) !== SOCK_DIAG_BY_FAMILY) return null;
     if (answer.readUInt32LE(ANSWER_LAYOUT.number) !== number) return null;
-    // If the connection is gone, the kernel returns the listener of its port instead. So the ends in the response are
-    // compared.
+    // If the connection is gone, the kernel returns the listener of its port instead. So this function compares both
+    // ends in the response with the request.
     const told = answer.subarray(ANSWER_LAYOUT.ends, ANSWER_LAYOUT.ends + ENDS_LAYOUT.bytes);
     return told.equals(ends) ? answer.readUInt32LE(ANSWER_LAYOUT.uid) : null;
   };

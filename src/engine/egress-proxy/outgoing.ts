@@ -1,4 +1,7 @@
-/** Connects to a host with a time limit, and describes failures in words. The caller has checked the addresses before. */
+/**
+ * Connects to a host within a time limit, and describes failures in words. The caller has already checked the addresses
+ * of the host.
+ */
 import type { LookupAddress } from "node:dns";
 import { Agent, type Server } from "node:http";
 import { connect as connectTo, createServer, isIP, type LookupFunction, type Socket } from "node:net";
@@ -7,14 +10,17 @@ import { RequestError } from "proxy-chain";
 export interface Destination {
   hostname: string;
   port: number;
-  /** Checked addresses of the host. No other address is used. */
+  /** IP addresses of the host that the proxy has checked. It connects to no other address. */
   addresses: LookupAddress[];
   localAddress: string | null;
 }
 
 const BAD_GATEWAY = 502;
 
-/** Returns a resolver that answers every name with the checked addresses, so that no other address is used. */
+/**
+ * Returns a function that replaces the DNS lookup of a connection by the checked addresses, so that no other address is
+ * used.
+ */
 function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   const [first] = addresses;
   return (_hostname, { all }, callback) => {
@@ -24,7 +30,7 @@ function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
 }
 
 function describeFailure(error: NodeJS.ErrnoException, timeoutMs: number): string {
-  // If several addresses failed, the first failure is reported.
+  // If connections to several addresses failed, reports the first failure.
   const { code = "" } = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : error;
   switch (code) {
     case "ECONNREFUSED":
@@ -59,7 +65,7 @@ export function connectWithin(destination: Destination, timeoutMs: number, signa
     socket.once("connect", () => {
       clearTimeout(timer);
       socket.removeAllListeners("error").removeAllListeners("close");
-      // Prevents an unhandled error. The user of the socket adds its own listeners.
+      // Prevents an uncaught exception if the socket fails before its user has added listeners.
       socket.on("error", () => {});
       resolve(socket);
     });
@@ -67,8 +73,8 @@ export function connectWithin(destination: Destination, timeoutMs: number, signa
 }
 
 /**
- * Returns an agent that uses only the connection `socket`, for a forwarded request. `onSilence` is called if the
- * connection ends before the first byte of the response.
+ * Returns an HTTP agent that forwards one request over the connection `socket`.
+ * @param onSilence called if the connection ends before the first byte of the response
  */
 export function createSocketAgent(socket: Socket, onSilence: () => void): Agent {
   const agent = new Agent({ keepAlive: false });
@@ -79,7 +85,7 @@ export function createSocketAgent(socket: Socket, onSilence: () => void): Agent 
   return agent;
 }
 
-/** Returns a server for the client's end of a tunnel: it pipes each connection that it accepts to `socket`. */
+/** Returns a server for the client's end of a tunnel. The server pipes each connection that it accepts to `socket`. */
 export function createTunnelServer(socket: Socket): Server {
   const server = createServer((clientSocket: Socket) => {
     clientSocket.pipe(socket).pipe(clientSocket);

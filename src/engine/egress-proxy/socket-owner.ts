@@ -1,13 +1,13 @@
-/** Finds the user of the local process at the other end of a loopback connection. Only Linux reports the user. */
+/** Finds the user who runs the local process at the other end of a loopback connection. Only Linux reports the user. */
 import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import ipaddr from "ipaddr.js";
-import { type AskKernel, openKernelSockets, type SocketEnd } from "./kernel-sockets.js";
+import { type FindSocketOwner, openKernelSockets, type SocketEnd } from "./kernel-sockets.js";
 
 const TABLES = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
 const UID_COLUMN = 7;
 
-/** Result if the process at the other end does not exist any more. It is not a valid user ID. */
+/** Result if the process at the other end of the connection has ended. The number is not a valid user ID. */
 export const NO_OWNER = -1;
 
 /** Formats an end of a connection as the kernel does: each word of the address in the machine's byte order, then the port. */
@@ -19,14 +19,14 @@ function formatSocketEnd({ address, port }: SocketEnd): string {
 /** Finds the owner of a socket in the tables of /proc, which is slow but works wherever /proc exists. */
 export async function readUidFromTable(localEnd: SocketEnd, remoteEnd: SocketEnd): Promise<number | null> {
   const pair = ` ${formatSocketEnd(localEnd)} ${formatSocketEnd(remoteEnd)} `;
-  // Systems without /proc do not report the owner.
+  // Returns null on systems without /proc, which do not report the owner.
   const table = await readFile(TABLES[ipaddr.process(localEnd.address).kind()], "latin1").catch(() => null);
   if (table === null) return null;
   const line = table.split("\n").find((row) => row.includes(pair));
   return line === undefined ? NO_OWNER : Number(line.trim().split(/\s+/)[UID_COLUMN]);
 }
 
-let kernelSocketsOpening: Promise<AskKernel | null> | null = null;
+let kernelSocketsOpening: Promise<FindSocketOwner | null> | null = null;
 
 /**
  * Returns the user ID of the client's process; NO_OWNER if the client has closed its end; null if the system does not
@@ -41,7 +41,7 @@ export async function findPeerUid(
     { address: remoteAddress, port: remotePort },
     { address: localAddress, port: localPort },
   ];
-  // If the kernel refuses a netlink socket, the tables in /proc are read instead.
+  // If a netlink socket cannot be opened, this function reads the tables in /proc instead.
   kernelSocketsOpening ??= openKernelSockets().catch(() => null);
   const uid = (await kernelSocketsOpening)?.(localEnd, remoteEnd) ?? null;
   return uid ?? (await readUidFromTable(localEnd, remoteEnd));

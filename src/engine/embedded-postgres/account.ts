@@ -3,7 +3,7 @@ import { chownSync, lchownSync, readdirSync, readFileSync, statSync } from "node
 import { join } from "node:path";
 import { EmbeddedPostgresError } from "./failure.js";
 
-/** Account that is passed to `spawn`; null if this process itself is unprivileged. */
+/** Account of the operating system, under which `spawn` starts a program. */
 export interface SystemAccount {
   uid: number;
   gid: number;
@@ -24,8 +24,8 @@ function readPasswd(): PasswdRow[] {
 }
 
 /**
- * Chooses the owner of an existing cluster if possible, otherwise a preferred account. PostgreSQL requires an account
- * with an entry in passwd.
+ * Chooses the account that owns the existing cluster, or else one of PREFERRED_ACCOUNTS. PostgreSQL requires an account
+ * with an entry in /etc/passwd.
  */
 function chooseAccount(rows: PasswdRow[], ownerUid: number | null): PasswdRow | undefined {
   const owner = rows.find((row) => row.uid === ownerUid && row.uid !== 0);
@@ -33,7 +33,7 @@ function chooseAccount(rows: PasswdRow[], ownerUid: number | null): PasswdRow | 
 }
 
 /**
- * Returns the account for the cluster; null for that of this process.
+ * Returns the account that runs PostgreSQL; null for the account of this process.
  * @throws EmbeddedPostgresError as root on a machine without an unprivileged account
  */
 export function chooseClusterAccount(clusterDir: string): SystemAccount | null {
@@ -48,12 +48,15 @@ export function chooseClusterAccount(clusterDir: string): SystemAccount | null {
   return { uid: chosen.uid, gid: chosen.gid };
 }
 
-/** Changes the owner of a folder and its content if the owner is wrong, because a restored backup may have any owner. */
+/**
+ * Changes the owner of a folder and its content to `account` if necessary, because a restored backup may have any
+ * owner.
+ */
 export function changeOwner(account: SystemAccount | null, folder: string): void {
   if (!account || statSync(folder).uid === account.uid) return;
   for (const entry of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     lchownSync(join(folder, entry), account.uid, account.gid);
   }
-  // Changes the folder itself last: its owner then shows that the content is complete.
+  // Changes the folder itself last, so that its owner shows that the whole content has the right owner.
   chownSync(folder, account.uid, account.gid);
 }

@@ -1,4 +1,7 @@
-/** Finds the PostgreSQL programs, creates their missing links, and makes them accessible for the account that runs them. */
+/**
+ * Finds the PostgreSQL programs, creates the missing symbolic links of their libraries, and makes them accessible for
+ * the account that runs them.
+ */
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -40,10 +43,10 @@ function fileExists(path: string): boolean {
 }
 
 /**
- * Creates the links of the libraries, because npm packages contain no links and install scripts are off. Other
- * processes may create the same links at the same time.
+ * Creates the symbolic links of the libraries, because npm packages contain no links and install scripts are disabled.
+ * Other processes may create the same links at the same time.
  */
-export function makeLinks(folder: string): void {
+export function createLibraryLinks(folder: string): void {
   const links = JSON.parse(readFileSync(join(folder, "native/pg-symlinks.json"), "utf8")) as Array<
     Record<"source" | "target", string>
   >;
@@ -58,11 +61,11 @@ export function makeLinks(folder: string): void {
   }
 }
 
-function programsOf(folder: string): Binaries {
+function getProgramPaths(folder: string): Binaries {
   return { initdb: join(folder, "native/bin/initdb"), postgres: join(folder, "native/bin/postgres") };
 }
 
-function canRun(program: string, account: SystemAccount): boolean {
+function canRunProgram(program: string, account: SystemAccount): boolean {
   return spawnSync(program, ["--version"], { ...account, cwd: "/", env: {}, stdio: "ignore" }).status === 0;
 }
 
@@ -74,7 +77,7 @@ function makeReadableForAll(folder: string): void {
   }
 }
 
-/** Rejects folders that root does not own, because another account could have replaced the programs in them. */
+/** Throws for a folder that does not belong to root, because another account could have replaced the programs in it. */
 function assertOwnedByRoot(folder: string): void {
   const { uid, mode } = statSync(folder);
   if (uid === 0 && (mode & 0o022) === 0) return;
@@ -84,8 +87,9 @@ function assertOwnedByRoot(folder: string): void {
 }
 
 /**
- * Creates a copy of the programs that every account can read, once for each version. Builds it in a temporary folder,
- * which is renamed when the copy is complete.
+ * Copies the programs to a folder that every account can read, once for each version. Builds the copy in a temporary
+ * folder, and renames the folder when the copy is complete.
+ * @returns path of the copy
  */
 function createPublicCopy(folder: string): string {
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
@@ -113,12 +117,14 @@ function createPublicCopy(folder: string): string {
 }
 
 /**
- * Returns the programs for `account` (null: the account of this process).
- * @throws EmbeddedPostgresError if the platform has none
+ * Returns the paths of the PostgreSQL programs that `account` can run (null: the account of this process).
+ * @throws EmbeddedPostgresError if there are none for this platform
  */
 export function findBinaries(account: SystemAccount | null): Binaries {
   const folder = findPackageFolder();
-  makeLinks(folder);
-  const ownPrograms = programsOf(folder);
-  return account === null || canRun(ownPrograms.postgres, account) ? ownPrograms : programsOf(createPublicCopy(folder));
+  createLibraryLinks(folder);
+  const ownPrograms = getProgramPaths(folder);
+  return account === null || canRunProgram(ownPrograms.postgres, account)
+    ? ownPrograms
+    : getProgramPaths(createPublicCopy(folder));
 }

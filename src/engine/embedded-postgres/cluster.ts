@@ -12,7 +12,7 @@ import { EmbeddedPostgresError } from "./failure.js";
 
 export const SUPERUSER = "svc";
 
-/** Options that all programs of a cluster need. */
+/** Options of all functions that run a PostgreSQL program for a cluster. */
 export interface ClusterContext {
   binaries: Binaries;
   account: SystemAccount | null;
@@ -25,12 +25,15 @@ export interface ClusterContext {
  * working directory of the program, which starts inside the data folder. The path itself may be unusable: the account
  * may not be allowed to open parent folders, such as /root.
  */
-export function dataFolderArgument(folder: string): string {
+export function getDataFolderArgument(folder: string): string {
   return process.platform === "linux" ? "/proc/self/cwd" : folder;
 }
 
-/** Returns options that hide the environment from PostgreSQL, because variables such as PGDATA and PGPORT would change its behavior. */
-export function spawnOptions(account: SystemAccount | null, folder: string): SpawnOptions {
+/**
+ * Returns options for `spawn` that hide this process's environment from PostgreSQL, because variables such as PGDATA
+ * and PGPORT would change its behavior.
+ */
+export function createSpawnOptions(account: SystemAccount | null, folder: string): SpawnOptions {
   return { ...account, cwd: folder, env: { LC_ALL: "C", TZ: "UTC" } };
 }
 
@@ -50,7 +53,10 @@ async function runProgram(program: string, args: string[], options: SpawnOptions
   throw new EmbeddedPostgresError(`PostgreSQL could not prepare its data folder (exit code ${code}): ${reason}`);
 }
 
-/** Runs `action` with a file descriptor from which it can read `content`: a temporary file that the account can open. */
+/**
+ * Calls `action` with a file descriptor from which it can read `content`. The descriptor belongs to a temporary file
+ * that the account can open.
+ */
 async function runWithInput(
   path: string,
   content: string,
@@ -70,7 +76,7 @@ async function runWithInput(
 
 /**
  * Creates the cluster in a temporary folder, and renames the folder when the cluster is complete. So an interrupted
- * start leaves no partial cluster.
+ * start leaves no incomplete cluster.
  */
 export async function createCluster(context: ClusterContext, password: string, sync: boolean): Promise<void> {
   const { binaries, account, clusterDir } = context;
@@ -80,27 +86,27 @@ export async function createCluster(context: ClusterContext, password: string, s
   changeOwner(account, draft);
   const args = [
     "-D",
-    dataFolderArgument(draft),
+    getDataFolderArgument(draft),
     `--username=${SUPERUSER}`,
     "--pwfile=/dev/stdin",
     "--auth=scram-sha-256",
   ];
   args.push("--encoding=UTF8", "--locale=C", ...(sync ? [] : ["--no-sync"]));
   await runWithInput(`${clusterDir}.password`, `${password}\n`, account, (fd) =>
-    runProgram(binaries.initdb, args, spawnOptions(account, draft), fd),
+    runProgram(binaries.initdb, args, createSpawnOptions(account, draft), fd),
   );
   renameSync(draft, clusterDir);
 }
 
 /**
  * Sets a new password for the superuser if the password file is lost. The password is hexadecimal, so that it needs no
- * quoting.
+ * quotes in SQL.
  */
 export async function resetPassword(context: ClusterContext, password: string): Promise<void> {
   const { binaries, account, clusterDir } = context;
-  const args = ["--single", "-D", dataFolderArgument(clusterDir), "postgres"];
+  const args = ["--single", "-D", getDataFolderArgument(clusterDir), "postgres"];
   await runWithInput(`${clusterDir}.password`, `ALTER ROLE ${SUPERUSER} PASSWORD '${password}'\n`, account, (fd) =>
-    runProgram(binaries.postgres, args, spawnOptions(account, clusterDir), fd),
+    runProgram(binaries.postgres, args, createSpawnOptions(account, clusterDir), fd),
   );
 }
 

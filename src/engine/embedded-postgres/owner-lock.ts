@@ -1,7 +1,7 @@
-/** Lock file that records which process owns a data folder. */
+/** Lock file of a data folder. It contains the ID of the process that owns the folder. */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { EmbeddedPostgresError } from "./failure.js";
-import { isAlive, startTicks } from "./processes.js";
+import { isProcessAlive, readStartTicks } from "./processes.js";
 
 const LOCK_ATTEMPTS = 10;
 
@@ -31,13 +31,13 @@ function parseOwner(text: string | null): Owner | null {
   }
 }
 
-function runningOwner(text: string | null): Owner | null {
+function findRunningOwner(text: string | null): Owner | null {
   const owner = parseOwner(text);
-  const same = owner !== null && isAlive(owner.pid) && startTicks(owner.pid) === owner.startTicks;
+  const same = owner !== null && isProcessAlive(owner.pid) && readStartTicks(owner.pid) === owner.startTicks;
   return same ? owner : null;
 }
 
-/** Creates the lock file together with its content by link(), so that readers never see a partial file. */
+/** Creates the lock file together with its content by link(), so that other processes never read an incomplete file. */
 function tryCreateLock(path: string, text: string): boolean {
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, text, { mode: 0o600 });
@@ -53,8 +53,8 @@ function tryCreateLock(path: string, text: string): boolean {
 }
 
 /**
- * Removes the lock file of a process that has ended. If another process has created a lock meanwhile, this function
- * restores that lock.
+ * Removes the lock file of a process that has ended. If another process has created a lock file meanwhile, restores
+ * that file.
  */
 function removeStaleLock(path: string, staleText: string | null): void {
   const aside = `${path}.${process.pid}.stale`;
@@ -68,9 +68,9 @@ function removeStaleLock(path: string, staleText: string | null): void {
   rmSync(aside, { force: true });
 }
 
-/** Returns the PID of the running process that holds the lock; null if there is none. */
+/** Returns the ID of the running process that holds the lock; null if no running process holds it. */
 export function findLockHolder(path: string): number | null {
-  return runningOwner(readText(path))?.pid ?? null;
+  return findRunningOwner(readText(path))?.pid ?? null;
 }
 
 /**
@@ -78,13 +78,13 @@ export function findLockHolder(path: string): number | null {
  * @throws EmbeddedPostgresError with the PID of the running process that owns the folder
  */
 export function acquireOwnerLock(path: string, folder: string): OwnerLock {
-  const ownOwnerText = JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid) } satisfies Owner);
+  const ownOwnerText = JSON.stringify({ pid: process.pid, startTicks: readStartTicks(process.pid) } satisfies Owner);
   for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt += 1) {
     if (tryCreateLock(path, ownOwnerText)) {
       return { release: () => readText(path) === ownOwnerText && rmSync(path, { force: true }) };
     }
     const lockText = readText(path);
-    const owner = runningOwner(lockText);
+    const owner = findRunningOwner(lockText);
     if (owner) {
       throw new EmbeddedPostgresError(
         `The data folder ${folder} is in use by process ${owner.pid}: stop it first, set another DATA_DIR, or share its database by DATABASE_URL.`,

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type ClusterContext, dataFolderArgument, spawnOptions } from "./cluster.js";
+import { type ClusterContext, createSpawnOptions, getDataFolderArgument } from "./cluster.js";
 import { EmbeddedPostgresError } from "./failure.js";
-import { isAlive, isPostmasterIn, waitUntilEnded } from "./processes.js";
+import { isPostmasterIn, isProcessAlive, waitUntilEnded } from "./processes.js";
 import { createServerLog, LOG_SETTINGS } from "./server-log.js";
 import { startWatchdog } from "./watchdog.js";
 
@@ -19,7 +19,10 @@ const IMMEDIATE_STOP_TIMEOUT_MS = 10_000;
 const START_ATTEMPTS = 40;
 const RETRY_MS = 100;
 
-/** True for temporary faults: another program has taken the port, or a process of a killed server has not ended yet. */
+/**
+ * True if the server's error is temporary: another program has taken the port, or a process of a killed server has not
+ * ended yet.
+ */
 const isTemporaryFault = (fault: string): boolean =>
   /pre-existing shared memory block|could not create any TCP\/IP sockets/.test(fault) ||
   (fault.includes("lock file") && fault.includes("already exists"));
@@ -33,7 +36,7 @@ export interface Postmaster {
   stop(): Promise<void>;
 }
 
-/** Reads the file `postmaster.pid` of a cluster; null if there is none. */
+/** Reads the file `postmaster.pid` of a cluster. Returns null if the file does not exist. */
 export function readPidFile(clusterDir: string): { pid: number; port: number; ready: boolean } | null {
   try {
     const lines = readFileSync(join(clusterDir, "postmaster.pid"), "utf8").split("\n");
@@ -44,15 +47,15 @@ export function readPidFile(clusterDir: string): { pid: number; port: number; re
 }
 
 /**
- * Stops the server. SIGINT rolls back transactions and writes a checkpoint. If that takes too long, SIGQUIT leaves
- * recovery to the next start. No commit is lost.
+ * Stops the server. SIGINT makes it roll back transactions and write a checkpoint. If that takes too long, SIGQUIT ends
+ * it at once, and the next start recovers the data. No commit is lost.
  */
 async function stopServer(pid: number): Promise<void> {
   for (const [signal, limit] of [
     ["SIGINT", FAST_STOP_TIMEOUT_MS],
     ["SIGQUIT", IMMEDIATE_STOP_TIMEOUT_MS],
   ] as const) {
-    if (!isAlive(pid)) return;
+    if (!isProcessAlive(pid)) return;
     process.kill(pid, signal);
     if (await waitUntilEnded(pid, limit)) return;
   }
@@ -62,13 +65,14 @@ async function stopServer(pid: number): Promise<void> {
 /** Stops a server that a killed service has left running, so that its data folder is free. */
 export async function stopOrphan(clusterDir: string, log: Logger): Promise<void> {
   const left = readPidFile(clusterDir);
-  if (!left || !isAlive(left.pid)) return;
+  if (!left || !isProcessAlive(left.pid)) return;
   if (isPostmasterIn(left.pid, clusterDir)) {
     log.warn({ postmaster: left.pid }, "stopping the PostgreSQL that a killed service left behind");
     await stopServer(left.pid);
     return;
   }
-  // Another process has this PID now. PostgreSQL would refuse to start while this process runs.
+  // The PID now belongs to a process other than PostgreSQL. While this process runs, PostgreSQL would not start if the
+  // file existed.
   rmSync(join(clusterDir, "postmaster.pid"), { force: true });
 }
 
@@ -83,25 +87,28 @@ async function findFreePort(): Promise<number> {
 
 const SOCKET_FILE_PREFIX = ".s.PGSQL.";
 
-/** Removes the socket files of killed servers. A new server would not overwrite them, because each start uses another port. */
+/**
+ * Removes the socket files that killed servers have left. New servers do not overwrite them, because each start uses
+ * another port.
+ */
 function removeSockets(clusterDir: string): void {
   for (const name of readdirSync(clusterDir)) {
     if (name.startsWith(SOCKET_FILE_PREFIX)) rmSync(join(clusterDir, name), { force: true });
   }
 }
 
-function serverArguments(clusterDir: string, port: number, settings: Record<string, string>): string[] {
+function createServerArguments(clusterDir: string, port: number, settings: Record<string, string>): string[] {
   const all = {
     ...LOG_SETTINGS,
     listen_addresses: "127.0.0.1",
     port: String(port),
-    // The server creates its socket in the folder of the cluster, which only the server can open.
+    // The server creates its socket in the folder of the cluster, which only the server's account can open.
     unix_socket_directories: ".",
     ...settings,
   };
   return [
     "-D",
-    dataFolderArgument(clusterDir),
+    getDataFolderArgument(clusterDir),
     ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
   ];
 }
@@ -113,8 +120,9 @@ interface LaunchResult {
 }
 
 async function launchPostmaster(context: ClusterContext, args: string[], log: Logger): Promise<LaunchResult> {
-  // The server gets its own session, so that Ctrl-C reaches only the service, which stops the database last.
-  const options = { ...spawnOptions(context.account, context.clusterDir), detached: true };
+  // The server runs in its own session, so that Ctrl-C reaches only the service. The service stops the database after
+  // everything else.
+  const options = { ...createSpawnOptions(context.account, context.clusterDir), detached: true };
   const child = spawn(context.binaries.postgres, args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
   const ready = Promise.withResolvers<string | null>();
   const serverLog = createServerLog(log, () => ready.resolve(null));
@@ -162,7 +170,11 @@ export async function startPostmaster(
   removeSockets(context.clusterDir);
   for (let attempt = 1; ; attempt += 1) {
     const port = await findFreePort();
-    const { child, fault } = await launchPostmaster(context, serverArguments(context.clusterDir, port, settings), log);
+    const { child, fault } = await launchPostmaster(
+      context,
+      createServerArguments(context.clusterDir, port, settings),
+      log,
+    );
     if (fault === null) return supervisePostmaster(child, port, context.clusterDir, log);
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await stopServer(child.pid);
     if (attempt === START_ATTEMPTS || !isTemporaryFault(fault)) {

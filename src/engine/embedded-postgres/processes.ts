@@ -1,4 +1,4 @@
-/** Reads facts about other processes: if they run, since when, and in which folder. */
+/** Reads from the system if another process runs, when it started, and its working folder. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
@@ -8,10 +8,10 @@ const HAS_PROC = existsSync("/proc/self/stat");
 const POLL_MS = 20;
 
 /**
- * Returns the fields of /proc/<pid>/stat from the third one on. The second field, the command, is left out, because it
- * may contain spaces and brackets.
+ * Returns the fields of /proc/<pid>/stat from the third one on. Skips the second field, the command, because it may
+ * contain spaces and brackets.
  */
-function statFields(pid: number): string[] | null {
+function readStatFields(pid: number): string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
     return text.slice(text.lastIndexOf(")") + 2).split(" ");
@@ -20,10 +20,10 @@ function statFields(pid: number): string[] | null {
   }
 }
 
-/** True if the process runs. False for zombies, which hold no resources. */
-export function isAlive(pid: number): boolean {
+/** True if the process runs. False for a zombie, which has exited and holds no resources. */
+export function isProcessAlive(pid: number): boolean {
   if (HAS_PROC) {
-    const state = statFields(pid)?.[0];
+    const state = readStatFields(pid)?.[0];
     return state !== undefined && state !== "Z" && state !== "X";
   }
   try {
@@ -34,14 +34,20 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Returns the start time in clock ticks since boot, which distinguishes processes with the same PID; null without /proc. */
-export function startTicks(pid: number): string | null {
-  return statFields(pid)?.[19] ?? null;
+/**
+ * Returns the start time of a process in clock ticks since boot; null on systems without /proc. Two processes that have
+ * had the same PID differ in this time.
+ */
+export function readStartTicks(pid: number): string | null {
+  return readStatFields(pid)?.[19] ?? null;
 }
 
-/** True if `pid` is a PostgreSQL server with the data folder `folder` (a real path), by its working directory. */
+/**
+ * True if the process `pid` is a PostgreSQL server whose working directory is the data folder `folder` (a path without
+ * symbolic links).
+ */
 export function isPostmasterIn(pid: number, folder: string): boolean {
-  if (!isAlive(pid)) return false;
+  if (!isProcessAlive(pid)) return false;
   try {
     if (!HAS_PROC)
       return execFileSync("ps", ["-p", String(pid), "-o", "command="], { encoding: "utf8" }).includes(folder);
@@ -52,9 +58,12 @@ export function isPostmasterIn(pid: number, folder: string): boolean {
   }
 }
 
-/** Resolves with true if the process ends within `limitMs`. Polls, because the kernel notifies only the parent process. */
+/**
+ * Resolves with true if the process ends within `limitMs`, otherwise with false. Polls the process, because the kernel
+ * notifies only its parent process.
+ */
 export async function waitUntilEnded(pid: number, limitMs: number): Promise<boolean> {
-  for (let waited = 0; isAlive(pid); waited += POLL_MS) {
+  for (let waited = 0; isProcessAlive(pid); waited += POLL_MS) {
     if (waited >= limitMs) return false;
     await delay(POLL_MS);
   }

@@ -1,7 +1,13 @@
-/** Converts PostgreSQL's log lines into lines of the service's log, without lines that may quote statements or values. */
+/**
+ * Converts PostgreSQL's log lines into lines of the service's log. Leaves out lines that may quote statements or
+ * values.
+ */
 import type { Logger } from "pino";
 
-/** PostgreSQL settings on which the conversion relies: a prefix that can be parsed, and no statements, parameters or details. */
+/**
+ * PostgreSQL settings that the conversion needs: a line prefix that it can parse, and no statements, parameters or
+ * details in the lines.
+ */
 export const LOG_SETTINGS: Readonly<Record<string, string>> = {
   log_destination: "stderr",
   logging_collector: "off",
@@ -16,13 +22,16 @@ export const LOG_SETTINGS: Readonly<Record<string, string>> = {
 const LOG_LINE = /^([\w -]*)\|([0-9A-Z]{5})\|(\w+): {2}(.*)$/;
 const READY_MESSAGE = "database system is ready to accept connections";
 
-/** Matches SQLSTATE classes that concern the server and not the data: connection, authorization, resources, state, system, internal. */
+/**
+ * Matches SQLSTATE codes of errors that concern the server and not the data: connection, authorization, resources,
+ * state, system, internal.
+ */
 const SERVER_FAULT_SQLSTATE = /^(00|01|08|28|53|55|57|58|F0|XX)/;
 
 export interface ServerLog {
-  /** Converts one line of the server's standard error. */
+  /** Converts one line of PostgreSQL's standard error, and writes it to the service's log. */
   writeLine(text: string): void;
-  /** Returns the last line with a reason why the server did not start; null if there is none. */
+  /** Returns the last log line that may be the reason why the server did not start; null if there is none. */
   lastFault(): string | null;
 }
 
@@ -30,7 +39,7 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
   let fault: string | null = null;
 
   function handleLine(text: string): void {
-    // A line that starts with a tab continues the previous line, which may have been left out.
+    // A line that starts with a tab continues the previous line, which may not be in the log, so it is skipped.
     if (text === "" || text.startsWith("\t")) return;
     const [, backend, sqlState = "", severity = "", logText = ""] = LOG_LINE.exec(text) ?? [];
     if (severity === "") {
@@ -42,7 +51,8 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
     const about = fatal || SERVER_FAULT_SQLSTATE.test(sqlState);
     const message = about ? logText : "withheld, it may quote data";
     if (fatal) fault = message;
-    // The client that sent a refused statement reports the error, so a second report here would be noise.
+    // If the server rejects a statement, the client that sent it reports the error. A second report here would be
+    // noise.
     const level =
       about && severity !== "LOG" && severity !== "INFO" && !severity.startsWith("DEBUG") ? "warn" : "debug";
     log[level]({ backend, sqlState, severity, postgres: message }, "PostgreSQL");

@@ -1,9 +1,12 @@
-/** Shell script that stops PostgreSQL when this process ends in any way: killed, aborted or out of memory. */
+/**
+ * Watchdog: a shell script that stops PostgreSQL when this process ends in any way, for example because it was killed
+ * or ran out of memory.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
 /**
- * The script waits in `read` until this process closes its end of the pipe. Then the script stops the server with a
+ * The script waits in `read` until this process ends, which closes the pipe. Then the script stops the server with a
  * fast shutdown, or with an immediate one if the fast shutdown takes too long.
  */
 const WATCHDOG_SCRIPT = `
@@ -14,23 +17,26 @@ const WATCHDOG_SCRIPT = `
   kill -QUIT "$1"`;
 
 export interface Watchdog {
-  /** Ends the watchdog. Call this when the server has ended, because another process may soon get its PID. */
+  /**
+   * Ends the watchdog. The caller must call this after the server has ended, because another process may soon get the
+   * server's PID.
+   */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the watchdog for the server with this PID. Without a shell there is no watchdog, and the next start of the
- * service stops a server that was left running.
+ * Starts the watchdog for the server with this PID. On a machine without a shell there is no watchdog. The next start
+ * of the service then stops a server that was left running.
  */
 export function startWatchdog(pid: number): Watchdog {
-  // The watchdog gets its own session, so that Ctrl-C does not end it before the service.
+  // The watchdog runs in its own session, so that Ctrl-C does not end it before the service.
   const shell = spawn("/bin/sh", ["-c", WATCHDOG_SCRIPT, "svc-watchdog", String(pid)], {
     cwd: "/",
     env: { PATH: "/usr/bin:/bin" },
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
-  // If the shell could not start, it counts as ended.
+  // If the shell could not start, the watchdog counts as ended.
   const ended = once(shell, "close").catch(() => undefined);
   shell.stdin.on("error", () => undefined);
   return {

@@ -1,4 +1,7 @@
-/** Limits the outgoing requests of one run: their number in total and at once, and the decoded bytes of their responses. */
+/**
+ * Limits the outgoing requests of one run: their total number, the number at the same time, and the decoded bytes of
+ * all responses.
+ */
 import { RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX, RUN_RESPONSES_MAX_BYTES } from "../../limits.js";
 import { OutgoingError } from "./failure.js";
 
@@ -9,9 +12,9 @@ export class RunBudget {
   private readonly waiting = new Set<() => void>();
 
   /**
-   * Waits for a slot. Requests get slots in the order of their calls.
+   * Waits for a request slot. Callers get slots in the order of their calls.
    * @returns a function that frees the slot
-   * @throws the signal's reason
+   * @throws the abort reason of the signal
    */
   async enter(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
@@ -44,7 +47,10 @@ export class RunBudget {
     });
   }
 
-  /** Counts one request; followed redirects and retries count too. @throws OutgoingError LIMIT */
+  /**
+   * Counts one request, which may be a redirect or a retry.
+   * @throws OutgoingError LIMIT if the run has sent too many
+   */
   countRequest(origin: string): void {
     if (this.requests >= RUN_REQUESTS_MAX) {
       const message = `the request to ${origin} was not sent: a run may send ${RUN_REQUESTS_MAX} requests, redirects included`;
@@ -53,7 +59,7 @@ export class RunBudget {
     this.requests += 1;
   }
 
-  /** Counts decoded bytes of a response. @throws OutgoingError LIMIT */
+  /** Counts decoded bytes of a response. @throws OutgoingError LIMIT if the run has received too many */
   countBytes(bytes: number, origin: string): void {
     this.bytes += bytes;
     if (this.bytes <= RUN_RESPONSES_MAX_BYTES) return;

@@ -16,10 +16,10 @@ const KEEP_ALIVE_MS = 4_000;
 const KEEP_ALIVE_MAX_MS = 30_000;
 export const HEADERS_MAX_BYTES = 64 * 1024;
 
-const withoutBrackets = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");
+const removeBrackets = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");
 
 function startTls(socket: Socket, hostname: string): Promise<Socket> {
-  const host = withoutBrackets(hostname);
+  const host = removeBrackets(hostname);
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const servername = isIP(host) === 0 ? { servername: host } : {};
   const tls = connectTls({ socket, host, ...servername, ALPNProtocols: ["h2", "http/1.1"] });
@@ -42,7 +42,7 @@ function startTls(socket: Socket, hostname: string): Promise<Socket> {
 function createConnector(open: OpenConnection): buildConnector.connector {
   return ({ hostname, protocol, port }, callback) => {
     const isSecure = protocol === "https:";
-    const connected = open(withoutBrackets(hostname), Number(port) || (isSecure ? 443 : 80));
+    const connected = open(removeBrackets(hostname), Number(port) || (isSecure ? 443 : 80));
     const settled = connected.then((socket) => (isSecure ? startTls(socket, hostname) : socket));
     settled.then(
       (socket) => callback(null, socket.setNoDelay(true) as never),
@@ -59,13 +59,13 @@ export class ConnectionPools {
       max: POOLS_MAX,
       ttl: POOL_IDLE_MS,
       updateAgeOnGet: true,
-      // `close` waits until the agent's last request has ended.
+      // `close` lets the agent's active requests end before it closes the connections.
       dispose: (agent) => runInBackground(agent.close()),
     });
   }
 
-  /** Returns the connections of a pool. Each app has its own key. */
-  of(key: string): Agent {
+  /** Returns the connection pool with this key, and creates it if necessary. Each app has a different key. */
+  getPool(key: string): Agent {
     const knownAgent = this.agents.get(key);
     if (knownAgent) return knownAgent;
     const agent = new Agent({
@@ -75,7 +75,7 @@ export class ConnectionPools {
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MAX_MS,
       maxHeaderSize: HEADERS_MAX_BYTES,
-      // No time limit here: the signal of the caller ends a request that takes too long.
+      // The HTTP client has no time limit, because the signal of the caller aborts a request that takes too long.
       headersTimeout: 0,
       bodyTimeout: 0,
     });

@@ -13,7 +13,10 @@ import { OutgoingError, transportReason } from "./failure.js";
 
 export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
 
-/** Maximum number of nested encodings. A second encoding is legal but rare, and a long chain would only keep the process busy. */
+/**
+ * Maximum number of nested encodings of a body. A second encoding is legal but rare, and a long chain would only keep
+ * the process busy.
+ */
 const ENCODINGS_MAX = 2;
 /**
  * Maximum window of zstd as a power of two: 8 MB, as RFC 8878 requires for HTTP. The library's default would allow 128
@@ -23,8 +26,8 @@ const ZSTD_WINDOW_LOG = 23;
 const ZLIB_METHOD_DEFLATE = 8;
 
 /**
- * Chooses the decoder of `deflate` by the first byte: the specification requires a zlib stream, but some servers send a
- * raw one.
+ * Chooses the decoder for `deflate` by the first byte of the body: the specification requires a zlib stream, but some
+ * servers send a raw deflate stream.
  */
 const createInflater = (firstByte: number) =>
   (firstByte & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw();
@@ -40,14 +43,17 @@ const DECODER_BY_ENCODING: Readonly<Record<string, (firstByte: number) => Transf
 interface DecodingOptions {
   /** Value of the header `Content-Encoding`; undefined if the response has none. */
   encoding: string | undefined;
-  /** Maximum size of the body in bytes, before and after each step of decoding. */
+  /** Maximum size of the body in bytes, which applies before and after each step of decoding. */
   maxBytes: number;
   origin: string;
-  /** Receives each decoded part. If it rejects, the response ends. */
+  /**
+   * Called with each decoded part of the body. If the returned promise rejects, reading the response fails with this
+   * error.
+   */
   onDecoded(chunk: Buffer): Promise<void>;
 }
 
-function decodersOf(encoding: string, firstByte: number, origin: string): Transform[] {
+function createDecoders(encoding: string, firstByte: number, origin: string): Transform[] {
   const names = encoding
     .toLowerCase()
     .split(",")
@@ -58,14 +64,17 @@ function decodersOf(encoding: string, firstByte: number, origin: string): Transf
     const message = `the response of ${origin} has a Content-Encoding other than ${ACCEPT_ENCODING}`;
     throw new OutgoingError("UNSUPPORTED", message, origin);
   }
-  // `firstByte` is the first byte of the body, so it shows the form of the outer encoding only. An inner `deflate` must
-  // be a zlib stream, as the specification requires.
+  // `firstByte` is the first byte of the encoded body, so it shows the form of the outermost encoding only. An inner
+  // `deflate` must be a zlib stream, as the specification requires.
   return names
     .reverse()
     .map((name, index) => DECODER_BY_ENCODING[name]!(index === 0 ? firstByte : ZLIB_METHOD_DEFLATE));
 }
 
-/** Returns a stream that passes on at most `maxBytes`, and then fails. */
+/**
+ * Returns a stream that passes on at most `maxBytes`. If there are more bytes, the stream fails with the error that
+ * `tooLarge` creates.
+ */
 function limitBytes(maxBytes: number, tooLarge: () => Error): Transform {
   let bytes = 0;
   return new Transform({
@@ -77,8 +86,8 @@ function limitBytes(maxBytes: number, tooLarge: () => Error): Transform {
   });
 }
 
-/** Reads a body without encodings. The stream fails by itself when the signal of its request aborts. */
-async function readPlain(
+/** Reads a body without encodings. The body stream itself fails when the signal of the request aborts. */
+async function readUnencodedBody(
   body: Readable,
   { maxBytes, onDecoded }: DecodingOptions,
   tooLarge: () => Error,
@@ -104,12 +113,12 @@ async function readFirstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | nul
 }
 
 /**
- * Reads a whole body and decodes it. Does not decode an empty body, because responses to HEAD requests also name an
- * encoding.
- * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT if the body is incomplete or cannot be decoded; the signal's
- * reason once it is aborted
+ * Reads a whole body and decodes it. Does not decode an empty body, because a response to a HEAD request may also name
+ * an encoding.
+ * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT if the body is incomplete or cannot be decoded; after an abort,
+ * the abort reason of the signal
  */
-export async function readDecoded(body: Readable, options: DecodingOptions, signal: AbortSignal): Promise<Buffer> {
+export async function readDecodedBody(body: Readable, options: DecodingOptions, signal: AbortSignal): Promise<Buffer> {
   const { encoding = "", maxBytes, origin, onDecoded } = options;
   const tooLarge = () =>
     new OutgoingError("LIMIT", `the response of ${origin} is larger than ${maxBytes / 2 ** 20} MB`, origin);
@@ -121,11 +130,11 @@ export async function readDecoded(body: Readable, options: DecodingOptions, sign
     }
   };
   try {
-    if (encoding === "") return await readPlain(body, options, tooLarge);
+    if (encoding === "") return await readUnencodedBody(body, options, tooLarge);
     const source = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
     const first = await readFirstPart(source);
     if (first === null) return Buffer.alloc(0);
-    const steps = decodersOf(encoding, first[0]!, origin).flatMap((step) => [step, limitBytes(maxBytes, tooLarge)]);
+    const steps = createDecoders(encoding, first[0]!, origin).flatMap((step) => [step, limitBytes(maxBytes, tooLarge)]);
     async function* readWholeBody(): AsyncGenerator<Buffer> {
       yield first!;
       for (let next = await source.next(); !next.done; next = await source.next()) yield next.value;

@@ -1,4 +1,7 @@
-/** Errors of outgoing requests, with one of five codes. Messages contain the origin and no other part of a request. */
+/**
+ * Errors of requests to other services, with one of five codes. Their messages contain the origin of the request, but
+ * no path, header or body.
+ */
 
 /**
  * `POLICY`: the request is not allowed (options, origin, address, header, redirect). `LIMIT`: too many requests or too
@@ -20,7 +23,10 @@ export class OutgoingError extends Error {
   }
 }
 
-/** Matches error codes of the system or a library. Messages of errors may quote the request, so only codes are repeated. */
+/**
+ * Matches error codes of the system or a library, such as ECONNRESET. Only codes are shown to authors, because error
+ * messages may quote the request.
+ */
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
 
 /** Returns the code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED. */

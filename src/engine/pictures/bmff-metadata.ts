@@ -3,13 +3,16 @@
  * stay unchanged.
  */
 
-/** Replacement for the content of an Exif item: the offset of its TIFF data, and a TIFF without entries. */
+/**
+ * Content that replaces the content of each Exif item: four bytes with the offset of the TIFF data, and TIFF data
+ * without entries.
+ */
 const EMPTY_EXIF = Buffer.from("\0\0\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0", "latin1");
 const DEPTH_MAX = 4;
 
 interface Box {
   type: string;
-  /** Offset of the box in the file. Its content begins at `start`. */
+  /** Index of the box's first byte in the file. Its content is from `start` to `end`. */
   at: number;
   start: number;
   end: number;
@@ -29,8 +32,8 @@ function* boxesIn(file: Buffer, from: number, to: number): Generator<Box> {
   }
 }
 
-/** Reads a number of `bytes` bytes. Returns the number, and the offset after it. */
-function numberAt(file: Buffer, offset: number, bytes: number): number {
+/** Reads a big-endian number. */
+function readNumberAt(file: Buffer, offset: number, bytes: number): number {
   if (bytes === 0) return 0;
   return bytes === 8 ? Number(file.readBigUInt64BE(offset)) : file.readUIntBE(offset, bytes);
 }
@@ -52,50 +55,50 @@ function findPrivateItems(file: Buffer, { start, end }: Box): Map<number, string
 }
 
 interface Extent {
-  item: number;
+  itemId: number;
   method: number;
   offset: number;
   length: number;
 }
 
-/** Yields the positions of each item's bytes. */
-function* extentsIn(file: Buffer, { start }: Box): Generator<Extent> {
+/** Yields the byte ranges (extents) of each item in the file. */
+function* readExtents(file: Buffer, { start }: Box): Generator<Extent> {
   const version = file[start]!;
   const sizes = file.readUInt16BE(start + 4);
   const [offsetBytes, lengthBytes, baseBytes] = [sizes >> 12, (sizes >> 8) & 15, (sizes >> 4) & 15] as const;
   const indexBytes = version === 0 ? 0 : sizes & 15;
   const idBytes = version === 2 ? 4 : 2;
   let at = start + 6;
-  const count = numberAt(file, at, idBytes);
+  const count = readNumberAt(file, at, idBytes);
   at += idBytes;
   for (let index = 0; index < count; index += 1) {
-    const item = numberAt(file, at, idBytes);
+    const item = readNumberAt(file, at, idBytes);
     at += idBytes;
     const method = version === 0 ? 0 : file.readUInt16BE(at) & 15;
     at += (version === 0 ? 0 : 2) + 2;
-    const base = numberAt(file, at, baseBytes);
+    const base = readNumberAt(file, at, baseBytes);
     at += baseBytes;
     const extents = file.readUInt16BE(at);
     at += 2;
     for (let extent = 0; extent < extents; extent += 1) {
       at += indexBytes;
-      const offset = base + numberAt(file, at, offsetBytes);
+      const offset = base + readNumberAt(file, at, offsetBytes);
       at += offsetBytes;
-      const length = numberAt(file, at, lengthBytes);
+      const length = readNumberAt(file, at, lengthBytes);
       at += lengthBytes;
-      yield { item, method, offset, length };
+      yield { itemId: item, method, offset, length };
     }
   }
 }
 
-function clearMeta(file: Buffer, meta: Box): void {
+function clearMetaBox(file: Buffer, meta: Box): void {
   const boxes = [...boxesIn(file, meta.start + 4, meta.end)];
   const [infos, places] = [boxes.find(({ type }) => type === "iinf"), boxes.find(({ type }) => type === "iloc")];
   if (!infos || !places) return;
   const inside = boxes.find(({ type }) => type === "idat")?.start ?? 0;
   const items = findPrivateItems(file, infos);
-  for (const { item, method, offset, length } of extentsIn(file, places)) {
-    const type = items.get(item);
+  for (const { itemId, method, offset, length } of readExtents(file, places)) {
+    const type = items.get(itemId);
     if (type === undefined) continue;
     const from = offset + (method === 1 ? inside : 0);
     const to = length === 0 ? file.length : from + length;
@@ -105,9 +108,9 @@ function clearMeta(file: Buffer, meta: Box): void {
   }
 }
 
-const FREE_FORM_BOXES = ["uuid", "udta", "free", "skip"];
+const CLEARED_BOX_TYPES = ["uuid", "udta", "free", "skip"];
 
-/** Overwrites free space and boxes of manufacturers with zeros. The boxes become free space. */
+/** Overwrites the content of a free-space or manufacturer's box with zeros, and changes its type to free space. */
 function clearBox(file: Buffer, { at, start, end }: Box): void {
   file.fill(0, start, end);
   file.write("free", at + 4, "latin1");
@@ -115,14 +118,17 @@ function clearBox(file: Buffer, { at, start, end }: Box): void {
 
 function clearMetadataBoxes(file: Buffer, from: number, to: number, depth: number): void {
   for (const box of boxesIn(file, from, to)) {
-    if (box.type === "meta") clearMeta(file, box);
-    else if (FREE_FORM_BOXES.includes(box.type)) clearBox(file, box);
+    if (box.type === "meta") clearMetaBox(file, box);
+    else if (CLEARED_BOX_TYPES.includes(box.type)) clearBox(file, box);
     else if (["moov", "trak"].includes(box.type) && depth < DEPTH_MAX)
       clearMetadataBoxes(file, box.start, box.end, depth + 1);
   }
 }
 
-/** Removes private items. Changes `file` in place and returns it. @throws RangeError if a box points beyond the file */
+/**
+ * Removes items with Exif or XMP data. Changes `file` in place and returns it.
+ * @throws RangeError if a box points beyond the end of the file
+ */
 export function removePrivateItems(file: Buffer): Buffer {
   clearMetadataBoxes(file, 0, file.length, 0);
   return file;

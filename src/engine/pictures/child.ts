@@ -1,21 +1,21 @@
 /**
- * Process that decodes one untrusted picture from standard input, writes the results to descriptor 3, and ends. It has
- * no environment, no files and no network.
+ * Program of a picture process: decodes one untrusted picture from standard input, writes the results to file
+ * descriptor 3, and ends. The process has no environment variables, no writable files and no network.
  */
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import sharp, { type Sharp } from "sharp";
-import type { FrameHeader, Job } from "../pictures.js";
-import { DamagedPicture, removePrivateMetadata } from "./private-metadata.js";
+import type { PartHeader, PictureJob } from "../pictures.js";
+import { DamagedPictureError, removePrivateMetadata } from "./private-metadata.js";
 
 const DECODERS = ["Jpeg", "Png", "Webp", "Nsgif", "Heif", "Tiff"];
-/** Effort of the AVIF encoder. It is low, because AVIF at the best effort takes seconds. */
+/** Encoding effort of AVIF, from 0 to 9. It is low, because encoding takes seconds at the highest effort. */
 const AVIF_EFFORT = 2;
 
 sharp.cache(false);
 sharp.concurrency(1);
-// Blocks all loaders except those in DECODERS. libvips could also read PDF, SVG, matrices, and everything that is built
-// into it.
+// Blocks all image loaders except those in DECODERS. libvips could also read PDF, SVG, matrices, and all other formats
+// that it was built with.
 sharp.block({ operation: ["VipsForeignLoad"] });
 sharp.unblock({ operation: DECODERS.map((name) => `VipsForeignLoad${name}`) });
 
@@ -25,7 +25,7 @@ async function readStandardInput(): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Opens the first page of a picture in its displayed orientation. */
+/** Opens the first page of a picture, rotated to its displayed orientation. */
 const openPicture = (file: Buffer, maxPixels: number): Sharp =>
   sharp(file, { limitInputPixels: maxPixels, sequentialRead: true, pages: 1 }).autoOrient();
 
@@ -47,7 +47,7 @@ interface RenderedPicture {
   bytes: Buffer;
 }
 
-async function createThumbnail(file: Buffer, { maxPixels, thumbnail }: Job): Promise<RenderedPicture> {
+async function createThumbnail(file: Buffer, { maxPixels, thumbnail }: PictureJob): Promise<RenderedPicture> {
   const { autoOrient } = await sharp(file, { limitInputPixels: maxPixels }).metadata();
   const { edge, quality } = thumbnail!;
   const small = openPicture(file, maxPixels).resize({
@@ -59,7 +59,7 @@ async function createThumbnail(file: Buffer, { maxPixels, thumbnail }: Job): Pro
   return { size: [autoOrient.width, autoOrient.height], bytes: await small.webp({ quality }).toBuffer() };
 }
 
-async function resizePicture(file: Buffer, { maxPixels, resize }: Job): Promise<RenderedPicture> {
+async function resizePicture(file: Buffer, { maxPixels, resize }: PictureJob): Promise<RenderedPicture> {
   const { width, format, quality } = resize!;
   const picture = openPicture(file, maxPixels);
   const sized = width === null ? picture : picture.resize({ width, withoutEnlargement: true });
@@ -67,8 +67,8 @@ async function resizePicture(file: Buffer, { maxPixels, resize }: Job): Promise<
   return { size: [info.width, info.height], bytes: data };
 }
 
-/** Yields a JSON header, preceded by the length of the header, and then the bytes that the header describes. */
-function* frameParts(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffer> {
+/** Yields the length of a JSON header, the header, and then the bytes that the header describes. */
+function* encodePart(header: PartHeader, parts: readonly Buffer[]): Generator<Buffer> {
   const text = Buffer.from(JSON.stringify({ ...header, bytes: parts.reduce((sum, { length }) => sum + length, 0) }));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(text.length);
@@ -76,32 +76,32 @@ function* frameParts(header: FrameHeader, parts: readonly Buffer[]): Generator<B
   yield* parts;
 }
 
-/** Decodes the picture. Returns the result; if that fails, a result that contains the error. */
-async function renderPicture(file: Buffer, job: Job): Promise<Generator<Buffer>> {
+/** Decodes the picture, and returns the result. If decoding fails, returns a result that contains the error message. */
+async function renderPicture(file: Buffer, job: PictureJob): Promise<Generator<Buffer>> {
   try {
     const { size, bytes } = await (job.resize ? resizePicture(file, job) : createThumbnail(file, job));
-    return frameParts({ size }, [bytes]);
+    return encodePart({ size }, [bytes]);
   } catch (error) {
-    return frameParts({ fault: (error as Error).message }, []);
+    return encodePart({ fault: (error as Error).message }, []);
   }
 }
 
 /**
- * Yields the results. The file without private metadata comes first, because removing metadata needs no decoder. A
- * decoder may crash this process.
+ * Yields the results of a job. The file without private metadata comes first, because removing metadata needs no
+ * decoder: a decoder may crash this process later.
  */
-async function* answerJob(file: Buffer, job: Job): AsyncGenerator<Buffer> {
+async function* answerJob(file: Buffer, job: PictureJob): AsyncGenerator<Buffer> {
   if (job.resize) return yield* await renderPicture(file, job);
   let parts: Buffer[];
   try {
     parts = removePrivateMetadata(file, job.contentType);
   } catch (error) {
-    if (!(error instanceof DamagedPicture)) throw error;
-    return yield* frameParts({ fault: error.message }, []);
+    if (!(error instanceof DamagedPictureError)) throw error;
+    return yield* encodePart({ fault: error.message }, []);
   }
-  yield* frameParts({}, parts);
+  yield* encodePart({}, parts);
   yield* await renderPicture(Buffer.concat(parts), job);
 }
 
-const job = JSON.parse(process.argv[2]!) as Job;
+const job = JSON.parse(process.argv[2]!) as PictureJob;
 await pipeline(answerJob(await readStandardInput(), job), createWriteStream("", { fd: 3 }));

@@ -1,10 +1,13 @@
-/** Reads and writes the orientation of a picture in Exif data. All other Exif data is private and is removed. */
+/**
+ * Reads and writes the orientation of a picture in Exif data. The service removes all other Exif data, because it is
+ * private.
+ */
 
 const ORIENTATION_TAG = 0x0112;
 const SHORT_TYPE = 3;
 
 /**
- * Returns the orientation, 1 to 8 as in Exif; 1 (upright) if the data contains none.
+ * Returns the orientation of a picture, a number from 1 to 8 as in Exif; 1 (upright) if the Exif data contains none.
  * @param tiff Exif data from its byte order mark on
  */
 export function readOrientation(tiff: Buffer): number {

@@ -1,6 +1,6 @@
 /**
  * Removes private metadata from a picture's file: place, time, device, texts, previews. The bytes of pixels, colours
- * and orientation stay the same. Decodes nothing, and accepts malicious files.
+ * and orientation stay the same. Does not decode pixels, and can process malicious files.
  */
 import { crc32 } from "node:zlib";
 import { removePrivateItems } from "./bmff-metadata.js";
@@ -8,15 +8,15 @@ import { createOrientationExif, readOrientation } from "./exif.js";
 import { removePrivateTags } from "./tiff-metadata.js";
 
 /** Error if the file does not have the format that its first bytes announce. */
-export class DamagedPicture extends Error {
+export class DamagedPictureError extends Error {
   override readonly name = "DamagedPicture";
 }
 
 const EXIF_MARK = Buffer.from("Exif\0\0", "latin1");
 
-const isPlainMarker = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
+const isMarkerWithoutContent = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
 
-/** True for a JPEG segment that a viewer needs: JFIF, colours, Adobe's colour transform. */
+/** True for a JPEG segment that viewers need to display the picture: JFIF, colours, Adobe's colour transform. */
 function isDisplayMarker(marker: number, content: Buffer): boolean {
   if (marker === 0xe0) return content.toString("latin1", 0, 4) === "JFIF";
   if (marker === 0xe2) return content.toString("latin1", 0, 11) === "ICC_PROFILE";
@@ -25,8 +25,8 @@ function isDisplayMarker(marker: number, content: Buffer): boolean {
   return !isApplication && marker !== 0xfe;
 }
 
-/** Returns the position of the marker that ends the entropy-coded data beginning at `from`. */
-function endOfScan(file: Buffer, from: number): number {
+/** Returns the index of the marker after the entropy-coded data that begins at `from`. */
+function findScanEnd(file: Buffer, from: number): number {
   let at = from;
   for (;;) {
     at = file.indexOf(0xff, at);
@@ -43,27 +43,27 @@ const createOrientationSegment = (orientation: number): Buffer => {
 };
 
 /**
- * Returns a JPEG without private segments. Also removes data after the end of the picture, because cameras append
- * videos and further pictures there.
+ * Returns the parts of a JPEG without private segments. Also removes data after the end of the picture, because cameras
+ * append videos and other pictures there.
  */
 function cleanJpeg(file: Buffer): Buffer[] {
   const retained: Buffer[] = [file.subarray(0, 2)];
   let orientation = 1;
   let at = 2;
   while (at + 4 <= file.length) {
-    if (file[at] !== 0xff) throw new DamagedPicture("a JPEG segment does not begin with 0xFF");
+    if (file[at] !== 0xff) throw new DamagedPictureError("a JPEG segment does not begin with 0xFF");
     const marker = file[at + 1]!;
     if (marker === 0xd9) break;
-    if (marker === 0xff || isPlainMarker(marker)) {
+    if (marker === 0xff || isMarkerWithoutContent(marker)) {
       at += marker === 0xff ? 1 : 2;
       continue;
     }
     const segmentEnd = at + 2 + file.readUInt16BE(at + 2);
     if (segmentEnd > file.length || segmentEnd < at + 4)
-      throw new DamagedPicture("a JPEG segment is longer than the file");
+      throw new DamagedPictureError("a JPEG segment is longer than the file");
     const content = file.subarray(at + 4, segmentEnd);
     if (marker === 0xe1 && content.subarray(0, 6).equals(EXIF_MARK)) orientation = readOrientation(content.subarray(6));
-    const scanEnd = marker === 0xda ? endOfScan(file, segmentEnd) : segmentEnd;
+    const scanEnd = marker === 0xda ? findScanEnd(file, segmentEnd) : segmentEnd;
     if (isDisplayMarker(marker, content)) retained.push(file.subarray(at, scanEnd));
     at = scanEnd;
   }
@@ -80,8 +80,8 @@ function createPngChunk(type: string, content: Buffer): Buffer {
   return chunk;
 }
 
-/** PNG chunks that a viewer needs. Any other chunk may contain private data. */
-const KEPT_PNG_CHUNKS = new Set(
+/** PNG chunks that viewers need to display the picture. Any other chunk may contain private data. */
+const DISPLAY_PNG_CHUNKS = new Set(
   "IHDR PLTE IDAT IEND tRNS cHRM gAMA iCCP sBIT sRGB cICP mDCV cLLI bKGD pHYs sPLT hIST acTL fcTL fdAT".split(" "),
 );
 
@@ -90,8 +90,8 @@ function cleanPng(file: Buffer): Buffer[] {
   for (let at = 8; at + 12 <= file.length; ) {
     const type = file.toString("latin1", at + 4, at + 8);
     const chunkEnd = at + 12 + file.readUInt32BE(at);
-    if (chunkEnd > file.length) throw new DamagedPicture("a PNG chunk is longer than the file");
-    if (KEPT_PNG_CHUNKS.has(type)) retained.push(file.subarray(at, chunkEnd));
+    if (chunkEnd > file.length) throw new DamagedPictureError("a PNG chunk is longer than the file");
+    if (DISPLAY_PNG_CHUNKS.has(type)) retained.push(file.subarray(at, chunkEnd));
     if (type === "eXIf") {
       const orientation = readOrientation(file.subarray(at + 8, chunkEnd - 4));
       if (orientation !== 1) retained.splice(2, 0, createPngChunk("eXIf", createOrientationExif(orientation)));
@@ -102,17 +102,17 @@ function cleanPng(file: Buffer): Buffer[] {
   return retained;
 }
 
-const KEPT_WEBP_CHUNKS = new Set(["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF", "ICCP"]);
+const DISPLAY_WEBP_CHUNKS = new Set(["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF", "ICCP"]);
 const WEBP_EXIF_FLAG = 0x08;
 const WEBP_XMP_FLAG = 0x04;
 
-/** Returns the chunks of a WebP file, each with its padding. */
+/** Returns the chunks of a WebP file. `whole` is a chunk with its header and padding. */
 function readWebpChunks(file: Buffer): { type: string; whole: Buffer; content: Buffer }[] {
   const chunks = [];
   for (let at = 12; at + 8 <= file.length; ) {
     const length = file.readUInt32LE(at + 4);
     const chunkEnd = at + 8 + length;
-    if (chunkEnd > file.length) throw new DamagedPicture("a WebP chunk is longer than the file");
+    if (chunkEnd > file.length) throw new DamagedPictureError("a WebP chunk is longer than the file");
     const chunk = file.subarray(at, Math.min(file.length, chunkEnd + (length % 2)));
     chunks.push({ type: file.toString("latin1", at, at + 4), whole: chunk, content: file.subarray(at + 8, chunkEnd) });
     at = chunkEnd + (length % 2);
@@ -126,7 +126,7 @@ function cleanWebp(file: Buffer): Buffer[] {
   const tiff = exif?.subarray(0, 6).equals(EXIF_MARK) ? exif.subarray(6) : exif;
   const orientation = tiff ? readOrientation(tiff) : 1;
   const retained = chunks
-    .filter(({ type }) => KEPT_WEBP_CHUNKS.has(type))
+    .filter(({ type }) => DISPLAY_WEBP_CHUNKS.has(type))
     .map(({ type, whole }) => {
       if (type !== "VP8X" || whole.length < 18) return whole;
       const header = Buffer.from(whole);
@@ -143,8 +143,8 @@ function cleanWebp(file: Buffer): Buffer[] {
 }
 
 /**
- * Returns a GIF without comments and XMP data. Other extension blocks stay, because they contain loops and times of an
- * animation.
+ * Returns the parts of a GIF without comments and XMP data. Other extension blocks stay, because they contain loops and
+ * times of an animation.
  */
 function cleanGif(file: Buffer): Buffer[] {
   const tableBytes = (flags: number) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
@@ -153,17 +153,17 @@ function cleanGif(file: Buffer): Buffer[] {
     while (at < file.length && file[at] !== 0) at += file[at]! + 1;
     return at + 1;
   };
-  if (file.length < 13) throw new DamagedPicture("a GIF is shorter than its header");
+  if (file.length < 13) throw new DamagedPictureError("a GIF is shorter than its header");
   let at = 13 + tableBytes(file[10]!);
   const retained: Buffer[] = [file.subarray(0, at)];
   while (at + 1 < file.length && file[at] !== 0x3b) {
     const isExtension = file[at] === 0x21;
     if (!isExtension && (file[at] !== 0x2c || at + 10 > file.length)) {
-      throw new DamagedPicture("a GIF block is of no known kind");
+      throw new DamagedPictureError("a GIF block is of no known kind");
     }
     const label = file[at + 1]!;
     const blockEnd = isExtension ? blocksEnd(at + 2) : blocksEnd(at + 11 + tableBytes(file[at + 9]!));
-    if (blockEnd > file.length) throw new DamagedPicture("a GIF block is longer than the file");
+    if (blockEnd > file.length) throw new DamagedPictureError("a GIF block is longer than the file");
     const application = isExtension && label === 0xff ? file.toString("latin1", at + 3, at + 14) : "";
     const isLoop = application === "NETSCAPE2.0" || application === "ANIMEXTS1.0";
     if (!isExtension || label === 0xf9 || isLoop) retained.push(file.subarray(at, blockEnd));
@@ -189,13 +189,16 @@ const CLEANER_BY_TYPE: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {
 /** Media types of pictures whose metadata this file can remove. */
 export const CLEANABLE_FORMATS: readonly string[] = Object.keys(CLEANER_BY_TYPE);
 
-/** Returns the parts of a file without private metadata, to be written in order. @throws DamagedPicture */
+/**
+ * Returns the parts of the file without private metadata, in the order in which they form the new file.
+ * @throws DamagedPicture if the file is not valid
+ */
 export function removePrivateMetadata(file: Buffer, contentType: string): Buffer[] {
   try {
     return CLEANER_BY_TYPE[contentType]?.(file) ?? [file];
   } catch (error) {
-    // The length of a block points beyond the end of the file.
-    if (error instanceof RangeError) throw new DamagedPicture("the picture's file ends too early");
+    // A RangeError means that the length of a block points beyond the end of the file.
+    if (error instanceof RangeError) throw new DamagedPictureError("the picture's file ends too early");
     throw error;
   }
 }

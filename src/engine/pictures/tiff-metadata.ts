@@ -7,34 +7,37 @@
 const PRIVATE_TAGS = new Set([700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341]);
 const DIRECTORY_TAGS = new Set([34665, 34853, 40965]);
 /**
- * Size in bytes of one value of a field type. The index is the type: 1 BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE,
- * UNDEFINED, SSHORT, SLONG, SRATIONAL, FLOAT, DOUBLE, 13 IFD.
+ * Size in bytes of one value of a TIFF field, by field type: 1 BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE, UNDEFINED,
+ * SSHORT, SLONG, SRATIONAL, FLOAT, DOUBLE, 13 IFD.
  */
 const BYTES_BY_FIELD_TYPE = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
 const DIRECTORIES_MAX = 1_000;
 
 class Tiff {
   private readonly visited = new Set<number>();
-  private readonly isLittle: boolean;
+  private readonly isLittleEndian: boolean;
 
   constructor(readonly file: Buffer) {
-    this.isLittle = file.toString("latin1", 0, 2) === "II";
+    this.isLittleEndian = file.toString("latin1", 0, 2) === "II";
   }
 
   readShort(offset: number): number {
-    return this.isLittle ? this.file.readUInt16LE(offset) : this.file.readUInt16BE(offset);
+    return this.isLittleEndian ? this.file.readUInt16LE(offset) : this.file.readUInt16BE(offset);
   }
 
   readLong(offset: number): number {
-    return this.isLittle ? this.file.readUInt32LE(offset) : this.file.readUInt32BE(offset);
+    return this.isLittleEndian ? this.file.readUInt32LE(offset) : this.file.readUInt32BE(offset);
   }
 
   private writeShort(value: number, offset: number): void {
-    if (this.isLittle) this.file.writeUInt16LE(value, offset);
+    if (this.isLittleEndian) this.file.writeUInt16LE(value, offset);
     else this.file.writeUInt16BE(value, offset);
   }
 
-  /** True at the first visit of the directory at `offset`. False later, so that cycles of directories end. */
+  /**
+   * Records that the directory at `offset` was visited. Returns false if it was visited before, so that a cycle of
+   * directories ends.
+   */
   private isFirstVisit(offset: number): boolean {
     if (offset < 8 || offset + 6 > this.file.length || this.visited.has(offset) || this.visited.size >= DIRECTORIES_MAX)
       return false;
@@ -42,7 +45,7 @@ class Tiff {
     return true;
   }
 
-  private entries(offset: number): number[] {
+  private listEntries(offset: number): number[] {
     const count = this.readShort(offset);
     const starts = Array.from({ length: count }, (_, index) => offset + 2 + index * 12);
     return starts.filter((start) => start + 12 <= this.file.length);
@@ -57,15 +60,18 @@ class Tiff {
 
   private clearDirectory(offset: number): void {
     if (!this.isFirstVisit(offset)) return;
-    const entries = this.entries(offset);
+    const entries = this.listEntries(offset);
     for (const entry of entries) this.clearEntry(entry);
     this.file.fill(0, offset, Math.min(this.file.length, offset + 2 + entries.length * 12));
   }
 
-  /** Follows the chain of image file directories and overwrites the entries with personal data in each. */
+  /**
+   * Follows the chain of image file directories from the offset `first`, and overwrites the private tags in each of
+   * them.
+   */
   clearDirectories(first: number): void {
     for (let at = first; this.isFirstVisit(at); ) {
-      const entries = this.entries(at);
+      const entries = this.listEntries(at);
       const next = this.readLong(at + 2 + entries.length * 12);
       const isPrivate = (entry: number) => PRIVATE_TAGS.has(this.readShort(entry));
       for (const entry of entries.filter(isPrivate)) this.clearEntry(entry);
@@ -81,10 +87,13 @@ class Tiff {
   }
 }
 
-/** Removes private tags. Changes `file` in place and returns it. @throws RangeError if an offset points beyond the file */
+/**
+ * Removes private tags. Changes `file` in place and returns it.
+ * @throws RangeError if an offset points beyond the end of the file
+ */
 export function removePrivateTags(file: Buffer): Buffer {
   const tiff = new Tiff(file);
-  // A BigTIFF has other offsets, so the file is not accepted as a picture.
+  // A BigTIFF has 64-bit offsets, which this function cannot read. So it rejects the file.
   if (tiff.readShort(2) !== 42) throw new RangeError("not a TIFF of 32 bits");
   tiff.clearDirectories(tiff.readLong(4));
   return file;

@@ -1,11 +1,14 @@
 /**
- * Finds any of many byte strings (patterns) in one linear pass (Aho and Corasick, 1975). The nodes of the trie are
- * numbered in the order in which the sorted patterns add them, so that the first child of node `n` is `n + 1`.
+ * Finds occurrences of many byte strings (patterns) in one linear pass (Aho and Corasick, 1975). The nodes of the trie
+ * are numbered in the order in which the sorted patterns add them, so that the first child of node `n` is `n + 1`.
  */
-import { Beginnings, PATTERN_MIN_BYTES } from "./beginnings.js";
+import { BeginningFinder, PATTERN_MIN_BYTES } from "./beginnings.js";
 import { type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
 
-/** One occurrence: the bytes `[start, end)` are the pattern with the index `pattern`. */
+/**
+ * One occurrence of a pattern: the bytes from index `start` up to, but not including, `end`. `pattern` is the index of
+ * the pattern.
+ */
 export interface PatternHit {
   pattern: number;
   start: number;
@@ -13,22 +16,22 @@ export interface PatternHit {
 }
 
 /**
- * Maximum length of a short match: from such a match, the search for the next place where a pattern may begin is faster
- * than following links.
+ * Maximum length in bytes of a short match. After a short match, searching the next place where a pattern may begin is
+ * faster than following failure links.
  */
 const SHORT_MATCH_BYTES = 3;
 /**
- * In a truncated text, the beginning of a pattern may end up to this number of bytes before the cut. A cut within an
- * escape leaves up to five bytes of the escape there.
+ * Maximum distance in bytes between the end of a pattern's beginning and the end of a truncated text. If the text was
+ * cut within an escape, up to five bytes of the escape are between the two.
  */
-const CUT_SLACK = 6;
+const CUT_DISTANCE_MAX_BYTES = 6;
 
 const HASH_FACTOR = 0x9e3779b1;
 
 interface SortedPattern {
   pattern: Uint8Array;
   index: number;
-  /** Number of bytes at the start that the pattern has in common with the previous pattern. */
+  /** Number of bytes at its start that the pattern has in common with the previous pattern. */
   sharedBytes: number;
 }
 
@@ -46,25 +49,25 @@ function sortPatterns(patterns: readonly Uint8Array[]): SortedPattern[] {
 }
 
 export class Automaton {
-  /** Label of the first child of each node, -1 if there is none. */
+  /** Label (byte) of the first child of each node; -1 if the node has no child. */
   private readonly firstChildLabel: Int16Array;
   private readonly failureLinks: Int32Array;
   private readonly depth: Int32Array;
-  /** For each node, the node of the longest pattern that ends there; 0 for none. */
+  /** For each node, the node of the longest pattern that ends at this node; 0 if no pattern ends there. */
   private readonly patternNode: Int32Array;
   private readonly patternAt = new Map<number, number>();
-  /** Table of all children other than the first: an open-addressing hash table with the key `node * 256 + label`. */
-  private readonly others: Int32Array;
-  private readonly otherNodes: Int32Array;
+  /** Children other than the first child of a node: an open-addressing hash table with the key `node * 256 + label`. */
+  private readonly otherChildKeys: Int32Array;
+  private readonly otherChildNodes: Int32Array;
   private readonly branches: Uint8Array;
   private readonly root = new Int32Array(256);
-  private readonly beginnings: Beginnings;
+  private readonly beginnings: BeginningFinder;
   /** Length of the longest pattern in bytes. */
-  readonly longest: number;
-  /** Number of steps of all passes. Tests check with it that passes are linear. */
-  steps = 0;
+  readonly longestPatternBytes: number;
+  /** Number of steps of all passes. Tests read it to check that passes take linear time. */
+  stepCount = 0;
 
-  /** @param patterns each of at least PATTERN_MIN_BYTES; if several are equal, the first one counts */
+  /** @param patterns each has at least PATTERN_MIN_BYTES; if several are equal, only the first one is reported */
   constructor(patterns: readonly Uint8Array[]) {
     const sorted = sortPatterns(patterns);
     const total = sorted.reduce((sum, { pattern, sharedBytes: shared }) => sum + pattern.length - shared, 1);
@@ -74,16 +77,16 @@ export class Automaton {
     this.patternNode = new Int32Array(total);
     this.branches = new Uint8Array(total);
     const slots = 2 ** Math.ceil(Math.log2(patterns.length * 2 + 2));
-    this.others = new Int32Array(slots).fill(-1);
-    this.otherNodes = new Int32Array(slots);
+    this.otherChildKeys = new Int32Array(slots).fill(-1);
+    this.otherChildNodes = new Int32Array(slots);
     const parents = new Int32Array(total);
     const labels = new Uint8Array(total);
-    this.grow(sorted, parents, labels);
+    this.addNodes(sorted, parents, labels);
     const order = this.orderByDepth();
-    this.link(order, parents, labels);
-    this.shorten(order);
-    this.beginnings = new Beginnings(patterns);
-    this.longest = patterns.reduce((longest, { length }) => Math.max(longest, length), 0);
+    this.computeFailureLinks(order, parents, labels);
+    this.shortenFailureLinks(order);
+    this.beginnings = new BeginningFinder(patterns);
+    this.longestPatternBytes = patterns.reduce((longest, { length }) => Math.max(longest, length), 0);
   }
 
   /** Approximate memory of the automaton in bytes. */
@@ -91,7 +94,7 @@ export class Automaton {
     return this.firstChildLabel.length * 15 + this.beginnings.bytes;
   }
 
-  private grow(order: readonly SortedPattern[], parents: Int32Array, labels: Uint8Array): void {
+  private addNodes(order: readonly SortedPattern[], parents: Int32Array, labels: Uint8Array): void {
     const path = new Int32Array(order.reduce((longest, { pattern }) => Math.max(longest, pattern.length), 0) + 1);
     let size = 1;
     for (const { pattern, index, sharedBytes: shared } of order) {
@@ -99,7 +102,7 @@ export class Automaton {
         const parent = path[at]!;
         const label = pattern[at]!;
         if (this.firstChildLabel[parent] === -1) this.firstChildLabel[parent] = label;
-        else this.addOther(parent, label, size);
+        else this.addOtherChild(parent, label, size);
         if (parent === 0) this.root[label] = size;
         parents[size] = parent;
         labels[size] = label;
@@ -111,39 +114,39 @@ export class Automaton {
     }
   }
 
-  private addOther(node: number, label: number, child: number): void {
+  private addOtherChild(node: number, label: number, child: number): void {
     this.branches[node] = 1;
     const key = node * 256 + label;
-    const mask = this.others.length - 1;
+    const mask = this.otherChildKeys.length - 1;
     let slot = Math.imul(key, HASH_FACTOR) & mask;
-    while (this.others[slot] !== -1) slot = (slot + 1) & mask;
-    this.others[slot] = key;
-    this.otherNodes[slot] = child;
+    while (this.otherChildKeys[slot] !== -1) slot = (slot + 1) & mask;
+    this.otherChildKeys[slot] = key;
+    this.otherChildNodes[slot] = child;
   }
 
-  private otherChild(node: number, label: number): number {
+  private findOtherChild(node: number, label: number): number {
     const key = node * 256 + label;
-    const mask = this.others.length - 1;
-    for (let slot = Math.imul(key, HASH_FACTOR) & mask; this.others[slot] !== -1; slot = (slot + 1) & mask) {
-      if (this.others[slot] === key) return this.otherNodes[slot]!;
+    const mask = this.otherChildKeys.length - 1;
+    for (let slot = Math.imul(key, HASH_FACTOR) & mask; this.otherChildKeys[slot] !== -1; slot = (slot + 1) & mask) {
+      if (this.otherChildKeys[slot] === key) return this.otherChildNodes[slot]!;
     }
     return 0;
   }
 
   /** Computes the failure links of all nodes, in the order of their depth. */
-  private link(order: Int32Array, parents: Int32Array, labels: Uint8Array): void {
+  private computeFailureLinks(order: Int32Array, parents: Int32Array, labels: Uint8Array): void {
     for (const node of order) {
       const parent = parents[node]!;
-      if (parent !== 0) this.failureLinks[node] = this.next(this.failureLinks[parent]!, labels[node]!);
+      if (parent !== 0) this.failureLinks[node] = this.nextNode(this.failureLinks[parent]!, labels[node]!);
       this.patternNode[node] = this.patternAt.has(node) ? node : this.patternNode[this.failureLinks[node]!]!;
     }
   }
 
   /**
-   * Shortens failure links: skips a node whose only child has the same label, because a byte that fails at one of them
-   * fails at the other too (Knuth and others, 1977).
+   * Shortens failure links (Knuth and others, 1977). A link skips a node whose only child has the same label as the
+   * only child of the link's start, because a byte that fails at one of them fails at the other too.
    */
-  private shorten(order: Int32Array): void {
+  private shortenFailureLinks(order: Int32Array): void {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (const node of order) {
       const to = fail[node]!;
@@ -167,24 +170,27 @@ export class Automaton {
     return order;
   }
 
-  /** Returns the node after `byte`: the longest suffix of the bytes read so far that is a prefix of a pattern. */
-  private next(from: number, byte: number): number {
+  /**
+   * Returns the node that the automaton reaches from the node `from` with `byte`. It stands for the longest suffix of
+   * the bytes read so far that is a prefix of a pattern.
+   */
+  private nextNode(from: number, byte: number): number {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (let node = from; node !== 0; node = fail[node]!) {
       if (first[node] === byte) return node + 1;
-      const child = branches[node] === 1 ? this.otherChild(node, byte) : 0;
+      const child = branches[node] === 1 ? this.findOtherChild(node, byte) : 0;
       if (child !== 0) return child;
-      this.steps += 1;
+      this.stepCount += 1;
     }
     return this.root[byte]!;
   }
 
   /**
-   * Reads from a place where a pattern may begin until no prefix of a pattern matches. Calls `onHit` at each place
-   * where patterns end, with the longest of these patterns. Returns where the remaining match begins; -1 if `onHit`
-   * returned true.
+   * Reads bytes from a place where a pattern may begin, until no prefix of a pattern matches. Calls `onHit` at each
+   * place where patterns end, with the longest of these patterns. Returns the index at which the remaining match
+   * begins; -1 if `onHit` returned true.
    */
-  private pass(bytes: Uint8Array, from: number, onHit: (hit: PatternHit) => boolean): number {
+  private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternHit) => boolean): number {
     const { firstChildLabel: first, patternNode: report, depth } = this;
     let node = 0;
     let at = from;
@@ -193,23 +199,23 @@ export class Automaton {
       if (first[node] === byte) node += 1;
       else {
         const before = node;
-        node = this.next(node, byte);
-        // The node is not a child of the previous one, so the matched prefix became shorter.
+        node = this.nextNode(node, byte);
+        // The node is not a child of the previous node, so the matched prefix became shorter.
         if (depth[node]! <= SHORT_MATCH_BYTES && depth[node]! <= depth[before]!) break;
       }
       const patterns = report[node]!;
       if (patterns === 0) continue;
       if (onHit({ pattern: this.patternAt.get(patterns)!, start: at + 1 - depth[patterns]!, end: at + 1 })) return -1;
     }
-    this.steps += Math.min(at + 1, bytes.length) - from;
+    this.stepCount += Math.min(at + 1, bytes.length) - from;
     return at < bytes.length ? at + 1 - depth[node]! : bytes.length;
   }
 
   /**
-   * Calls `onHit` for each occurrence until it returns true. Occurrences are ordered by their ends; for each end, only
-   * the longest one is reported.
+   * Calls `onHit` for each occurrence until it returns true. Occurrences are ordered by their ends. If several end at
+   * the same place, only the longest one is reported.
    * @param words the same bytes as complete 32-bit words
-   * @param spans occurrences without a byte in these ranges may be left out
+   * @param spans ranges that are new; occurrences outside of all spans may be skipped
    */
   scan(
     bytes: Uint8Array,
@@ -219,13 +225,22 @@ export class Automaton {
   ): boolean {
     let from = 0;
     for (let span = 0; span < spans.length; span += 2) {
-      from = this.scanSpan(bytes, words, Math.max(from, spans[span]! - this.longest + 1), spans[span + 1]!, onHit);
+      from = this.scanSpan(
+        bytes,
+        words,
+        Math.max(from, spans[span]! - this.longestPatternBytes + 1),
+        spans[span + 1]!,
+        onHit,
+      );
       if (from === -1) return true;
     }
     return false;
   }
 
-  /** Reports occurrences that begin in `[from, to)`. Returns the index up to which it has read; -1 if `onHit` returned true. */
+  /**
+   * Reports occurrences that begin from index `from` up to, but not including, `to`. Returns the index up to which
+   * bytes were read; -1 if `onHit` returned true.
+   */
   private scanSpan(
     bytes: Uint8Array,
     words: Int32Array,
@@ -234,42 +249,49 @@ export class Automaton {
     onHit: (hit: PatternHit) => boolean,
   ): number {
     const lastStart = Math.min(bytes.length - PATTERN_MIN_BYTES + 1, to);
-    this.steps += Math.max(0, lastStart - from) >> 2;
+    this.stepCount += Math.max(0, lastStart - from) >> 2;
     let at = from;
     while (at !== -1 && at < lastStart) {
-      const started = this.beginnings.nextPlace(bytes, words, at, lastStart);
-      // Continues after the bytes that were read, although the next span may begin earlier, because bytes are read only
-      // once.
-      at = started === -1 ? lastStart : this.pass(bytes, started, onHit);
+      const started = this.beginnings.findNextBeginning(bytes, words, at, lastStart);
+      // Continues after the bytes that were already read, because the next span may begin before their end, and each
+      // byte is read only once.
+      at = started === -1 ? lastStart : this.scanFrom(bytes, started, onHit);
     }
     return at;
   }
 
-  /** Returns the number of bytes at the end of `bytes` that are the beginning of a pattern: the maximum over all patterns. */
-  startedAtEnd(bytes: Uint8Array): number {
+  /** Returns the maximum number of bytes at the end of `bytes` that are the beginning of a pattern. */
+  countBytesBegunAtEnd(bytes: Uint8Array): number {
     let node = 0;
-    for (let at = Math.max(0, bytes.length - this.longest); at < bytes.length; at += 1)
-      node = this.next(node, bytes[at]!);
+    for (let at = Math.max(0, bytes.length - this.longestPatternBytes); at < bytes.length; at += 1)
+      node = this.nextNode(node, bytes[at]!);
     return this.depth[node]!;
   }
 
-  /** Finds a pattern whose beginning, of a minimum length, is at the truncated end of `bytes`; null if there is none. */
-  begunAtEnd(bytes: Uint8Array): PatternHit | null {
+  /**
+   * Finds a pattern of which only the beginning, of a minimum length, is at the end of a truncated text. Returns null
+   * if there is none.
+   */
+  findPatternBegunAtEnd(bytes: Uint8Array): PatternHit | null {
     let node = 0;
     let longest: PatternHit | null = null;
-    for (let at = Math.max(0, bytes.length - CUT_SLACK - this.longest); at < bytes.length; at += 1) {
-      node = this.next(node, bytes[at]!);
+    for (
+      let at = Math.max(0, bytes.length - CUT_DISTANCE_MAX_BYTES - this.longestPatternBytes);
+      at < bytes.length;
+      at += 1
+    ) {
+      node = this.nextNode(node, bytes[at]!);
       const length = this.depth[node]!;
-      if (at < bytes.length - CUT_SLACK || length < PATTERN_MIN_BYTES) continue;
+      if (at < bytes.length - CUT_DISTANCE_MAX_BYTES || length < PATTERN_MIN_BYTES) continue;
       if (longest === null || at + 1 - length < longest.start) {
-        longest = { pattern: this.patternBelow(node), start: at + 1 - length, end: bytes.length };
+        longest = { pattern: this.findPatternBelow(node), start: at + 1 - length, end: bytes.length };
       }
     }
     return longest;
   }
 
-  /** Returns the index of a pattern that contains the node. */
-  private patternBelow(node: number): number {
+  /** Returns the index of a pattern to which the node leads, at the node itself or below it in the trie. */
+  private findPatternBelow(node: number): number {
     let below = node;
     while (!this.patternAt.has(below)) below += 1;
     return this.patternAt.get(below)!;

@@ -1,35 +1,38 @@
 /**
- * Decodes runs of base64, base64url and hex digits in a text. The encoded value may begin at any digit, so a run is
- * decoded from each possible first digit.
+ * Decodes sequences ("runs") of base64, base64url and hex digits in a text. An encoded value may begin at any digit, so
+ * each run is decoded from each possible first digit.
  */
 import { removeEscapes } from "./escapes.js";
-import { type Layer, withoutLineBreaks } from "./layers.js";
+import { type Layer, stripLineBreaks } from "./layers.js";
 import { BASE64_NUMERALS, HEX_NUMERALS, NUMERAL_PAIRS, type Numerals } from "./numerals.js";
 import { addSpan, type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
 import { viewAsPairs } from "./words.js";
 
-/** Maximum number of bytes that line breaks and escapes may add to each byte of an occurrence of a secret. */
+/** Maximum number of bytes that line breaks and escapes may add to each byte of an encoded secret. */
 const ADDED_BYTES_MAX = 6;
 
 /**
- * Byte that no pattern contains. At least five separators are between two decoded runs in one buffer, more than the
- * bytes that may follow a truncated text.
+ * Byte that occurs in no pattern. Between two decoded runs in one buffer are at least five of these bytes, which is
+ * more than the bytes that may follow a truncated text.
  */
 const DIGIT_SEPARATOR = 0xff;
 
-/** A layer of the text, and its pairs of adjacent bytes as 16-bit numbers: the pairs at even indexes and those at odd ones. */
+/**
+ * Layer of a text, with its pairs of adjacent bytes as 16-bit numbers: `even` has the pairs that begin at even indexes,
+ * `odd` those at odd indexes.
+ */
 interface Digits {
   layer: Layer;
   even: Uint16Array;
   odd: Uint16Array;
 }
 
-function digitsOf(layer: Layer): Digits {
+function createDigits(layer: Layer): Digits {
   const { bytes } = layer;
   return { layer, even: viewAsPairs(bytes), odd: viewAsPairs(bytes.subarray(1)) };
 }
 
-/** Adds to `runs` all runs of at least the minimum number of digits between two indexes, as [from, to, from, to …]. */
+/** Appends to `runs` all runs of digits between two indexes that have the minimum length, as [from, to, from, to …]. */
 function addRuns(
   runs: number[],
   { layer: { bytes }, even }: Digits,
@@ -39,8 +42,8 @@ function addRuns(
 ): void {
   const { values, minDigits: shortest, bit } = kind;
   for (let from = fromIndex; from + shortest <= toIndex; ) {
-    // A run has at least `shortest` digits. If one of these bytes is not a digit, the next run can begin only after the
-    // last such byte.
+    // A run has at least `shortest` digits. If one of the next `shortest` bytes is not a digit, the next run can begin
+    // only after the last such byte.
     let at = from + shortest - 1;
     while (at >= from && values[bytes[at]!]! >= 0) at -= 1;
     if (at >= from) {
@@ -62,12 +65,15 @@ function addRuns(
   }
 }
 
-/** If the starts of two runs differ by a multiple of this number of digits, their decoded bytes are aligned in the same way. */
+/**
+ * Number of digits after which the alignment of decoded bytes repeats. Two runs are aligned in the same way if their
+ * starts differ by a multiple of this number.
+ */
 const DIGITS_PER_ALIGNMENT = 4;
 
 /**
- * Returns the parts of the runs that are within `reach` bytes of the spans, or of the end, where a truncated text ends.
- * Each part begins at a multiple of DIGITS_PER_ALIGNMENT in its run.
+ * Returns the parts of the runs that are within `reach` bytes of a span, or of the end of the text, where a secret may
+ * be truncated. Each part begins at a multiple of DIGITS_PER_ALIGNMENT in its run.
  */
 function selectRunsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
   if (spans === WHOLE_TEXT_SPANS) return runs;
@@ -95,7 +101,8 @@ function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
     moved.set(words);
     return;
   }
-  // Bytes are in little-endian order: each shifted byte consists of the rest of one byte and the beginning of the next.
+  // Words are in little-endian byte order: each shifted byte consists of the rest of one byte and the beginning of the
+  // next.
   const skipped = bits & ~7;
   const within = bits & 7;
   const low = 0x01010101 * ((1 << within) - 1);
@@ -109,11 +116,14 @@ function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
   }
 }
 
-/** Runs of digits of one numeral system. */
+/** All runs of digits of one numeral system in a layer. */
 class DigitRuns {
-  /** Runs decoded from their first digit. The unused bits of the last byte of a run are 0. */
+  /** Bytes of all runs, decoded from their first digit. The unused bits of a run's last byte are 0. */
   private readonly words: Int32Array;
-  /** Memory for the result of a shift, reused because allocating memory for each shift would cost more than the shift. */
+  /**
+   * Memory for the result of a shift. It is reused, because allocating memory for each shift would take longer than the
+   * shift.
+   */
   private readonly shifted: Int32Array<ArrayBuffer>;
 
   constructor(
@@ -122,50 +132,55 @@ class DigitRuns {
     private readonly numerals: Numerals,
   ) {
     let capacity = 0;
-    for (let run = 0; run < runs.length; run += 2) capacity += this.bytesNeeded(runs[run]!, runs[run + 1]!);
+    for (let run = 0; run < runs.length; run += 2) capacity += this.countNeededBytes(runs[run]!, runs[run + 1]!);
     this.words = new Int32Array(capacity / 4);
     this.shifted = new Int32Array(capacity / 4);
     const bytes = new Uint8Array(this.words.buffer);
     let started = 0;
     for (let run = 0; run < runs.length; run += 2) {
       this.decode(runs[run]!, runs[run + 1]!, this.words, bytes, started);
-      started += this.bytesNeeded(runs[run]!, runs[run + 1]!);
+      started += this.countNeededBytes(runs[run]!, runs[run + 1]!);
     }
   }
 
   /**
-   * Returns each run decoded from the digit with the index `shift`, with separators in between. The result is valid
-   * until the next call.
+   * Returns the bytes of all runs, decoded from the digit with the index `shift`, with separators between the runs. The
+   * result is valid until the next call.
    */
-  decodeFrom(shift: number): Pick<Layer, "bytes" | "at"> {
+  decodeFrom(shift: number): Pick<Layer, "bytes" | "textIndexes"> {
     const { runs } = this;
     const { layer } = this.digits;
     const { bitsPerDigit } = this.numerals;
     shiftBits(this.words, shift * bitsPerDigit, this.shifted);
     const bytes = new Uint8Array(this.shifted.buffer);
-    const places = layer.at && new Int32Array(bytes.length);
+    const places = layer.textIndexes && new Int32Array(bytes.length);
     let started = 0;
     let end = 0;
     for (let run = 0; run < runs.length; run += 2) {
       const from = runs[run]! + shift;
       const to = runs[run + 1]!;
-      const next = started + this.bytesNeeded(runs[run]!, to);
+      const next = started + this.countNeededBytes(runs[run]!, to);
       end = started + (((to - from) * bitsPerDigit) >> 3);
       for (let at = end; at < next; at += 1) bytes[at] = DIGIT_SEPARATOR;
       if (places !== null) this.recordPositions(from, to, places.subarray(started, next));
       started = next;
     }
-    // The returned bytes include only one separator at the end, so that the end of a truncated text stays close to the
-    // end of the bytes.
-    return { bytes: bytes.subarray(0, end + 1), at: places?.subarray(0, end + 1) ?? null };
+    // The result includes only one separator at the end, so that the end of a truncated text stays close to the end of
+    // the bytes.
+    return { bytes: bytes.subarray(0, end + 1), textIndexes: places?.subarray(0, end + 1) ?? null };
   }
 
-  /** Returns the number of bytes that the decoded digits and the separators after them need, rounded up to words. */
-  private bytesNeeded(from: number, to: number): number {
+  /**
+   * Returns the number of bytes for the decoded digits from `from` to `to` and the separators after them, rounded up to
+   * whole words.
+   */
+  private countNeededBytes(from: number, to: number): number {
     return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 8) & ~3;
   }
 
-  /** Decodes the digits `[from, to)` and writes the bytes from the index `started`. */
+  /**
+   * Decodes the digits from index `from` up to, but not including, `to`. Writes the bytes from the index `started` on.
+   */
   private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, started: number): void {
     const { bitsPerDigit, values } = this.numerals;
     const { layer, even, odd } = this.digits;
@@ -185,34 +200,35 @@ class DigitRuns {
     if (count > 0) bytes[end] = heldBits << (8 - count);
   }
 
-  /** Stores for each decoded byte the index of the digit in which the byte begins. */
+  /** Stores, for each decoded byte, the index of the digit in which this byte begins. */
   private recordPositions(from: number, to: number, at: Int32Array): void {
     const { bitsPerDigit } = this.numerals;
     for (let byte = 0; byte < at.length; byte += 1) {
       const digit = from + Math.floor((byte * 8) / bitsPerDigit);
-      at[byte] = this.digits.layer.at![Math.min(digit, to - 1)]!;
+      at[byte] = this.digits.layer.textIndexes![Math.min(digit, to - 1)]!;
     }
   }
 }
 
 /**
- * Returns the index at which the digits at the end of the bytes begin; the length if there are none. Hex digits are
- * base64 digits too.
+ * Returns the index of the first of the digits at the end of the bytes; the length if there are none there. Hex digits
+ * are also base64 digits.
  */
-export function trailingDigitsStart(bytes: Uint8Array): number {
+export function findTrailingDigitsStart(bytes: Uint8Array): number {
   let from = bytes.length;
   while (from > 0 && BASE64_NUMERALS.values[bytes[from - 1]!]! >= 0) from -= 1;
   return from;
 }
 
 /**
- * Yields the decoded runs of digits, and each of them also without escapes. Outside of the spans, decodes only as many
- * digits as an occurrence that overlaps the spans may have. Each layer is valid until the next one.
- * @param longest length of the longest occurrence in bytes
+ * Yields the decoded runs of digits of a layer, and each of them also with its escapes removed. Outside of the spans,
+ * decodes only as many digits as an occurrence that overlaps a span may have. Each yielded layer is valid until the
+ * next one.
+ * @param longest length in bytes of the longest pattern
  */
-export function* decodedLayers(layer: Layer, spans: Spans, longest: number): Generator<Layer> {
+export function* decodeDigitLayers(layer: Layer, spans: Spans, longest: number): Generator<Layer> {
   if (spans.length === 0) return;
-  const digits = digitsOf(layer);
+  const digits = createDigits(layer);
   const base64: number[] = [];
   addRuns(base64, digits, BASE64_NUMERALS, 0, layer.bytes.length);
   // Hex digits are also base64 digits, so hex runs are searched only within base64 runs.
@@ -235,15 +251,15 @@ function* decodedRuns(
   let runs = new DigitRuns(digits, near, numerals);
   let isSpread = near === all;
   for (let shift = 0; shift < shifts && all.length > 0; ) {
-    const { bytes, at } = runs.decodeFrom(shift);
-    const layer = { ...withoutLineBreaks(bytes, at), newSpans: WHOLE_TEXT_SPANS, changedSpans: [] };
+    const { bytes, textIndexes: at } = runs.decodeFrom(shift);
+    const layer = { ...stripLineBreaks(bytes, at), newSpans: WHOLE_TEXT_SPANS, changedSpans: [] };
     yield layer;
     const inner = removeEscapes(layer, true);
     if (inner !== null) yield inner;
     const leftOut = bytes.length - (inner ?? layer).bytes.length;
     if (leftOut > room && !isSpread) {
-      // The removed line breaks and escapes may have made an encoded secret longer in the text. So more digits around
-      // the spans are decoded.
+      // Line breaks and escapes that were removed from the layer may have made an encoded secret longer in the text. So
+      // more digits around the spans are decoded.
       isSpread = true;
       runs = new DigitRuns(digits, selectRunsNear(all, spans, digits.layer.bytes.length), numerals);
     } else shift += 1;

@@ -8,21 +8,29 @@ const BACKSLASH = 0x5c;
 const PERCENT = 0x25;
 const LOWER_U = 0x75;
 const LOWER_X = 0x78;
-/** Distance up to which bytes are searched and copied one by one. For such short distances, a library call would cost as much. */
+/**
+ * Maximum distance over which bytes are searched and copied one by one. For such short distances, a library call would
+ * take as long.
+ */
 const BYTEWISE_DISTANCE = 64;
-/** Number of bytes before an escape that the decoded escape may overwrite (a high surrogate). */
+/**
+ * Number of already written bytes before an escape that its decoded character may replace, if they are a high
+ * surrogate.
+ */
 const REWRITTEN_BYTES_MAX = 3;
 const DECODED_BYTES_MAX = 4;
-/** Index that is larger than the length of every text. */
+/** Index that is larger than any index in a text. */
 const BEYOND_EVERY_TEXT = 2 ** 30;
 
-/** Table by character: the byte that a backslash followed by this character stands for; 0 for none. */
+/**
+ * Table by character code: the byte that a backslash followed by this character stands for; 0 if the two are no escape.
+ */
 const ESCAPED_BYTES = new Uint8Array(256);
 for (const [name, value] of Object.entries({ b: 8, t: 9, n: 10, f: 12, r: 13, '"': 34, "\\": 92, "/": 47 })) {
   ESCAPED_BYTES[name.charCodeAt(0)] = value;
 }
 
-/** Returns the number in `count` hex digits from the index `from`; -1 if these characters are not hex digits. */
+/** Returns the value of `count` hex digits from the index `from`; -1 if these characters are not all hex digits. */
 function parseHexAt(bytes: Uint8Array, from: number, count: number): number {
   if (from + count > bytes.length) return -1;
   let value = 0;
@@ -38,8 +46,8 @@ const LENGTH_SHIFT = 16;
 const PERCENT_LENGTH = 3;
 
 /**
- * Returns the escape at an index as one number: the length of the escape, shifted left by LENGTH_SHIFT, plus the byte
- * or code unit that it stands for; 0 for none.
+ * Describes the escape at an index with one number: the length of the escape, shifted left by LENGTH_SHIFT, plus the
+ * byte or code unit that it stands for. Returns 0 if there is no escape.
  */
 function decodeEscapeAt(bytes: Uint8Array, index: number): number {
   const mark = bytes[index];
@@ -52,7 +60,7 @@ function decodeEscapeAt(bytes: Uint8Array, index: number): number {
   return value < 0 ? 0 : (PERCENT_LENGTH << LENGTH_SHIFT) | value;
 }
 
-/** Returns the escape at an index if it contains the number of a character, such as `\u0041` or `\x41`; 0 for none. */
+/** Like decodeEscapeAt, but only for an escape that contains the number of a character, such as `\u0041` or `\x41`. */
 function decodeNumberAt(bytes: Uint8Array, index: number): number {
   const letter = bytes[index + 1];
   const digits = letter === LOWER_U ? 4 : letter === LOWER_X ? 2 : 0;
@@ -66,15 +74,17 @@ const PERCENTS = repeatInWord(PERCENT);
 /** Length of the longest escape in bytes. */
 const ESCAPE_BYTES = 6;
 
-/** Characters of escapes that stand for a character by its number, a backslash or a line break. Includes line breaks. */
+/**
+ * Characters of escapes that stand for a character number, a backslash or a line break; also line breaks themselves.
+ */
 const IN_ESCAPES = new Set(Buffer.from("\\%uxnr\r\n0123456789abcdefABCDEF"));
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 
 /**
- * Returns the index before `end` from which the text may be an incomplete escape, in any nesting, or the first half of
- * a character; `end` if it is neither.
+ * Returns the index from which the text before `end` may be an incomplete escape, also a nested one, or the first half
+ * of a surrogate pair. Returns `end` if it is neither.
  */
-export function incompleteEscapeStart(text: string, end: number): number {
+export function findIncompleteEscape(text: string, end: number): number {
   let first = end;
   for (let at = end - 1; at >= 0; at -= 1) {
     const unit = text.charCodeAt(at);
@@ -84,13 +94,13 @@ export function incompleteEscapeStart(text: string, end: number): number {
   return first;
 }
 
-/** Finds the escapes in a text, one after the other. */
-class Escapes {
+/** Finds the escapes in a text, in the order of their indexes. */
+class EscapeFinder {
   private readonly words: Int32Array;
-  /** Index in `spans` of the first span that may contain a place that was not searched yet. */
+  /** Index in `spans` of the first span that was not searched completely. */
   private span = 0;
 
-  /** @param spans only escapes with a byte in these ranges are returned */
+  /** @param spans ranges of the text; only escapes with a byte in one of them are returned */
   constructor(
     private readonly bytes: Uint8Array,
     private readonly spans: Spans,
@@ -99,42 +109,49 @@ class Escapes {
   }
 
   /**
-   * Returns the start of the first escape at or after `from`; the length of the text if there is none. `from` must not
+   * Returns the index of the first escape at or after `from`; the length of the text if there is none. `from` must not
    * decrease from call to call.
    */
-  nextEscape(from: number): number {
+  findNextEscape(from: number): number {
     const { bytes, spans } = this;
     for (; this.span < spans.length; this.span += 2) {
       const to = Math.min(bytes.length, spans[this.span + 1]!);
-      const at = this.nextWithin(Math.max(from, spans[this.span]! - ESCAPE_BYTES + 1), to);
+      const at = this.findEscapeWithin(Math.max(from, spans[this.span]! - ESCAPE_BYTES + 1), to);
       if (at < to) return at;
     }
     return bytes.length;
   }
 
-  /** Returns the next place at which an escape is possible. Call it if there is none at `from`. */
-  endOfGap(from: number): number {
+  /**
+   * Returns the next index at which an escape is possible. The caller has already found that there is none at `from`.
+   */
+  findNextPossibleEscape(from: number): number {
     const { bytes } = this;
     const near = Math.min(bytes.length, from + BYTEWISE_DISTANCE);
     let to = from + 1;
     while (to < near && bytes[to] !== BACKSLASH && bytes[to] !== PERCENT) to += 1;
-    return to < near ? to : this.nextEscape(to);
+    return to < near ? to : this.findNextEscape(to);
   }
 
-  /** Returns the start of the first escape in `[from, to)`; `to` or more if there is none. */
-  private nextWithin(from: number, to: number): number {
+  /**
+   * Returns the index of the first escape from `from` up to, but not including, `to`; `to` or more if there is none.
+   */
+  private findEscapeWithin(from: number, to: number): number {
     const { bytes } = this;
     let at = from;
     while (at < to) {
       if ((bytes[at] === BACKSLASH || bytes[at] === PERCENT) && decodeEscapeAt(bytes, at) !== 0) return at;
       at += 1;
-      if ((at & 3) === 0) at = this.wordWithMark(at >> 2, to >> 2) << 2;
+      if ((at & 3) === 0) at = this.findWordWithMark(at >> 2, to >> 2) << 2;
     }
     return at;
   }
 
-  /** Returns the index of the first word in `[from, to)` that contains the first byte of an escape; `to` if there is none. */
-  private wordWithMark(from: number, to: number): number {
+  /**
+   * Returns the index of the first word from `from` up to, but not including, `to` that contains a backslash or percent
+   * sign; `to` if there is none.
+   */
+  private findWordWithMark(from: number, to: number): number {
     const { words } = this;
     let word = from;
     for (; word < to; word += 1) {
@@ -144,8 +161,8 @@ class Escapes {
   }
 }
 
-/** Converts spans of the input to the corresponding spans of the output. */
-class MovedSpans {
+/** Converts spans of the input to the corresponding spans of the output, while escapes are removed. */
+class SpanMapper {
   readonly spans: number[] = [];
   /** Next start or end of a span; BEYOND_EVERY_TEXT after the last span. */
   next: number;
@@ -154,8 +171,8 @@ class MovedSpans {
   }
 
   /**
-   * Records that the input from `from` to `to` has been written, and that the output has the length `length` now.
-   * `isSame` is false if an escape was decoded.
+   * Records that the input from `from` to `to` was written to the output, whose length is now `length`.
+   * @param isSame false if the written part is a decoded escape
    */
   recordWritten(from: number, to: number, length: number, isSame: boolean): void {
     for (; this.next <= to; this.next = this.before[this.spans.length] ?? BEYOND_EVERY_TEXT) {
@@ -164,14 +181,20 @@ class MovedSpans {
   }
 }
 
-/** Writes the code unit that an escape stands for if it needs more than one byte. */
-function writeUnit(writer: Writer, unit: number, from: number, length: number): number {
+/**
+ * Writes the code unit that an escape stands for, if its UTF-8 form has more than one byte.
+ * @returns the new length of the output
+ */
+function writeCodeUnit(writer: Writer, unit: number, from: number, length: number): number {
   writer.length = length;
   pushUnit(writer, unit, from);
   return writer.length;
 }
 
-/** Copies `[from, to)` to another array, or to an earlier index in the same array. */
+/**
+ * Copies the items from index `from` up to, but not including, `to` to another array, or to an earlier place in the
+ * same array.
+ */
 function copyUnits<Units extends Uint8Array | Int32Array>(
   bytes: Units,
   from: number,
@@ -185,31 +208,31 @@ function copyUnits<Units extends Uint8Array | Int32Array>(
 }
 
 /**
- * Removes one layer of escapes; returns null if the layer contains none.
- * @param reused true to overwrite the memory of the input layer, which is then invalid: the output is never longer than
+ * Removes one layer of escapes from a text; returns null if the text contains no escapes.
+ * @param reused true to overwrite the memory of the input layer, which is then invalid; the output is never longer than
  * the input
  */
 export function removeEscapes(layer: Layer, reused = false): Layer | null {
-  const { bytes, at } = layer;
-  // Only the ranges in `layer.newSpans` can contain escapes, because all others were already searched in the previous
+  const { bytes, textIndexes: at } = layer;
+  // Only the ranges in `layer.newSpans` can contain escapes, because the rest was already searched in the previous
   // layer.
-  const escapes = new Escapes(bytes, layer.newSpans);
-  const first = escapes.nextEscape(0);
+  const escapes = new EscapeFinder(bytes, layer.newSpans);
+  const first = escapes.findNextEscape(0);
   if (first === bytes.length) return null;
   const out = reused ? new Writer(bytes, at) : Writer.ofSize(bytes.length, at !== null);
   const { bytes: written, at: places } = out;
   const rewrittenSpans: number[] = [];
-  const moved = new MovedSpans(layer.changedSpans);
+  const moved = new SpanMapper(layer.changedSpans);
   copyUnits(bytes, 0, first, written, 0);
   if (places !== null) copyUnits(at!, 0, first, places, 0);
   moved.recordWritten(0, first, first, true);
   let length = first;
-  /** Index of the output up to which `rewrittenSpans` is complete. */
+  /** Index in the output up to which `rewrittenSpans` contains all decoded escapes. */
   let rewrittenUntil = 0;
   for (let index = first; index < bytes.length; ) {
     const meaning = decodeEscapeAt(bytes, index);
     if (meaning === 0) {
-      const to = escapes.endOfGap(index);
+      const to = escapes.findNextPossibleEscape(index);
       copyUnits(bytes, index, to, written, length);
       if (places !== null) copyUnits(at!, index, to, places, length);
       length += to - index;
@@ -223,7 +246,8 @@ export function removeEscapes(layer: Layer, reused = false): Layer | null {
     }
     const value = meaning & 0xffff;
     const size = meaning >> LENGTH_SHIFT;
-    if (value >= 0x80 && size !== PERCENT_LENGTH) length = writeUnit(out, value, at === null ? 0 : at[index]!, length);
+    if (value >= 0x80 && size !== PERCENT_LENGTH)
+      length = writeCodeUnit(out, value, at === null ? 0 : at[index]!, length);
     else {
       written[length] = value;
       if (places !== null) places[length] = at![index]!;
@@ -233,7 +257,7 @@ export function removeEscapes(layer: Layer, reused = false): Layer | null {
     if (moved.next <= index) moved.recordWritten(index, index, length, false);
   }
   rewrittenSpans[rewrittenSpans.length - 1] = Math.min(rewrittenSpans.at(-1)!, length);
-  const trimmedTexts = { bytes: written.subarray(0, length), at: places?.subarray(0, length) ?? null };
+  const trimmedTexts = { bytes: written.subarray(0, length), textIndexes: places?.subarray(0, length) ?? null };
   return {
     ...trimmedTexts,
     newSpans: rewrittenSpans,

@@ -1,9 +1,9 @@
-/** Reads short strings and names of keys in valid JSON text without parsing all of it. */
+/** Finds short strings and key names in valid JSON text without parsing all of the text. */
 
 const SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 /** Returns the index after the JSON string that begins at `from`. */
-function endOfString(text: string, from: number): number {
+function findStringEnd(text: string, from: number): number {
   for (let quote = text.indexOf('"', from + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
     let backslashes = 0;
     while (text.charCodeAt(quote - 1 - backslashes) === 0x5c) backslashes += 1;
@@ -18,10 +18,10 @@ function indexAfterSpace(text: string, from: number): number {
   return at;
 }
 
-/** Yields the decoded values of at most `max` characters. Leaves out the names of keys. */
-export function* shortStrings(json: string, max: number): Generator<string> {
+/** Yields each string value of at most `max` characters, decoded. Leaves out the names of keys. */
+export function* readShortStrings(json: string, max: number): Generator<string> {
   for (let from = json.indexOf('"'); from !== -1; ) {
-    const stringEnd = endOfString(json, from);
+    const stringEnd = findStringEnd(json, from);
     const isShort = stringEnd - from - 2 <= max * 6;
     if (isShort && json[indexAfterSpace(json, stringEnd)] !== ":")
       yield JSON.parse(json.slice(from, stringEnd)) as string;
@@ -29,11 +29,13 @@ export function* shortStrings(json: string, max: number): Generator<string> {
   }
 }
 
-/** Returns the ranges of key names with fewer than `min` characters, including their quotes: `[from, to, from, to …]`. */
+/**
+ * Returns the ranges of key names that have fewer than `min` characters, with their quotes: `[from, to, from, to …]`.
+ */
 export function findShortKeys(json: string, min: number): number[] {
   const keys: number[] = [];
   for (let from = json.indexOf('"'); from !== -1; ) {
-    const stringEnd = endOfString(json, from);
+    const stringEnd = findStringEnd(json, from);
     const isKey = stringEnd - from - 2 < min * 6 && json[indexAfterSpace(json, stringEnd)] === ":";
     if (isKey && (JSON.parse(json.slice(from, stringEnd)) as string).length < min) keys.push(from, stringEnd);
     from = json.indexOf('"', stringEnd);
@@ -41,7 +43,7 @@ export function findShortKeys(json: string, min: number): number[] {
   return keys;
 }
 
-/** True if one of the spans contains all characters from index `first` to index `last`. */
+/** True if a single span contains all characters from index `first` to index `last`. */
 export function isWithinSpans(spans: readonly number[], first: number, last: number): boolean {
   let [low, high] = [0, spans.length / 2];
   while (low < high) {

@@ -1,4 +1,7 @@
-/** Cache of the prepared scans of one thread, limited by their memory. The least recently used scans are removed. */
+/**
+ * Cache of prepared secret scans in one thread, limited by the memory of the scans. Above the limit, the least recently
+ * used scans are removed.
+ */
 import { LRUCache } from "lru-cache";
 import { createSecretScan, type Secret, type SecretScan } from "./scan.js";
 

@@ -1,14 +1,17 @@
 /**
- * A layer is a form of a text in which secrets are searched, such as the text after decoding: UTF-8 bytes without line
- * breaks.
+ * A layer is one form of a text in which secrets are searched, such as the text after one step of decoding. Its content
+ * is UTF-8 bytes without line breaks.
  */
 import { type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
 
 export interface Layer {
   bytes: Uint8Array;
-  /** Index in the text of the character that each byte belongs to; null if the caller did not request the indexes. */
-  at: Int32Array | null;
-  /** Ranges of bytes that differ from the previous layer, from which this one was made. */
+  /**
+   * For each byte, the index in the original text of the character that the byte belongs to; null if the caller did not
+   * request these indexes.
+   */
+  textIndexes: Int32Array | null;
+  /** Ranges of bytes that differ from the previous layer, from which this layer was made. */
   newSpans: Spans;
   /** Ranges of bytes that differ from the original text. */
   changedSpans: Spans;
@@ -16,10 +19,10 @@ export interface Layer {
 
 export const isLineBreak = (byte: number): boolean => byte === 10 || byte === 13;
 
-/** Writes bytes into an array, one after the other. */
+/** Writes bytes one after the other into an array, and optionally their indexes in the original text. */
 export class Writer {
   length = 0;
-  /** @param bytes memory that is written to */
+  /** @param bytes array to which the writer writes */
   constructor(
     readonly bytes: Uint8Array,
     readonly at: Int32Array | null,
@@ -34,14 +37,14 @@ export class Writer {
   }
 }
 
-/** Returns the lone high surrogate that was written last, as a UTF-16 code unit; 0 if there is none. */
+/** If the last character that was written is a lone high surrogate, returns it as a UTF-16 code unit; otherwise 0. */
 function lastHighSurrogate({ bytes, length }: Writer): number {
   const secondByte = bytes[length - 2] ?? 0;
   if (bytes[length - 3] !== 0xed || secondByte < 0xa0 || secondByte >= 0xb0) return 0;
   return 0xd000 | ((secondByte & 63) << 6) | (bytes[length - 1]! & 63);
 }
 
-/** Joins a low surrogate with the high surrogate that was written last. */
+/** Replaces the high surrogate that was written last, and the low surrogate `low`, by the character that both form. */
 function joinSurrogates(writer: Writer, high: number, low: number, from: number): void {
   const point = 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff);
   writer.length -= 3;
@@ -50,7 +53,10 @@ function joinSurrogates(writer: Writer, high: number, low: number, from: number)
   for (const shift of [12, 6, 0]) writer.push(0x80 | ((point >> shift) & 63), started);
 }
 
-/** Writes a UTF-16 code unit in UTF-8, even a lone surrogate. A low surrogate may overwrite the last three bytes. */
+/**
+ * Writes a UTF-16 code unit in UTF-8, even if it is a lone surrogate. A low surrogate may overwrite the last three
+ * bytes, which contain its other half.
+ */
 export function pushUnit(writer: Writer, unit: number, from: number): void {
   const high = (unit & 0xfc00) === 0xdc00 ? lastHighSurrogate(writer) : 0;
   if (high !== 0) joinSurrogates(writer, high, unit, from);
@@ -66,59 +72,66 @@ export function pushUnit(writer: Writer, unit: number, from: number): void {
 }
 
 /**
- * Returns the index of the first occurrence of a byte; the length if there is none. Uses `Buffer.indexOf`, which
- * compares many bytes at once.
+ * Returns the index of the first occurrence of a byte; the length of the array if there is none. Uses `Buffer.indexOf`,
+ * which compares many bytes at once.
  */
 function indexOfByte(bytes: Uint8Array, byte: number): number {
   const index = Buffer.prototype.indexOf.call(bytes, byte);
   return index === -1 ? bytes.length : index;
 }
 
-/** Table by byte value: 1 for a byte that stays, 0 for a line break. */
-const IS_KEPT = new Uint8Array(256).fill(1);
-IS_KEPT[10] = 0;
-IS_KEPT[13] = 0;
+/** Table by byte value: 0 for line breaks, which are removed, and 1 for all other bytes. */
+const IS_NOT_LINE_BREAK = new Uint8Array(256).fill(1);
+IS_NOT_LINE_BREAK[10] = 0;
+IS_NOT_LINE_BREAK[13] = 0;
 
-/** Removes line breaks in place, starting with the one at the index `first`. Returns the new length. */
+/**
+ * Removes line breaks in place, from the index `first` on. `first` is the index of a line break. Returns the new
+ * length.
+ */
 function dropLineBreaks(bytes: Uint8Array, first: number): number {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
     const byte = bytes[index]!;
     bytes[length] = byte;
-    length += IS_KEPT[byte]!;
+    length += IS_NOT_LINE_BREAK[byte]!;
   }
   return length;
 }
 
-/** Removes the positions of line breaks from `at`. Call it before the line breaks are removed from `bytes`. */
+/**
+ * Removes from `at` the indexes of the line breaks. The caller must call it before it removes the line breaks from
+ * `bytes`.
+ */
 function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
     at[length] = at[index]!;
-    length += IS_KEPT[bytes[index]!]!;
+    length += IS_NOT_LINE_BREAK[bytes[index]!]!;
   }
 }
 
-/** Removes line breaks from the bytes and their positions, in the same memory. */
-export function withoutLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<Layer, "bytes" | "at"> {
+/** Removes line breaks from the bytes, and their entries from `at`, in the same memory. */
+export function stripLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<Layer, "bytes" | "textIndexes"> {
   const first = Math.min(indexOfByte(bytes, 10), indexOfByte(bytes, 13));
-  if (first === bytes.length) return { bytes, at };
+  if (first === bytes.length) return { bytes, textIndexes: at };
   if (at !== null) dropPositions(at, bytes, first);
   const length = dropLineBreaks(bytes, first);
-  return { bytes: bytes.subarray(0, length), at: at?.subarray(0, length) ?? null };
+  return { bytes: bytes.subarray(0, length), textIndexes: at?.subarray(0, length) ?? null };
 }
 
-const UTF8 = new TextEncoder();
+const UTF8_ENCODER = new TextEncoder();
 
 /** Returns the first layer of a text: its UTF-8 bytes without line breaks. */
 export function createPlainLayer(text: string, mapped: boolean): Layer {
   const first = { newSpans: WHOLE_TEXT_SPANS, changedSpans: [] };
-  // Keeps a lone surrogate, because the next characters may be the escape of its other half.
-  if (!mapped && text.isWellFormed()) return { ...withoutLineBreaks(UTF8.encode(text), null), ...first };
+  // A lone surrogate must not be replaced, because an escape after it may stand for its other half. `encode` would
+  // replace it.
+  if (!mapped && text.isWellFormed()) return { ...stripLineBreaks(UTF8_ENCODER.encode(text), null), ...first };
   const out = Writer.ofSize(text.length * 3, mapped);
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
     if (!isLineBreak(unit)) pushUnit(out, unit, index);
   }
-  return { bytes: out.bytes.subarray(0, out.length), at: out.at?.subarray(0, out.length) ?? null, ...first };
+  return { bytes: out.bytes.subarray(0, out.length), textIndexes: out.at?.subarray(0, out.length) ?? null, ...first };
 }

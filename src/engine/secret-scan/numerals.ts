@@ -12,17 +12,20 @@ for (const [value, character] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 BASE64_VALUES["-".charCodeAt(0)] = 62;
 BASE64_VALUES["_".charCodeAt(0)] = 63;
 
-/** Table by two adjacent bytes (as a number in memory order): bits for the numeral systems in which both bytes are digits. */
+/**
+ * Table by two adjacent bytes, as a 16-bit number in memory order. The bits of an entry say in which numeral systems
+ * both bytes are digits.
+ */
 export const NUMERAL_PAIRS = new Uint8Array(2 ** 16);
 const BASE64_BIT = 1;
 const HEX_BIT = 2;
 /**
- * Table by two adjacent digits (as a number in memory order): the bits that they contribute to three decoded bytes if
- * they are the first two of four digits. LAST_TWO_DIGIT_BITS: the last two.
+ * Table by two adjacent base64 digits, as a 16-bit number in memory order: the bits of three decoded bytes that these
+ * digits contribute as the first two of four digits. LAST_TWO_DIGIT_BITS is the same for the last two digits.
  */
 const FIRST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);
 const LAST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);
-/** Byte that two hex digits encode. The index is the 16-bit number of the two characters in memory order. */
+/** Table by two adjacent hex digits, as a 16-bit number in memory order: the byte that these digits encode. */
 const BYTE_BY_HEX_PAIR = new Uint8Array(2 ** 16);
 for (let pair = 0; pair < 2 ** 16; pair += 1) {
   const bits = (BASE64_VALUES[pair & 0xff]! << 6) | BASE64_VALUES[pair >> 8]!;
@@ -35,17 +38,19 @@ for (let pair = 0; pair < 2 ** 16; pair += 1) {
 
 export interface Numerals {
   bitsPerDigit: number;
-  /** Value of each digit, by its byte; -1 for other bytes. */
+  /** Value of each digit, by its character code; -1 for characters that are no digits. */
   values: Int8Array;
   /** Bit of this numeral system in NUMERAL_PAIRS. */
   bit: number;
-  /** Minimum number of digits that always contain 8 complete bytes, wherever the first byte begins. */
+  /**
+   * Minimum length of a run of digits. It always contains 8 complete bytes, at whichever digit the first byte begins.
+   */
   minDigits: number;
-  /** Number of possible digits at which the first byte may begin. */
+  /** Number of digits after the start of a run at which the first encoded byte may begin. */
   shiftCount: number;
   /**
-   * Decodes `digits` digits into complete words, which it writes to `output` from the index `started`. Returns the
-   * number of decoded digits.
+   * Decodes `digits` digits from the pair `from` on into complete words. Writes these to `output` from the index
+   * `started` on. Returns the number of decoded digits.
    */
   decodeWords(pairs: Uint16Array, from: number, digits: number, output: Int32Array, started: number): number;
 }

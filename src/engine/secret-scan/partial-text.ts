@@ -1,8 +1,8 @@
 /**
- * Masks a text while it is still being received. Decides which part can be passed on, and which end has to wait because
- * it may be the beginning of a secret.
+ * Masks a text while it is still being received. Decides which part of the text can be passed on, and which part at its
+ * end must wait because it may be the beginning of a secret.
  */
-import { incompleteEscapeStart } from "./escapes.js";
+import { findIncompleteEscape } from "./escapes.js";
 
 export interface Interval {
   from: number;
@@ -11,9 +11,11 @@ export interface Interval {
 }
 
 export interface TextBeginning {
-  /** The received text. It may begin with text that was already passed on. */
+  /** Text that was received. Its start may be text that the caller has already passed on. */
   text: string;
-  /** Index of the first character of `text` that was not passed on yet; 0 only if nothing was passed on. */
+  /**
+   * Index in `text` of the first character that the caller has not passed on yet; 0 only if it has passed on nothing.
+   */
   from: number;
   /** True if no further text follows. */
   isEnd: boolean;
@@ -21,9 +23,9 @@ export interface TextBeginning {
 
 export interface MaskedBeginning {
   masked: string;
-  /** Index of the first character that has to wait for the next part of the text. */
+  /** Index of the first character that must wait for the next part of the text. */
   to: number;
-  /** Index from which the caller must keep the text for the scan of the next part. */
+  /** Index from which the caller must keep the text, because the scan of the next part needs it. */
   neededFrom: number;
 }
 
@@ -35,13 +37,13 @@ function indexAfterSpace(text: string, from: number): number {
 }
 
 /**
- * Adds the intervals of short secrets, which count only as a whole quoted string that is not a key. Returns the index
- * from which such a string may have begun.
+ * Adds the intervals of short secrets. A short secret counts only as a whole quoted string that is not a key name.
+ * Returns the index from which an incomplete string of this kind may begin.
  */
-function addQuoted(intervals: Interval[], text: string, replacements: ReadonlyMap<string, string>): number {
+function addQuotedSecrets(intervals: Interval[], text: string, replacements: ReadonlyMap<string, string>): number {
   let undecided = text.length;
   for (const [value, name] of replacements) {
-    // Strings with quotes or backslashes do not count, as in the scan of a complete text.
+    // Skips strings that contain quotes or backslashes, as the scan of a complete text does.
     if (value.includes('"') || value.includes("\\")) continue;
     const quoted = `"${value}"`;
     for (let at = text.indexOf(quoted); at !== -1; at = text.indexOf(quoted, at + 1)) {
@@ -56,26 +58,27 @@ function addQuoted(intervals: Interval[], text: string, replacements: ReadonlyMa
   return undecided;
 }
 
-/** Returns the largest index up to `undecidedStart` that is not inside a secret. */
-function endBeforeSecrets(undecidedStart: number, intervals: readonly Interval[]): number {
+/** Returns the largest index, at most `undecidedStart`, that is not inside a secret. */
+function findEndBeforeSecrets(undecidedStart: number, intervals: readonly Interval[]): number {
   let to = undecidedStart;
-  // Starts with the last interval, because each one may reach into the next.
+  // Goes from the last interval to the first, because an interval may overlap the next one.
   for (const interval of intervals.toReversed()) if (interval.from < to && interval.to > to) to = interval.from;
   return to;
 }
 
 /**
- * Returns the index from which the text must be kept after everything before `to` was passed on. Keeps at least one
- * character before `to`, so that the next scan does not treat the rest as the beginning of the text.
+ * Returns the index from which the caller must keep the text after it has passed on everything before `to`. Keeps at
+ * least one character before `to`, so that the next scan does not treat the rest as the start of the text.
  */
-const neededStart = (text: string, to: number): number =>
-  Math.max(0, Math.min(incompleteEscapeStart(text, to), to - 1));
+const findNeededStart = (text: string, to: number): number =>
+  Math.max(0, Math.min(findIncompleteEscape(text, to), to - 1));
 
 /**
  * Masks the secrets in the part of a text that can be passed on.
- * @param sorted intervals of secrets in the text
- * @param replacements names of the secrets that count only as complete strings, by their values
- * @param undecidedStart index from which the text may become a part of another secret; its length if nothing follows
+ * @param sorted intervals of secrets in the text, by their start
+ * @param replacements texts that replace short secrets, which count only as complete strings; by the secret's value
+ * @param undecidedStart index from which the text may become a part of another secret; the length of the text if no
+ * further text follows
  */
 export function maskBeginning(
   { text, from, isEnd }: TextBeginning,
@@ -87,11 +90,11 @@ export function maskBeginning(
     return { masked: `«${replacements.get(text)}»`, to: text.length, neededFrom: text.length };
   }
   const intervals = [...sorted];
-  const quotedFrom = addQuoted(intervals, text, replacements);
+  const quotedFrom = addQuotedSecrets(intervals, text, replacements);
   intervals.sort((a, b) => a.from - b.from || b.to - a.to);
-  // The whole text may become a secret that counts only as a complete string.
+  // True if the whole text may become a short secret, which counts only as a complete string.
   const mayBeWhole = from === 0 && [...replacements.keys()].some((value) => value.startsWith(text));
-  const waiting = mayBeWhole ? from : endBeforeSecrets(Math.min(undecidedStart, quotedFrom), intervals);
+  const waiting = mayBeWhole ? from : findEndBeforeSecrets(Math.min(undecidedStart, quotedFrom), intervals);
   const to = isEnd ? text.length : Math.max(from, waiting);
   let masked = "";
   let at = from;
@@ -101,5 +104,5 @@ export function maskBeginning(
     else if (at === from) masked += `«${interval.name}»`;
     at = interval.to;
   }
-  return { masked: masked + text.slice(at, Math.max(at, to)), to, neededFrom: neededStart(text, to) };
+  return { masked: masked + text.slice(at, Math.max(at, to)), to, neededFrom: findNeededStart(text, to) };
 }

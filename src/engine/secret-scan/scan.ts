@@ -1,34 +1,43 @@
 /**
- * Finds secret values in a text, as they are or in common encodings. Does not find values that were split, encrypted,
+ * Finds secret values in a text, in plain form or in common encodings. Does not find values that were split, encrypted,
  * compressed or encoded in another way.
  */
 import { domainToUnicode } from "node:url";
 import { Automaton, type PatternHit } from "./automaton.js";
-import { decodedLayers, trailingDigitsStart } from "./digits.js";
-import { incompleteEscapeStart, removeEscapes } from "./escapes.js";
-import { findShortKeys, isWithinSpans, shortStrings } from "./json-strings.js";
+import { decodeDigitLayers, findTrailingDigitsStart } from "./digits.js";
+import { findIncompleteEscape, removeEscapes } from "./escapes.js";
+import { findShortKeys, isWithinSpans, readShortStrings } from "./json-strings.js";
 import { createPlainLayer, type Layer } from "./layers.js";
 import { type Interval, type MaskedBeginning, maskBeginning, type TextBeginning } from "./partial-text.js";
-import { hostPatternsOf, hostTexts, patternsOf, removeDroppedBytes, urlPatternsOf } from "./patterns.js";
+import {
+  createHostPatterns,
+  createHostTexts,
+  createPatterns,
+  createUrlPatterns,
+  removeDroppedBytes,
+} from "./patterns.js";
 import { WHOLE_TEXT_SPANS } from "./spans.js";
 import { viewAsWords } from "./words.js";
 
 export interface Secret {
-  /** Name of the secret, which messages contain instead of its value. */
+  /** Name of the secret. Messages and masked texts contain this name instead of the value. */
   name: string;
   value: string;
-  /** True if the value counts only as a complete string, because it is short. */
+  /** True if the value is so short that it counts only as a complete string, not as a part of a text. */
   whole: boolean;
 }
 
-/** A text to search. `cut`: it was truncated, so the first characters of a secret at its end count too. */
+/**
+ * Text that is searched for secrets. `cut` is true if the text was truncated: then the beginning of a secret at the end
+ * of the text counts too.
+ */
 export interface ScannedText {
   text: string;
   cut?: boolean;
 }
 
 const WHOLE_MAX_CHARACTERS = 64;
-/** Minimum length of the key names in JSON that are searched. Shorter names are ordinary words. */
+/** Minimum length of key names in JSON that are searched for secrets. Shorter names are ordinary words. */
 const KEY_MIN_CHARACTERS = 16;
 const QUOTED_TEXT = /"([^"\\]{1,64})"(\s*:)?/g;
 
@@ -42,9 +51,9 @@ interface TextLayer {
 
 /**
  * Yields the layers of a text. Each layer is valid until the next one, which may use the same memory, because
- * allocating memory is slower than reading it.
+ * allocating memory takes longer than reading it.
  */
-function* layersOf(text: string, mapped: boolean, longest: number): Generator<TextLayer> {
+function* createLayers(text: string, mapped: boolean, longest: number): Generator<TextLayer> {
   const plain = createPlainLayer(text, mapped);
   yield { layer: plain, isDecoded: false };
   let bare = plain;
@@ -54,10 +63,10 @@ function* layersOf(text: string, mapped: boolean, longest: number): Generator<Te
     bare = layer;
     yield { layer, isDecoded: false };
   }
-  for (const layer of decodedLayers(plain, WHOLE_TEXT_SPANS, longest)) yield { layer, isDecoded: true };
-  // Also decodes digits outside of `newSpans`: the characters before an encoded value may have formed an escape
-  // together with the first digits of the value.
-  for (const layer of decodedLayers(bare, bare.changedSpans, longest)) yield { layer, isDecoded: true };
+  for (const layer of decodeDigitLayers(plain, WHOLE_TEXT_SPANS, longest)) yield { layer, isDecoded: true };
+  // Also decodes digits outside of `newSpans`: characters before an encoded value may have formed an escape together
+  // with the first digits of the value.
+  for (const layer of decodeDigitLayers(bare, bare.changedSpans, longest)) yield { layer, isDecoded: true };
 }
 
 function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string) => Uint8Array[]) {
@@ -73,9 +82,7 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
   return {
     automaton,
     name: (hit: PatternHit): string => names[hit.pattern]!,
-    /**
-     * Searches one layer. Calls `onHit` for each occurrence that no earlier layer contains, until `onHit` returns true.
-     */
+    /** Searches one layer. Calls `onHit` for each occurrence that is new in this layer, until `onHit` returns true. */
     scan: ({ bytes, newSpans }: Layer, onHit: (hit: PatternHit) => boolean): boolean =>
       automaton.scan(bytes, viewAsWords(bytes), onHit, newSpans),
   };
@@ -86,7 +93,7 @@ export type SecretScan = ReturnType<typeof createSecretScan>;
 export function createSecretScan(secrets: readonly Secret[]) {
   const whole = new Map(secrets.filter((secret) => secret.whole).map(({ name, value }) => [value, name]));
   const long = secrets.filter((secret) => !secret.whole);
-  const finder = createFinder(long, patternsOf);
+  const finder = createFinder(long, createPatterns);
   let hostFinder: ReturnType<typeof createFinder> | null = null;
   let addressFinder: ReturnType<typeof createFinder> | null = null;
 
@@ -96,9 +103,9 @@ export function createSecretScan(secrets: readonly Secret[]) {
       secretName = finder.name(hit);
       return true;
     };
-    for (const { layer } of layersOf(text, false, finder.automaton.longest)) {
+    for (const { layer } of createLayers(text, false, finder.automaton.longestPatternBytes)) {
       if (finder.scan(layer, onHit)) return secretName;
-      const started = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
+      const started = cut ? finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
       if (started) return finder.name(started);
     }
     return null;
@@ -106,33 +113,36 @@ export function createSecretScan(secrets: readonly Secret[]) {
 
   function intervalsIn(text: string, cut: boolean): Interval[] {
     const intervals: Interval[] = [];
-    for (const { layer, isDecoded } of layersOf(text, true, finder.automaton.longest)) {
-      const at = layer.at!;
+    for (const { layer, isDecoded } of createLayers(text, true, finder.automaton.longestPatternBytes)) {
+      const at = layer.textIndexes!;
       const onHit = (hit: PatternHit): boolean => {
-        // The last byte of a secret may end within a base64 digit, so this digit is masked as well.
+        // The last byte of a secret may end within a base64 digit, so the mask includes this digit.
         const to = hit.end < at.length ? at[hit.end]! + (isDecoded ? 1 : 0) : text.length;
         intervals.push({ from: at[hit.start]!, to, name: finder.name(hit) });
         return false;
       };
       finder.scan(layer, onHit);
-      const started = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
+      const started = cut ? finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
       if (started) intervals.push({ from: at[started.start]!, to: text.length, name: finder.name(started) });
     }
     return intervals.sort((a, b) => a.from - b.from || b.to - a.to);
   }
 
   /**
-   * Returns the index from which a text that is still being received may become a part of a secret. This is the
-   * earliest beginning of a pattern, or of digits that may encode a pattern, at the end of any layer. Leaves out the
-   * last escapes, which may be incomplete, so that following text only appends to the layers.
+   * Returns the index from which a text that is still being received may become a part of a secret. In any layer of the
+   * text, a pattern, or digits that may encode a pattern, can begin at this index and reach the end. Ignores escapes at
+   * the end of the text, which may be incomplete, so that following text only appends to the layers.
    */
-  function undecidedStart(text: string): number {
+  function findUndecidedStart(text: string): number {
     if (long.length === 0) return text.length;
-    let from = incompleteEscapeStart(text, text.length);
-    for (const { layer, isDecoded } of layersOf(text.slice(0, from), true, finder.automaton.longest)) {
+    let from = findIncompleteEscape(text, text.length);
+    for (const { layer, isDecoded } of createLayers(text.slice(0, from), true, finder.automaton.longestPatternBytes)) {
       if (isDecoded) break;
-      const { bytes, at } = layer;
-      const started = Math.min(bytes.length - finder.automaton.startedAtEnd(bytes), trailingDigitsStart(bytes));
+      const { bytes, textIndexes: at } = layer;
+      const started = Math.min(
+        bytes.length - finder.automaton.countBytesBegunAtEnd(bytes),
+        findTrailingDigitsStart(bytes),
+      );
       if (started < bytes.length) from = Math.min(from, at![started]!);
     }
     return from;
@@ -155,12 +165,12 @@ export function createSecretScan(secrets: readonly Secret[]) {
     );
   }
 
-  /** Returns the name of a secret in JSON text, or null. Ignores short names of keys. */
+  /** Returns the name of a secret that the JSON text contains; null if there is none. Ignores short key names. */
   function findSecretBesideKeys(json: string): string | null {
     const keys = findShortKeys(json, KEY_MIN_CHARACTERS);
     let secretName: string | null = null;
-    for (const { layer } of layersOf(json, true, finder.automaton.longest)) {
-      const at = layer.at!;
+    for (const { layer } of createLayers(json, true, finder.automaton.longestPatternBytes)) {
+      const at = layer.textIndexes!;
       const onHit = (hit: PatternHit): boolean => {
         const isInKey = isWithinSpans(keys, at[hit.start]!, at[hit.end - 1]!);
         if (!isInKey) secretName = finder.name(hit);
@@ -171,42 +181,42 @@ export function createSecretScan(secrets: readonly Secret[]) {
     return null;
   }
 
-  /** Returns the name of a secret in JSON text, or null. */
+  /** Returns the name of a secret that the JSON text contains, also in key names; null if there is none. */
   function findInJson(json: string): string | null {
     if (whole.size > 0) {
-      for (const text of shortStrings(json, WHOLE_MAX_CHARACTERS)) if (whole.has(text)) return whole.get(text)!;
+      for (const text of readShortStrings(json, WHOLE_MAX_CHARACTERS)) if (whole.has(text)) return whole.get(text)!;
     }
     return findLongSecret(json) === null ? null : findSecretBesideKeys(json);
   }
 
   function findInHost({ hostname }: URL): string | null {
-    hostFinder ??= createFinder(long, hostPatternsOf);
+    hostFinder ??= createFinder(long, createHostPatterns);
     let secretName: string | null = null;
     const onHit = (hit: PatternHit): boolean => {
       secretName = hostFinder!.name(hit);
       return true;
     };
-    for (const text of [hostname, domainToUnicode(hostname)].flatMap(hostTexts)) {
+    for (const text of [hostname, domainToUnicode(hostname)].flatMap(createHostTexts)) {
       if (hostFinder.scan(createPlainLayer(text, false), onHit)) return secretName;
     }
     return null;
   }
 
   /**
-   * Returns the name of a secret that the URL altered because the secret was not encoded, or was escaped with
-   * backslashes; null if there is none.
+   * Returns the name of a secret that a URL contains in a changed form, because the app did not encode the secret or
+   * escaped it with backslashes. Returns null if there is none.
    */
-  function findAltered(url: string): string | null {
+  function findAlteredSecret(url: string): string | null {
     const escaped = findLongSecret(url.replaceAll("/", "\\"));
     if (escaped !== null) return escaped;
-    addressFinder ??= createFinder(long, urlPatternsOf);
-    if (addressFinder.automaton.longest === 0) return null;
+    addressFinder ??= createFinder(long, createUrlPatterns);
+    if (addressFinder.automaton.longestPatternBytes === 0) return null;
     let secretName: string | null = null;
     const onHit = (hit: PatternHit): boolean => {
       secretName = addressFinder!.name(hit);
       return true;
     };
-    for (const { layer, isDecoded } of layersOf(url, false, finder.automaton.longest)) {
+    for (const { layer, isDecoded } of createLayers(url, false, finder.automaton.longestPatternBytes)) {
       if (isDecoded) return null;
       if (addressFinder.scan({ ...layer, bytes: removeDroppedBytes(layer.bytes), newSpans: WHOLE_TEXT_SPANS }, onHit))
         return secretName;
@@ -234,12 +244,15 @@ export function createSecretScan(secrets: readonly Secret[]) {
         part,
         intervalsIn(part.text, false),
         whole,
-        part.isEnd ? part.text.length : undecidedStart(part.text),
+        part.isEnd ? part.text.length : findUndecidedStart(part.text),
       ),
     bytes: finder.automaton.bytes,
-    steps: (): number => finder.automaton.steps,
+    steps: (): number => finder.automaton.stepCount,
 
-    /** Returns the name of a secret in one of the texts, or null. A short value counts only as a whole text. */
+    /**
+     * Returns the name of a secret that one of the texts contains; null if there is none. A short secret counts only as
+     * a whole text.
+     */
     find(texts: readonly ScannedText[]): string | null {
       for (const { text, cut } of texts) {
         const name = whole.get(text) ?? findLongSecret(text, cut);
@@ -249,23 +262,26 @@ export function createSecretScan(secrets: readonly Secret[]) {
     },
 
     /**
-     * Returns the name of a secret in a URL, or null. Ignores case in the host name. A short value counts only as the
-     * whole value of a parameter.
+     * Returns the name of a secret that a URL contains; null if there is none. Ignores case in the host name. A short
+     * secret counts only as the whole value of a parameter.
      */
     findInUrl(url: string): string | null {
       const parsed = URL.parse(url);
-      const secretName = findLongSecret(url) ?? findAltered(url) ?? (parsed && findInHost(parsed));
+      const secretName = findLongSecret(url) ?? findAlteredSecret(url) ?? (parsed && findInHost(parsed));
       if (secretName !== null || parsed === null || whole.size === 0) return secretName;
       for (const value of parsed.searchParams.values()) if (whole.has(value)) return whole.get(value)!;
       return null;
     },
 
-    /** Returns JSON text of an object with all secrets masked, also in keys. Returns the same text if it contains no secret. */
+    /**
+     * Masks all secrets in the JSON text of an object, also in key names. Returns the same text if it contains no
+     * secret.
+     */
     maskJson(json: string): string {
       if (findInJson(json) === null) return json;
       const masked = JSON.stringify(maskedValue(JSON.parse(json)));
       const left = findInJson(masked);
-      // A secret remains that extends over several values, such as an array that was the text of a setting. So the
+      // If a secret remains, it extends over several values, such as an array that was the text of a setting. So the
       // whole object is masked.
       return left === null ? masked : JSON.stringify({ masked: `«${left}»` });
     },

@@ -4,7 +4,10 @@ export type Spans = readonly number[];
 
 export const WHOLE_TEXT_SPANS: Spans = [0, Number.POSITIVE_INFINITY];
 
-/** Distance in bytes below which two spans are joined, because reading the bytes between them costs less than a separate span. */
+/**
+ * Distance in bytes below which two spans are joined, because reading the bytes between them takes less time than
+ * handling a separate span.
+ */
 const JOINED_SPAN_DISTANCE = 64;
 
 /** Appends a span. `from` must not be less than the start of the last span. */

@@ -1,4 +1,7 @@
-/** Task of a scan as a message, so that the main thread and the scan thread execute it in the same way. */
+/**
+ * Describes one search for secrets as a message, and performs it. The main thread and the scan thread both use this
+ * file.
+ */
 import type { TextBeginning } from "./partial-text.js";
 import type { ScannedText, SecretScan } from "./scan.js";
 
@@ -10,12 +13,12 @@ export type Task =
   | ({ kind: "maskBeginning" } & TextBeginning)
   | { kind: "json"; text: string | Uint8Array };
 
-/** Decodes a text that may be UTF-8 bytes in shared memory. */
-const textOf = (text: string | Uint8Array): string =>
+/** Returns a text that may be given as UTF-8 bytes in shared memory. */
+const decodeText = (text: string | Uint8Array): string =>
   typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString();
 
 /** Returns the total number of characters in the texts of a task. */
-export function sizeOfTask(task: Task): number {
+export function countTaskCharacters(task: Task): number {
   return "texts" in task ? task.texts.reduce((sum, { text }) => sum + text.length, 0) : task.text.length;
 }
 
@@ -32,6 +35,6 @@ export function performScanTask(scan: SecretScan, task: Task): unknown {
     case "maskBeginning":
       return scan.maskBeginning(task);
     case "json":
-      return scan.findInJson(textOf(task.text));
+      return scan.findInJson(decodeText(task.text));
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Passes tasks to the scan thread one at a time; the owners of tasks take turns. Starts the thread when a task needs
- * it, and ends it when it is idle.
+ * Passes tasks to the scan thread, one at a time. The owners of tasks take turns. Starts the thread when there is a
+ * task, and ends it when it has been idle for some time.
  */
 
 import { Worker } from "node:worker_threads";
@@ -17,12 +17,12 @@ interface WaitingTask {
   reject(error: Error): void;
 }
 
-/** Milliseconds without work after which the thread is ended to free its memory. */
-const IDLE_MS = 30_000;
+/** Time in milliseconds without tasks after which the queue ends the thread, to free its memory. */
+const THREAD_IDLE_MS = 30_000;
 const THREAD_MODULE = new URL("./thread.js", import.meta.url);
 
 export interface ThreadQueue {
-  /** Runs a task in the thread. The owners (`asker`) take turns. Rejects if the thread ends. */
+  /** Runs a task in the thread. The owners (`asker`) of tasks take turns. Rejects if the thread ends. */
   runTask(asker: string, key: string, secrets: readonly Secret[], task: Task): Promise<unknown>;
 }
 
@@ -78,12 +78,12 @@ export function createThreadQueue(): ThreadQueue {
         const idling = worker;
         worker = null;
         if (idling) runInBackground(idling.terminate());
-      }, IDLE_MS).unref();
+      }, THREAD_IDLE_MS).unref();
       return;
     }
     const [asker, queue] = turn;
     current = queue.shift()!;
-    // The owner goes to the end of the queue.
+    // Moves the owner to the end of the queue.
     queues.delete(asker);
     if (queue.length > 0) queues.set(asker, queue);
     sendToThread({ key: current.key, task: current.task });

@@ -6,8 +6,8 @@ import type { Secret } from "./scan.js";
 import { performScanTask, type Task } from "./task.js";
 
 /**
- * Request to the thread. `secrets` is absent if the thread probably has the prepared scan in its cache. If the thread
- * does not have the scan, it responds with `missing`.
+ * Request to the thread. `secrets` is absent if the thread probably has the prepared scan with this key in its cache.
+ * If the thread does not have the scan, it responds with `missing`.
  */
 export interface Request {
   key: string;
@@ -18,8 +18,8 @@ export interface Request {
 export type ScanReply = { answer: unknown } | { missing: true } | { error: string };
 
 /**
- * Niceness of the thread, so that the main thread has priority. Only Linux applies it to a single thread; other systems
- * would apply it to the whole process.
+ * Niceness (lower CPU priority) of the thread, so that the main thread comes first. Only Linux applies it to a single
+ * thread; other systems would apply it to the whole process.
  */
 const THREAD_NICENESS = 10;
 if (process.platform === "linux") setPriority(THREAD_NICENESS);

@@ -1,20 +1,20 @@
-/** Views bytes as 16-bit or 32-bit numbers without copying them, if they are aligned. */
+/** Interprets bytes as 16-bit or 32-bit numbers, without copying them if they are aligned in memory. */
 
 const LOW_BIT_OF_EACH_BYTE = 0x01010101;
 const HIGH_BIT_OF_EACH_BYTE = 0x80808080;
 
-/** Returns the bytes if their start in memory is a multiple of `size`, otherwise a copy that is aligned. */
+/** Returns the same bytes if their address in memory is a multiple of `size`, otherwise an aligned copy. */
 function alignedBytes(bytes: Uint8Array, size: number): Uint8Array {
   return bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
 }
 
-/** Returns the complete 32-bit words of the bytes. Callers must not change them. */
+/** Returns the bytes as 32-bit words, without an incomplete word at the end. Callers must not change the words. */
 export function viewAsWords(bytes: Uint8Array): Int32Array {
   const { buffer, byteOffset, length } = alignedBytes(bytes, Int32Array.BYTES_PER_ELEMENT);
   return new Int32Array(buffer, byteOffset, length >> 2);
 }
 
-/** Returns the bytes as 16-bit numbers. Callers must not change them. */
+/** Returns the bytes as 16-bit numbers. Callers must not change the numbers. */
 export function viewAsPairs(bytes: Uint8Array): Uint16Array {
   const { buffer, byteOffset, length } = alignedBytes(bytes, Uint16Array.BYTES_PER_ELEMENT);
   return new Uint16Array(buffer, byteOffset, length >> 1);
@@ -24,8 +24,8 @@ export function viewAsPairs(bytes: Uint8Array): Uint16Array {
 export const repeatInWord = (byte: number): number => byte * LOW_BIT_OF_EACH_BYTE;
 
 /**
- * Returns a number other than 0 if a byte of `word` equals the byte that `same` repeats. Only a zero byte in their
- * difference borrows into its highest bit.
+ * Returns a number other than 0 if any byte of `word` equals the byte that `same` repeats. The method: only a zero byte
+ * in their difference borrows into its highest bit.
  */
 export function findEqualBytes(word: number, same: number): number {
   const other = word ^ same;

@@ -1,17 +1,20 @@
-/** Keeps a few connections to each SMTP server open. One connection sends one message at a time. Idle connections are closed. */
+/**
+ * Keeps a few connections to each SMTP server open. One connection sends one message at a time. The pool closes
+ * connections that are idle for too long.
+ */
 import { createHash } from "node:crypto";
 import type SMTPConnection from "nodemailer/lib/smtp-connection";
 
 const CONNECTIONS_PER_SERVER = 10;
 const MESSAGES_PER_CONNECTION = 100;
-const IDLE_MS = 5_000;
+const IDLE_TIMEOUT_MS = 5_000;
 
 export interface PooledSession {
   connection: SMTPConnection;
-  /** True if the connection has been used for a message before. */
-  reused: boolean;
+  /** True if the connection has been used for an earlier message. */
+  isReused: boolean;
   /** True if the connection must not be used again. */
-  broken: boolean;
+  isBroken: boolean;
 }
 
 interface OpenSession extends PooledSession {
@@ -26,8 +29,11 @@ interface ServerConnections {
   waiting: (() => void)[];
 }
 
-/** Returns the key of a server. Keys are equal only if all settings, including the credentials, are equal. */
-const serverKeyOf = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
+/**
+ * Returns the key of an SMTP server. Two servers have the same key only if all their settings, including the
+ * credentials, are equal.
+ */
+const computeServerKey = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
 
 export function createSmtpPool<Server extends object>(open: (server: Server) => Promise<SMTPConnection>) {
   const places = new Map<string, ServerConnections>();
@@ -44,7 +50,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     clearTimeout(pooled.timer);
     const place = places.get(pooled.key);
     if (place) place.idle = place.idle.filter((session) => session !== pooled);
-    if (pooled.broken || stopped) pooled.connection.close();
+    if (pooled.isBroken || stopped) pooled.connection.close();
     else pooled.connection.quit();
     freeSlot(pooled.key);
   }
@@ -75,11 +81,11 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
 
   return {
     async takeSession(server: Server, signal: AbortSignal): Promise<PooledSession> {
-      const key = serverKeyOf(server);
+      const key = computeServerKey(server);
       const idle = await acquireSession(key, signal);
       if (idle) {
         clearTimeout(idle.timer);
-        idle.reused = true;
+        idle.isReused = true;
         return idle;
       }
       try {
@@ -87,13 +93,13 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
         const pooled: OpenSession = {
           key,
           connection,
-          reused: false,
-          broken: false,
+          isReused: false,
+          isBroken: false,
           messageCount: 0,
           timer: undefined,
         };
         connection.once("end", () => {
-          pooled.broken = true;
+          pooled.isBroken = true;
           if (places.get(key)?.idle.includes(pooled)) closeSession(pooled);
         });
         return pooled;
@@ -106,17 +112,17 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     giveBack(session: PooledSession): void {
       const pooled = session as OpenSession;
       pooled.messageCount += 1;
-      if (stopped || pooled.broken || pooled.messageCount >= MESSAGES_PER_CONNECTION) {
+      if (stopped || pooled.isBroken || pooled.messageCount >= MESSAGES_PER_CONNECTION) {
         closeSession(pooled);
         return;
       }
       const place = places.get(pooled.key)!;
       place.idle.push(pooled);
-      pooled.timer = setTimeout(() => closeSession(pooled), IDLE_MS).unref();
+      pooled.timer = setTimeout(() => closeSession(pooled), IDLE_TIMEOUT_MS).unref();
       place.waiting.shift()?.();
     },
 
-    /** Closes idle connections now, and other connections when they are returned. */
+    /** Closes idle connections now, and other connections when their message has been sent. */
     stop(): void {
       stopped = true;
       for (const { idle } of places.values()) for (const pooled of [...idle]) closeSession(pooled);

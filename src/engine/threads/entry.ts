@@ -3,8 +3,8 @@ import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 
 /**
- * Niceness of the thread, so that the main thread has priority. Only Linux applies it to a single thread; other systems
- * would apply it to the whole process.
+ * Niceness (lower CPU priority) of the thread, so that the main thread comes first. Only Linux applies it to a single
+ * thread; other systems would apply it to the whole process.
  */
 const THREAD_NICENESS = 19;
 

@@ -3,14 +3,14 @@ import { hash } from "node:crypto";
 import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
-import { boundedCache } from "../../engine/bounded-cache.js";
+import { createBoundedCache } from "../../engine/bounded-cache.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS, SESSION_IDLE_MS, SESSION_LIFETIME_MS, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
 import { allowsOperation, type Caller, type Scope } from "../../rules/access.js";
-import { addressBlock } from "../../rules/address-block.js";
-import { highestOf, isRoleAbove, ROLES, type Role } from "../../rules/roles.js";
+import { getAddressBlock } from "../../rules/address-block.js";
+import { getHighestRole, isRoleAbove, ROLES, type Role } from "../../rules/roles.js";
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
 /**
@@ -177,7 +177,7 @@ function toCaller(row: CredentialRow): Caller {
     roles: highestRoleByApp(row.roles ?? []),
     organizations: new Map(row.organizations ?? []),
     scopes: row.scopes,
-    ...(row.grantRoles && { grantor: highestOf(row.grantRoles) }),
+    ...(row.grantRoles && { grantor: getHighestRole(row.grantRoles) }),
     runId: row.runId,
     runDepth: row.runDepth ?? 0,
     debugActionId: row.actionId,
@@ -194,12 +194,12 @@ const cacheKeyOf = (token: string): string => hash("sha256", token, "base64");
  * network address.
  */
 function createUnknownTokens() {
-  const recentlyUnknown = boundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
+  const recentlyUnknown = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
   /**
    * Keys of tokens that were valid in this process before. Other clients' unknown tokens from the same address never
    * block these tokens.
    */
-  const previouslyValidKeys = boundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES);
+  const previouslyValidKeys = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES);
   const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   return {
     has: (key: string): boolean => recentlyUnknown.has(key),
@@ -217,7 +217,7 @@ function createUnknownTokens() {
      */
     checkRate(key: string, address: string | undefined): void {
       if (address === undefined || previouslyValidKeys.has(key)) return;
-      const retryAfter = unknownTokenBucket.takeTokens(addressBlock(address), 0);
+      const retryAfter = unknownTokenBucket.takeTokens(getAddressBlock(address), 0);
       if (retryAfter > 0) throw rateLimitError("too many unknown tokens from this address", retryAfter);
     },
     /**
@@ -225,7 +225,8 @@ function createUnknownTokens() {
      * failed, because their tokens may be valid.
      */
     countMiss(key: string, address: string | undefined): void {
-      if (address !== undefined && !previouslyValidKeys.has(key)) unknownTokenBucket.charge(addressBlock(address), 1);
+      if (address !== undefined && !previouslyValidKeys.has(key))
+        unknownTokenBucket.charge(getAddressBlock(address), 1);
     },
   };
 }
@@ -233,13 +234,13 @@ function createUnknownTokens() {
 export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
-  const callersByHash = boundedCache<string, Caller>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
+  const callersByHash = createBoundedCache<string, Caller>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
   const unknownTokens = createUnknownTokens();
   /**
    * Valid run tokens that this process has issued. Maps the credential ID to the token's key in `callersByHash`; the
    * key is empty until the token is first used.
    */
-  const runTokenKeys = boundedCache<number, string>(CALLER_CACHE_MAX_ENTRIES);
+  const runTokenKeys = createBoundedCache<number, string>(CALLER_CACHE_MAX_ENTRIES);
   const watchers = new Set<CredentialWatcher>();
   let epoch = 0;
   const forgetCallers = () => {

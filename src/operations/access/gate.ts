@@ -5,13 +5,15 @@
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import { rows } from "../../data/database.js";
-import { boundedCache } from "../../engine/bounded-cache.js";
+import { createBoundedCache } from "../../engine/bounded-cache.js";
 import type { DiskSpace, DiskSpaceLevel } from "../../engine/disk-space.js";
-import type { RateAnswer, RateWindow } from "../../engine/rate-window.js";
+import type { RateDecision, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_SHARE } from "../../limits.js";
 import {
   type Caller,
+  getRateClass,
+  getRateWindowMs,
   isPageCaller,
   mayPerformOnApp,
   mayPerformOnOrganization,
@@ -19,8 +21,6 @@ import {
   type Operation,
   type RateClass,
   RESOURCE_ADDED_BY,
-  rateClassOf,
-  rateWindowOf,
 } from "../../rules/access.js";
 
 /**
@@ -31,7 +31,7 @@ export interface Visitor {
   caller: Caller | null;
   /** Network address of the request. */
   address?: string;
-  quota?: RateAnswer & { limit: number };
+  quota?: RateDecision & { limit: number };
   /**
    * Error in the request. It is thrown only after the caller's right has been checked, so that callers without the
    * right do not see it.
@@ -155,7 +155,7 @@ export function createGate(options: {
 }): AccessGate {
   const { db, window, limits, diskSpace } = options;
   /** IDs of apps that are known to exist. An entry stays correct, because the service never deletes an app. */
-  const existingApps = boundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
+  const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
 
   /**
    * Counts one request in the app's rate window. Visitors can use the whole window. Requests of visitors above their
@@ -179,11 +179,11 @@ export function createGate(options: {
     const remaining = Math.min(limit, windowState.remaining);
     if (remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...windowState, remaining, limit };
     if (windowState.accepted) return;
-    const retryAfter = Math.max(1, Math.ceil((windowState.freesAt.getTime() - Date.now()) / 1000));
+    const retryAfter = Math.max(1, Math.ceil((windowState.nextAcceptedAt.getTime() - Date.now()) / 1000));
     throw new ActionError(
       "RATE_LIMIT_EXCEEDED",
       `too many requests of the kind "${name}" (limit of this app: ${limit} in ${windowMs / 1000} seconds); try again in ${retryAfter} s`,
-      { retryAfter, nextValidRequestDate: windowState.freesAt.toISOString() },
+      { retryAfter, nextValidRequestDate: windowState.nextAcceptedAt.toISOString() },
     );
   }
 
@@ -194,7 +194,7 @@ export function createGate(options: {
     await countInBuckets(visitor, appId, {
       name: rateClass,
       limit,
-      windowMs: rateWindowOf(rateClass),
+      windowMs: getRateWindowMs(rateClass),
       isVisitor: isAnonymous,
     });
   }
@@ -202,7 +202,7 @@ export function createGate(options: {
   async function countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void> {
     const limit = limits.communicate;
     if (limit === 0) return;
-    const windowMs = rateWindowOf("communicate");
+    const windowMs = getRateWindowMs("communicate");
     await countInBuckets({ caller: null }, appId, {
       name: "communicate",
       limit,
@@ -253,7 +253,7 @@ export function createGate(options: {
       // An administrator can send the ID of any app, so the app may not exist. Other credentials have rights only on
       // existing apps.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
-      const rateClass = rateClassOf(operation);
+      const rateClass = getRateClass(operation);
       if (rateClass) await countRequest(visitor, caller, rateClass, appId);
       throwDeferred(visitor);
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull(operation, diskSpace.level());
@@ -281,7 +281,7 @@ export function createGate(options: {
     async enterGitWebhook(visitor, appId) {
       const limit = limits.publish;
       if (limit > 0) {
-        const windowMs = rateWindowOf("publish");
+        const windowMs = getRateWindowMs("publish");
         await countInBuckets(visitor, appId, { name: "git webhook", limit, windowMs, isVisitor: false });
       }
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull("pullGit", diskSpace.level());
@@ -290,7 +290,12 @@ export function createGate(options: {
     async countToolCall(visitor, appId) {
       const limit = limits.mcp;
       if (limit === 0) return;
-      await countInBuckets(visitor, appId, { name: "mcp", limit, windowMs: rateWindowOf("manage"), isVisitor: false });
+      await countInBuckets(visitor, appId, {
+        name: "mcp",
+        limit,
+        windowMs: getRateWindowMs("manage"),
+        isVisitor: false,
+      });
     },
 
     enterService(visitor, operation) {

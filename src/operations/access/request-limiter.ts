@@ -11,7 +11,7 @@ import {
   REQUESTS_IN_PROGRESS_PER_VISITOR,
 } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
-import { addressBlock, rateLimitKeyOf } from "../../rules/address-block.js";
+import { getAddressBlock, getRateLimitKey } from "../../rules/address-block.js";
 import type { Visitor } from "./gate.js";
 
 export interface RequestLimiter {
@@ -54,9 +54,9 @@ export function createRequestLimiter(limits = CONCURRENT_REQUESTS): RequestLimit
   return {
     async acquireSlot({ caller, address = "" }, gone) {
       try {
-        if (!caller) return await anonymousAddresses.enter(addressBlock(address), gone);
+        if (!caller) return await anonymousAddresses.enter(getAddressBlock(address), gone);
         if (!isPageCaller(caller)) return await credentials.enter(caller.credentialId, gone);
-        return await enterVisitor(rateLimitKeyOf({ ...caller, address }), addressBlock(address), gone);
+        return await enterVisitor(getRateLimitKey({ ...caller, address }), getAddressBlock(address), gone);
       } catch {
         throw clientDisconnected();
       }

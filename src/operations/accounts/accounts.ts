@@ -9,7 +9,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RESET_LINK_MS, SETUP_LINK_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import { requireEmail, requireText } from "../../rules/fields.js";
 import { checkPassphrase, readPassphrase } from "../../rules/passphrase.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
@@ -72,7 +72,7 @@ interface PersonRow extends User {
   passphraseHash: string | null;
 }
 
-const hashQueueKeyOf = ({ address }: SessionOrigin): HashTurn => ({ appId: 0, sender: addressBlock(address ?? "") });
+const hashQueueKeyOf = ({ address }: SessionOrigin): HashTurn => ({ appId: 0, sender: getAddressBlock(address ?? "") });
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
@@ -251,7 +251,7 @@ export function createAccounts(options: {
     requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {
       const email = requireEmail(body["email"], "email");
       refuseUnknownFields(body, RESET_FIELDS);
-      const retryAfter = resetBucket.takeTokens(addressBlock(address ?? ""));
+      const retryAfter = resetBucket.takeTokens(getAddressBlock(address ?? ""));
       if (retryAfter > 0) throw rateLimitError("too many requests for a reset from this address", retryAfter);
       runInBackground(sendResetTo(email, address));
     },

@@ -9,9 +9,9 @@ import type { OpenIdProvider } from "../../config/open-id.js";
 import { isDuplicate } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
-import { highestOf, ROLES, type Role } from "../../rules/roles.js";
+import { getHighestRole, ROLES, type Role } from "../../rules/roles.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "./accounts.js";
@@ -83,7 +83,7 @@ function identityOf(provider: OpenIdProvider, claims: Record<string, unknown>, i
     email: claims["email_verified"] === false ? null : email,
     firstName: firstName ?? name.split(" ")[0]!,
     lastName: lastName ?? (name.split(" ").slice(1).join(" ") || name),
-    role: highestOf(
+    role: getHighestRole(
       mappedRoles.filter((role): role is Role => (ROLES as readonly (string | undefined)[]).includes(role)),
     ),
     organizationId: organizations.find((id) => id !== undefined) ?? null,
@@ -252,7 +252,7 @@ export function createOpenId(options: {
      */
     async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
       const provider = requireProvider(id);
-      const retryAfter = callbackBucket.takeTokens(addressBlock(request.address ?? ""));
+      const retryAfter = callbackBucket.takeTokens(getAddressBlock(request.address ?? ""));
       if (retryAfter > 0) throw rateLimitError("too many OpenID callbacks from this address", retryAfter);
       const next = flow?.next ?? "";
       try {

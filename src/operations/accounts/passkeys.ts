@@ -15,7 +15,7 @@ import { isDuplicate, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { requireText } from "../../rules/fields.js";
 import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
@@ -135,7 +135,7 @@ export function createPasskeys(options: {
     sessionId: number | null,
     address: string | undefined,
   ): Promise<void> {
-    const retryAfter = challengeLimit.takeTokens(addressBlock(address ?? ""));
+    const retryAfter = challengeLimit.takeTokens(getAddressBlock(address ?? ""));
     if (retryAfter > 0) throw rateLimitError("too many passkey challenges", retryAfter);
     await rows(db, DELETE_OLD_CHALLENGES);
     await rows(db, INSERT_CHALLENGE, [hashChallenge(challenge), sessionId]);

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { rateLimitError } from "../../errors.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import {
   type AttemptState,
   addAttempt,
@@ -119,7 +119,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
       address: string | undefined,
       attempt: () => Promise<T | null>,
     ): Promise<T | null> {
-      const networkAddress = addressBlock(address ?? "");
+      const networkAddress = getAddressBlock(address ?? "");
       const addressKey = hashSubject("address", networkAddress);
       const accountKey = hashSubject("account", account, networkAddress);
       const at = await countAttempt([addressKey, accountKey]);

@@ -6,13 +6,13 @@ import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { StoredAsset } from "../../data/action-types.js";
 import { ActionError, type Status } from "../../errors.js";
-import { type CodeCheck, dependenciesFault } from "../../rules/action-fields.js";
+import { type CodeCheck, findDependenciesFault } from "../../rules/action-fields.js";
 import { ACTION_SHAPE, type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
-import { parseResultFault } from "../../rules/code.js";
+import { findParseResultFault } from "../../rules/code.js";
 import { isObject } from "../../rules/described.js";
-import { toStoredTriggers, triggersFault } from "../../rules/trigger-input.js";
+import { findTriggersFault, toStoredTriggers } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { positionInValidationTable } from "../../rules/validation-table.js";
+import { getValidationPosition } from "../../rules/validation-table.js";
 import { findTakenAddressError } from "../http/routes.js";
 import {
   NO_PACKAGES,
@@ -67,7 +67,7 @@ export function createActionValidation(options: {
   ): Promise<ActionInput> {
     const codeVerdict = isText(code) ? await codeChecker.read(appId, code) : null;
     const input = parse((_code, dependencies) =>
-      buildFault === null ? parseResultFault(codeVerdict!.reading, dependencies) : `source: ${buildFault}`,
+      buildFault === null ? findParseResultFault(codeVerdict!.reading, dependencies) : `source: ${buildFault}`,
     );
     if (codeVerdict?.compileFault && input.code !== compiled) throw codeVerdict.compileFault;
     return input;
@@ -100,7 +100,7 @@ export function createActionValidation(options: {
     promisedAssets: PromisedAssets,
   ) {
     const input = propertyOf(data, "dependencies");
-    const list = dependenciesFault(input) === null ? (input as string[]) : [];
+    const list = findDependenciesFault(input) === null ? (input as string[]) : [];
     return packages.resolve(author, list, current?.assets ?? [], promisedAssets);
   }
 
@@ -141,13 +141,13 @@ export function createActionValidation(options: {
     };
     const validatedAction = await judge().catch(async (error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
-      const isAfter = (status: Status) => positionInValidationTable(error.status) > positionInValidationTable(status);
+      const isAfter = (status: Status) => getValidationPosition(error.status) > getValidationPosition(status);
       const [name, triggers] = [propertyOf(data, "name"), propertyOf(data, "triggers")];
       // The validation table has errors of an invalid name before NAME_ALREADY_EXISTS, so the name is valid here.
       if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
         throw nameTakenError(name);
       }
-      if (isAfter("TRIGGERS_INVALID") && triggersFault(triggers) === null) {
+      if (isAfter("TRIGGERS_INVALID") && findTriggersFault(triggers) === null) {
         throw (await findTakenAddressError(manager, draftFilter, toStoredTriggers(triggers))) ?? error;
       }
       throw error;

@@ -11,7 +11,7 @@ import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/b
 import type { SourceScript } from "../../engine/bundler/source-script.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
-import { ENTRY_FILES, omitSourceMap, sourceFault, toStoredSource } from "../../rules/action-source.js";
+import { ENTRY_FILES, findSourceFault, omitSourceMap, toStoredSource } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
 import type { Packages, ResolvedPackages } from "../packages/packages.js";
 
@@ -121,7 +121,7 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
       const source = sourceToBuild(data, current);
       if (source === undefined) return { data, fault: null };
       if (source === null) return { data: { ...data, source: null }, fault: null };
-      if (sourceFault(source) !== null) return { data: { ...data, code: PLACEHOLDER_CODE, source }, fault: null };
+      if (findSourceFault(source) !== null) return { data: { ...data, code: PLACEHOLDER_CODE, source }, fault: null };
       const stored = { ...toStoredSource(source)!, map: undefined };
       const dependencies = dependenciesIn(data, current);
       if (isUnchanged(stored, dependencies, current)) {

@@ -15,7 +15,7 @@ import { ANTHROPIC_API } from "../../rules/ai/anthropic.js";
 import { type AiCode, AiError } from "../../rules/ai/failure.js";
 import { OPENAI_API } from "../../rules/ai/openai.js";
 import { type AiCall, type AiOptions, readAiOptions } from "../../rules/ai/options.js";
-import { valueAtPath } from "../../rules/ai/provider-json.js";
+import { getValueAtPath } from "../../rules/ai/provider-json.js";
 import { AI_SETTING, type AiSetting, readAiSetting, selectModel } from "../../rules/ai/setting.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
@@ -125,7 +125,7 @@ async function createProviderError(
   let name: unknown;
   try {
     const body: unknown = JSON.parse(response.body.toString("utf8"));
-    name = [valueAtPath(body, "error", "type"), valueAtPath(body, "error", "code")].find(
+    name = [getValueAtPath(body, "error", "type"), getValueAtPath(body, "error", "code")].find(
       (element) => typeof element === "string" && ERROR_NAME.test(element),
     );
   } catch {
@@ -184,7 +184,7 @@ export function createAi(options: {
       {
         pool: `${appId} ai`,
         budget: budgetOf(runId),
-        mayUse: (requested) => requested === origin,
+        mayUseOrigin: (requested) => requested === origin,
         originOf: normalizeOrigin,
         hasCredential: true,
         signal,
@@ -208,7 +208,7 @@ export function createAi(options: {
   async function scanOf(appId: number): Promise<Scan> {
     const { version, entries } = await settings.secretValues.read(appId);
     const secrets = entries.flatMap(([name, value]) => findSecretsOfSetting(name, value));
-    return scans.of(String(appId), `${appId}:${version}`, secrets);
+    return scans.getScan(String(appId), `${appId}:${version}`, secrets);
   }
 
   async function maskAnswer(scan: Scan, answer: AiAnswer): Promise<AiAnswer> {

@@ -9,10 +9,10 @@ import { rows } from "../../data/database.js";
 import {
   type AlertState,
   type AppQueueState,
+  computeStateAfterCheck,
+  computeStateAfterRun,
   type EndedRun,
   NEW_STATE,
-  stateAfterCheck,
-  stateAfterRun,
 } from "../../rules/alert-conditions.js";
 import {
   lockEnabledRules,
@@ -149,7 +149,7 @@ class AlertCases {
         rule.appId === run.appId && run.finishedAt >= rule.since ? affectedActionId(rule, run.actionId) : null;
       if (subject === null) continue;
       const alertCase = this.of(rule, subject);
-      this.changeState(alertCase, stateAfterRun(rule, alertCase.currentState, run));
+      this.changeState(alertCase, computeStateAfterRun(rule, alertCase.currentState, run));
     }
   }
 
@@ -169,7 +169,7 @@ class AlertCases {
         isTickOverdue: isOverdue,
         oldestQueuedMs: oldestQueuedMs.get(rule.appId) ?? 0,
       };
-      this.changeState(alertCase, stateAfterCheck(rule, alertCase.currentState, alertMoment));
+      this.changeState(alertCase, computeStateAfterCheck(rule, alertCase.currentState, alertMoment));
     }
   }
 

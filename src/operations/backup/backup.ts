@@ -6,10 +6,10 @@
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import type { Secret } from "../../engine/archive/sealing.js";
-import type { TapePart } from "../../engine/archive/tape.js";
+import type { ArchivePart } from "../../engine/archive/tape.js";
 import { writeArchive } from "../../engine/archive.js";
 import { BlobMissing, type BlobStore } from "../../engine/blob-store/blob.js";
-import { keyFingerprint } from "../../engine/cipher.js";
+import { computeKeyFingerprint } from "../../engine/cipher.js";
 import { StartError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import { serviceVersion } from "../../version.js";
@@ -57,11 +57,14 @@ export interface BackupReport {
 }
 
 /** Splits `bytes` into numbered parts of PART_MAX_BYTES. If `bytes` is empty, yields one empty part. */
-async function* splitIntoParts(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<TapePart> {
+async function* splitIntoParts(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<ArchivePart> {
   let number = 0;
   let heldBytes: Buffer[] = [];
   let size = 0;
-  const makePart = (content: Buffer): TapePart => ({ name: `${prefix}/${String(++number).padStart(8, "0")}`, content });
+  const makePart = (content: Buffer): ArchivePart => ({
+    name: `${prefix}/${String(++number).padStart(8, "0")}`,
+    content,
+  });
   for await (const chunk of bytes) {
     heldBytes.push(chunk);
     size += chunk.length;
@@ -130,14 +133,18 @@ class BackupWriter {
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
     const storedFingerprint = rows[0]?.fingerprint ?? null;
     const { keys } = this.options;
-    if (keys === null || storedFingerprint === null || keys.some((key) => keyFingerprint(key) === storedFingerprint))
+    if (
+      keys === null ||
+      storedFingerprint === null ||
+      keys.some((key) => computeKeyFingerprint(key) === storedFingerprint)
+    )
       return storedFingerprint;
     throw new StartError(
       "the available keys do not decrypt the database's settings: set SETTINGS_KEY or DATA_DIR as for the service, or use --without-keys",
     );
   }
 
-  private async *table({ name, columns }: Table): AsyncGenerator<TapePart> {
+  private async *table({ name, columns }: Table): AsyncGenerator<ArchivePart> {
     const list = columns.map(quoteName).join(", ");
     const stream = this.client.query(copyTo(`COPY (SELECT ${list} FROM public.${quoteName(name)}) TO STDOUT`));
     yield* splitIntoParts(`tables/${name}`, stream as AsyncIterable<Buffer>);
@@ -160,7 +167,7 @@ class BackupWriter {
    * Yields the parts of all media files except those of unfinished uploads. No process deletes media files during the
    * backup.
    */
-  private async *blobs(): AsyncGenerator<TapePart> {
+  private async *blobs(): AsyncGenerator<ArchivePart> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
     const store = await this.options.openStore(rows[0]!.space);
     try {
@@ -180,7 +187,7 @@ class BackupWriter {
     }
   }
 
-  async *parts(): AsyncGenerator<TapePart> {
+  async *parts(): AsyncGenerator<ArchivePart> {
     const manifest = await this.beginBackup();
     yield createJsonPart(MANIFEST_FILE, manifest);
     const { keys } = this.options;

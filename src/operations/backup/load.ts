@@ -10,7 +10,7 @@ import { join } from "node:path";
 import type { Client } from "pg";
 import { from as copyFrom } from "pg-copy-streams";
 import { ArchiveError } from "../../engine/archive/failure.js";
-import type { TapePart } from "../../engine/archive/tape.js";
+import type { ArchivePart } from "../../engine/archive/tape.js";
 import { type BlobStore, isBlobKey } from "../../engine/blob-store/blob.js";
 import { type BackupSummary, type Manifest, parseSummary, SUMMARY_FILE } from "./manifest.js";
 import {
@@ -39,15 +39,15 @@ export interface LoadOptions {
 class PartGroup {
   constructor(
     readonly name: string,
-    private readonly parts: AsyncIterator<TapePart>,
-    private first: TapePart | null,
+    private readonly parts: AsyncIterator<ArchivePart>,
+    private first: ArchivePart | null,
   ) {}
 
   /**
    * First part after this group; null at the end of the backup file. Set only after `contents` has yielded all its
    * parts.
    */
-  nextPart: TapePart | null = null;
+  nextPart: ArchivePart | null = null;
 
   async *contents(): AsyncGenerator<Buffer> {
     for (let part = this.first; ; ) {
@@ -187,10 +187,10 @@ export class ArchiveLoader {
   }
 
   /** Writes all tables and media files of the backup. Returns the summary, which is the backup's last part. */
-  private async loadParts(parts: AsyncIterator<TapePart>): Promise<BackupSummary> {
+  private async loadParts(parts: AsyncIterator<ArchivePart>): Promise<BackupSummary> {
     const byName = new Map(this.tables.map((table) => [`tables/${table.name}`, table]));
     const { value, done } = await parts.next();
-    for (let part: TapePart | null = done ? null : value; part !== null; ) {
+    for (let part: ArchivePart | null = done ? null : value; part !== null; ) {
       if (part.name === SUMMARY_FILE) return parseSummary(part);
       const group = new PartGroup(part.name.slice(0, part.name.lastIndexOf("/")), parts, part);
       if (group.name.startsWith("tables/")) await this.copyTable(group, byName.get(group.name));
@@ -235,7 +235,7 @@ export class ArchiveLoader {
    * Writes all rows and media files in one transaction. Calls `beforeCommit` at the end of this transaction, when other
    * sessions see none of the rows yet.
    */
-  async run(parts: AsyncIterator<TapePart>, beforeCommit: () => Promise<void>): Promise<BackupSummary> {
+  async run(parts: AsyncIterator<ArchivePart>, beforeCommit: () => Promise<void>): Promise<BackupSummary> {
     const { client } = this.options;
     try {
       await this.prepareDatabase();
@@ -257,7 +257,7 @@ export class ArchiveLoader {
 
   /** Returns the identity of the media store into which files were written; null if the backup has no media files. */
   async storeIdentity(): Promise<string | null> {
-    return (await this.store?.identity()) ?? null;
+    return (await this.store?.readStoreId()) ?? null;
   }
 
   /** Deletes the media files that a failed restore has written. */

@@ -10,7 +10,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { rateLimitError } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { rateLimitKeyOf } from "../../rules/address-block.js";
+import { getRateLimitKey } from "../../rules/address-block.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -31,7 +31,7 @@ import { createVisitors } from "./visitors.js";
 function createRequestCounter(): (caller: Caller) => void {
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
   return (caller) => {
-    const retryAfter = requestBucket.takeTokens(rateLimitKeyOf(caller));
+    const retryAfter = requestBucket.takeTokens(getRateLimitKey(caller));
     if (retryAfter > 0) throw rateLimitError("too many requests from this client", retryAfter);
   };
 }

@@ -17,7 +17,7 @@ import {
   VISIT_MS,
 } from "../../limits.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import { createAppViewEvent } from "../../rules/app-events.js";
 import type { Credentials, NewCredential } from "../access/credentials.js";
 import { hashToken, newSecret, newToken } from "../access/tokens.js";
@@ -166,14 +166,14 @@ export function createPageSessions(options: {
     async visit(appId: number, address: string): Promise<PageSession> {
       const app = await appOf(appId);
       if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app with this ID");
-      const viewer = addressBlock(address);
+      const viewer = getAddressBlock(address);
       countNewSession(viewer);
       const expiresAt = new Date(Date.now() + VISIT_MS);
       return openSession(await mintVisit(appId, address, expiresAt, viewer), app);
     },
 
     /** Counts a request for a visitor's session by network address. @throws RATE_LIMIT_EXCEEDED */
-    countVisit: (address: string) => countNewSession(addressBlock(address)),
+    countVisit: (address: string) => countNewSession(getAddressBlock(address)),
 
     /**
      * Creates a session for a visitor of a page on another origin, and returns the session's token. @throws

@@ -9,7 +9,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS, VISIT_MS, VISIT_RENEWALS_MS, VISITORS_PER_ADDRESS, VISITORS_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import { parsePageOrigins } from "../../rules/page-origins.js";
 import { type ExpectedTags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
@@ -87,7 +87,7 @@ const RENEW_VISITOR = `
  */
 export const hashVisitorAddress = (appId: number, address: string): Buffer =>
   createHash("sha256")
-    .update(`${appId} ${addressBlock(address)}`)
+    .update(`${appId} ${getAddressBlock(address)}`)
     .digest()
     .subarray(0, 16);
 

@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
-import { lookupFor, systemLookup } from "../../engine/public-lookup.js";
+import { selectLookup, systemLookup } from "../../engine/public-lookup.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
 import { createSmtp } from "../../engine/smtp.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -48,7 +48,7 @@ export function createCommunicate(options: {
   const checkedConnections = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || ALLOWED_MESSAGE_PORTS.includes(port),
-    resolve: lookupFor(allowPrivateNetwork),
+    resolve: selectLookup(allowPrivateNetwork),
   });
   const uncheckedConnections = createCheckedConnections({ mayReach: () => true, resolve: systemLookup });
   const smtp = createSmtp();

@@ -9,7 +9,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
 import { RATE_WINDOW_MS, REPORTS_PER_ADDRESS } from "../../limits.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { refuseField } from "../../rules/fields.js";
 import { isEmailAddress } from "../../rules/message-fields.js";
@@ -218,7 +218,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
      * @throws RATE_LIMIT_EXCEEDED if the network address sends too many, UNAUTHORIZED, REQUEST_INVALID
      */
     async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
-      const retryAfter = reportBucket.takeTokens(addressBlock(request.address));
+      const retryAfter = reportBucket.takeTokens(getAddressBlock(request.address));
       if (retryAfter > 0)
         throw new ActionError("RATE_LIMIT_EXCEEDED", "too many delivery reports from this address", { retryAfter });
       const isTwilio = request.twilioSignature !== null;

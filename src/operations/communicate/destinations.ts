@@ -93,7 +93,9 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
         ...secretsIn("SMTP_URL", operator.server),
       ];
       if (secrets.length === 0) return text;
-      const [masked] = await scans.of(String(appId), `messages:${JSON.stringify(secrets)}`, secrets).mask([{ text }]);
+      const [masked] = await scans
+        .getScan(String(appId), `messages:${JSON.stringify(secrets)}`, secrets)
+        .mask([{ text }]);
       return masked!;
     },
   };

@@ -13,7 +13,7 @@ import type { ClaimedMessage, Recipient } from "./outbox.js";
 import { type AttemptOutcome, createFailedOutcome } from "./try-outcome.js";
 
 /**
- * Controls one attempt to send a message. `mayBegin` marks the message as being sent; it returns false if another
+ * Controls one attempt to send a message. `maySendContent` marks the message as being sent; it returns false if another
  * process has claimed the message, which must then not be sent here. `signal` aborts the attempt.
  */
 export type DeliveryControl = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
@@ -81,7 +81,7 @@ function toAttemptOutcome(recipients: Recipient[], delivery: Delivery, detail: s
   const wasSent = recipients.some(({ status }) => status === "sent");
   if (delivery.kind === "refused" && delivery.refused.length === 0) {
     if (!delivery.permanent) return { kind: "later", recipients, detail };
-    const status = wasSent ? "sent" : delivery.ours ? "failed" : "rejected";
+    const status = wasSent ? "sent" : delivery.isSettingFault ? "failed" : "rejected";
     return { kind: "done", status, recipients, detail };
   }
   if (isPending) return { kind: "later", recipients, detail };
@@ -124,7 +124,7 @@ export function createEmailDelivery(options: {
     const to = recipients.filter(({ status }) => !status).map(({ address }) => address);
     const delivery = await smtp.deliver(
       { ...destination, owner, connect },
-      { from: destination.from, to, content, mayBegin, signal },
+      { from: destination.from, to, content, maySendContent: mayBegin, signal },
     );
     if (delivery.kind === "fenced") return delivery;
     const replyTexts = [

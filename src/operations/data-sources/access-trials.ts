@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { ACCESS_RULE_SHAPE, ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entries/access-rules.js";
-import { conditionsAsWhere, decidingRuleIndex } from "../../rules/entries/entry-access.js";
+import { findDecidingRuleIndex, toWhereFilter } from "../../rules/entries/entry-access.js";
 import { type EntryData, parseEntryId } from "../../rules/entries/entry-input.js";
 import type { ReserveBytes } from "../../rules/page.js";
 import { parseReference } from "../../rules/reference.js";
@@ -94,7 +94,7 @@ export function createAccessTrials(options: {
     user: UserData | null,
     verb: EntryVerb,
   ): VerbDecision {
-    const at = decidingRuleIndex(source.accessRules, verb, user);
+    const at = findDecidingRuleIndex(source.accessRules, verb, user);
     const rule = at < 0 ? null : at;
     try {
       const { mayAccessColumn, requiredColumns: required } = userRights.grant(source, verb);
@@ -116,7 +116,7 @@ export function createAccessTrials(options: {
     try {
       // The `where` of a page must contain the columns that the access rule requires. If `input` is missing, these
       // conditions are used as the `where`.
-      const testedWhere = input ?? conditionsAsWhere(userRights.grant(source, "select").conditions);
+      const testedWhere = input ?? toWhereFilter(userRights.grant(source, "select").conditions);
       const { entries } = await searches.find(
         userRights,
         source,

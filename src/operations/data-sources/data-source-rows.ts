@@ -6,7 +6,7 @@ import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
 import type { EntryHook } from "../../rules/entries/hooks.js";
 import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
-import { type EntityReference, referenceKey, referenceParameters } from "../../rules/reference.js";
+import { type EntityReference, getReferenceKey, getReferenceParameters } from "../../rules/reference.js";
 import type { IndexDefinition } from "./index-definitions.js";
 
 /** PostgreSQL notification channel. A message is the ID of an app in which a data source was changed or removed. */
@@ -150,12 +150,12 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
 
     /** Returns the data source with this ID or name, from the cache or the database. @throws DATA_SOURCE_NOT_FOUND */
     async find(appId: number, ref: EntityReference): Promise<StoredDataSource> {
-      const key = `${appId}:${referenceKey(ref)}`;
+      const key = `${appId}:${getReferenceKey(ref)}`;
       const cached = cachedSources.get(key);
       const now = Date.now();
       if (cached && cached.until > now && notifications.healthy()) return cached.row;
       const epochBefore = epoch;
-      const values = [appId, ...referenceParameters(ref)];
+      const values = [appId, ...getReferenceParameters(ref)];
       const [row] = await preparedRows<StoredDataSource>(db, "find-data-source", SELECT_DATA_SOURCE, values);
       if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
       if (cachedSources.size >= CACHE_MAX_ENTRIES) cachedSources.clear();

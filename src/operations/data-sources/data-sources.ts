@@ -11,7 +11,7 @@ import {
   parseNewDataSource,
 } from "../../rules/entries/data-source-input.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
-import { hashedColumnsOf } from "../../rules/entries/hooks.js";
+import { listHashedColumns } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
 import type { ReserveBytes } from "../../rules/page.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
@@ -147,7 +147,7 @@ export function createDataSources(options: {
         entries,
         ...more
       } = fields;
-      const hashedColumns = [...new Set(hashedColumnsOf(hooks))];
+      const hashedColumns = [...new Set(listHashedColumns(hooks))];
       rejectUniqueHashedIndexes(requestedIndexes, hashedColumns);
       const { isUsers = false } = more;
       checkIsUsersChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
@@ -191,7 +191,7 @@ export function createDataSources(options: {
       const { id, indexes: before, hooks, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
       const fields = parseDataSourceChange(body, validateIndexes, hooks);
       const { indexes: requestedIndexes } = fields;
-      const hashed = [...hashedColumns, ...hashedColumnsOf(fields.hooks ?? [])];
+      const hashed = [...hashedColumns, ...listHashedColumns(fields.hooks ?? [])];
       rejectUniqueHashedIndexes(requestedIndexes ?? before, hashed);
       checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
       checkIsUsersChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });

@@ -109,7 +109,7 @@ export function createEntryJoins(read: ReadRows) {
     const requested = values.map((value, pair) => {
       const texts = [...new Set(keys.flatMap((joinKeys) => (joinKeys ? [joinKeys[pair]!] : [])))];
       // Compares IDs as numbers and not as texts, so that PostgreSQL can use the primary key.
-      if (paths[pair]!.own === "id")
+      if (paths[pair]!.entryField === "id")
         return `j.id = ANY(${statement.bind(
           texts.filter((text) => ENTRY_ID.test(text)),
           "bigint[]",

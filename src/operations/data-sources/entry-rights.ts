@@ -9,13 +9,13 @@ import type { UserData } from "../../rules/caller-rules.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import {
   checkRequiredColumns,
-  columnsInWhere,
   createAccessDenied,
+  createEntryScope,
   type EntryCaller,
   type EntryPermissions,
-  entryScopeFor,
+  findPermissions,
+  listWhereColumns,
   maySelectById,
-  permissionsFor,
   rejectContradictingWhere,
 } from "../../rules/entries/entry-access.js";
 import type { EntryScope } from "../../rules/entry-query/options.js";
@@ -90,7 +90,7 @@ function createRights(
 ): Rights {
   const grant: Rights["grant"] = (source, verb) => {
     try {
-      return permissionsFor(source.accessRules, verb, as);
+      return findPermissions(source.accessRules, verb, as);
     } catch {
       throw accessError();
     }
@@ -105,12 +105,14 @@ function createRights(
   };
   const mayNameColumn: EntryWriter["mayNameColumn"] = (source, column) => {
     const top = parsePath(column, "indexes", { entry: "" });
-    return top.own === null && WRITING_VERBS.some((verb) => hasColumnRight(grant, source, verb, top.segments[0]!));
+    return (
+      top.entryField === null && WRITING_VERBS.some((verb) => hasColumnRight(grant, source, verb, top.segments[0]!))
+    );
   };
   const scopeOfSingleEntry: Rights["singleEntryScope"] = (source) => {
     try {
       const accessGrant = grant(source, "select");
-      return maySelectById(accessGrant) ? entryScopeFor(accessGrant, hashedColumnSet(source)) : null;
+      return maySelectById(accessGrant) ? createEntryScope(accessGrant, hashedColumnSet(source)) : null;
     } catch {
       return null;
     }
@@ -124,15 +126,15 @@ function createRights(
     may,
     readScope(source, where) {
       const accessGrant = grant(source, "select");
-      checkRequiredColumns(accessGrant, columnsInWhere(where), "where");
+      checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
       rejectContradictingWhere(accessGrant, where);
-      return entryScopeFor(accessGrant, hashedColumnSet(source));
+      return createEntryScope(accessGrant, hashedColumnSet(source));
     },
     removalScope(source, where) {
       const accessGrant = grant(source, "delete");
-      checkRequiredColumns(accessGrant, columnsInWhere(where), "where");
+      checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
       rejectContradictingWhere(accessGrant, where);
-      const { canSee: sees, filter } = entryScopeFor(accessGrant, hashedColumnSet(source));
+      const { canSee: sees, filter } = createEntryScope(accessGrant, hashedColumnSet(source));
       if (as.isTrusted) return { canSee: sees, filter };
       // A removal must not filter by columns that the caller cannot read. Otherwise the number of removed entries would
       // reveal values of these columns.

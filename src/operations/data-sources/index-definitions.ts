@@ -47,9 +47,9 @@ export const indexColumnPaths = (definition: IndexDefinition): readonly string[]
 export const isUniqueIndex = (definition: IndexDefinition): boolean =>
   typeof definition === "object" && "unique" in definition && definition.unique;
 
-function parseColumnPath(column: unknown, fieldPath: string): Path & { own: null } {
+function parseColumnPath(column: unknown, fieldPath: string): Path & { entryField: null } {
   const path = parsePath(column, fieldPath, { entry: "" });
-  if (path.own !== null)
+  if (path.entryField !== null)
     refuseField(fieldPath, "the path of a column in the entry's data; fields such as id need no index", column);
   return path;
 }

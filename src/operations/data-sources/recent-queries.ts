@@ -4,10 +4,10 @@
  * their number is limited.
  */
 import {
-  type CheckedShape,
+  createQueryShape,
+  type DetailedQueryShape,
   doesIndexHelpShape,
   type QueryShape,
-  queryShapeOf,
   suggestIndexColumns,
 } from "../../rules/entry-query/query-shape.js";
 import type { StoredDataSource } from "./data-source-rows.js";
@@ -34,7 +34,7 @@ export interface RecentQuery extends QueryShape {
 }
 
 interface StoredQuery {
-  shape: CheckedShape;
+  shape: DetailedQueryShape;
   count: number;
   times: Float32Array;
   lastAt: number;
@@ -69,7 +69,7 @@ export function createRecentQueries(now: () => number = Date.now) {
      */
     record(source: StoredDataSource, query: unknown, ms: number): void {
       const knownColumns = new Set(source.columns);
-      const shape = queryShapeOf(query, (column) => knownColumns.has(column));
+      const shape = createQueryShape(query, (column) => knownColumns.has(column));
       if (shape === null) return;
       const queryShapes = getOrCreateRecent(bySource, keyOf(source), MAX_SOURCES, () => new Map<string, StoredQuery>());
       const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);

@@ -7,7 +7,7 @@ import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SIGN_IN_FAILURES, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import type { Sender } from "../records/intake.js";
 
 /* Locks the subjects, so that concurrent attempts are counted one after the other. */
@@ -97,7 +97,7 @@ export function createSignInAttempts({ db }: { db: Database }) {
       attempt: () => Promise<boolean>,
       total: number | null = null,
     ): Promise<boolean> {
-      const networkAddress = address === undefined ? `credential ${credentialId}` : addressBlock(address);
+      const networkAddress = address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
       const subjects: Subject[] = [{ hash: hashParts("from", appId, networkAddress), failuresMax: SIGN_IN_FAILURES }];
       for (const guess of guessed) {
         const hash = hashParts("entry", appId, guess, networkAddress);

@@ -8,7 +8,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { DataSourceFields } from "../../rules/entries/data-source-input.js";
-import { hashedColumnsOf } from "../../rules/entries/hooks.js";
+import { listHashedColumns } from "../../rules/entries/hooks.js";
 import { type ExpectedTags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import {
@@ -163,7 +163,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
     ): Promise<StoredDataSource> {
       await lockSource(executor, appId, id, precondition);
       const { name, columns, accessRules, hooks, indexes: requestedIndexes, isUsers = null } = fields;
-      const jsonLists = [columns, accessRules, hooks, hashedColumnsOf(hooks ?? []), requestedIndexes].map(
+      const jsonLists = [columns, accessRules, hooks, listHashedColumns(hooks ?? []), requestedIndexes].map(
         toJsonParameter,
       );
       const [after] = await rows<StoredDataSource>(executor, UPDATE_DATA_SOURCE, [

@@ -7,7 +7,7 @@ import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { createTextHookFunction } from "../../rules/entries/hooks.js";
 import { parseReference } from "../../rules/reference.js";
@@ -153,7 +153,8 @@ export function createVerification(options: {
     // Builds a message only to validate the address. So an invalid address is rejected before the request is counted,
     // whether or not a user has this address.
     buildCodeMessage(rules, subject.by, subject.address, "000000");
-    const requester = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
+    const requester =
+      caller.address === undefined ? `credential ${caller.credentialId}` : getAddressBlock(caller.address);
     await codes.countRequest({ appId, sender: requester, to: [subject.by, subject.address] });
     await storeSubject(caller, rules, subject);
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.validSeconds * 1_000).toISOString() };

@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { type GitFields, type GitInput, readGitInput, refuseUnknownGitFields } from "../../rules/git-input.js";
 import { type ExpectedTags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
-import { highestOf, type Role } from "../../rules/roles.js";
+import { getHighestRole, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/app-lock.js";
@@ -223,7 +223,7 @@ export function createGitConnections(options: {
         appId,
         credentialId,
       ]);
-      const role = rights && highestOf(rights.roles);
+      const role = rights && getHighestRole(rights.roles);
       if (!rights || credentialId === null || !(role || rights.isAdministrator))
         throw new ActionError(
           "FORBIDDEN",

@@ -3,7 +3,7 @@
  * requests that actions send. A sandboxed process of the bundler parses the downloaded files.
  */
 import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
-import { GitRemoteFault, openGitRemote, type SendGit } from "../../engine/git-remote.js";
+import { GitRemoteFault, openGitRemote, type SendGitRequest } from "../../engine/git-remote.js";
 import { OutgoingError, type OutgoingSender, RunBudget } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_FILES } from "../../rules/action-source.js";
@@ -58,7 +58,7 @@ export function createGitRepository({
   outgoing: OutgoingSender;
   packages: Pick<Packages, "readRepository">;
 }) {
-  function senderTo(appId: number, { provider, url, username }: GitFields, token: string | null): SendGit {
+  function senderTo(appId: number, { provider, url, username }: GitFields, token: string | null): SendGitRequest {
     const origin = normalizeOrigin(new URL(url))!;
     // GitLab redirects the first request to the URL with `.git`, and accepts the second request only at that URL.
     const base = provider === "gitlab" && !url.endsWith(".git") ? `${url}.git` : url;
@@ -68,7 +68,7 @@ export function createGitRepository({
       budget: new RunBudget(),
       // Rejects redirects to other servers, so that the service sends the token and the commit only to the server in
       // the configured URL.
-      mayUse: (requested: string) => {
+      mayUseOrigin: (requested: string) => {
         if (requested === origin) return true;
         throw new GitRemoteFault(
           `the Git server redirects to ${requested}, but a pull sends requests only to ${origin}; connect the app with the URL to which the server redirects`,

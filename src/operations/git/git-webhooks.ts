@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS } from "../../limits.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import { findPulledRef } from "../../rules/git-input.js";
 import { isFromGitServer, readPushedRef } from "../../rules/git-webhook.js";
 import type { SignedRequest } from "../../rules/http/signatures.js";
@@ -78,7 +78,7 @@ export function createGitWebhooks(options: {
      * @throws ActionError RATE_LIMIT_EXCEEDED
      */
     countAddress(address: string | undefined, appId: number): void {
-      const wait = addresses.takeTokens(`${appId} ${addressBlock(address ?? "")}`);
+      const wait = addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);
       if (wait > 0) throw rateLimitError("too many webhook requests from this network address", wait);
     },
 

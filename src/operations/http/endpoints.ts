@@ -5,7 +5,7 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
 import type { HttpMethod, Trigger } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
-import { boundedCache } from "../../engine/bounded-cache.js";
+import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import type { DataKeys } from "../settings/data-keys.js";
@@ -42,7 +42,7 @@ export type Endpoints = ReturnType<typeof createEndpoints>;
 export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; baseUrl: string }) {
   const { db, dataKeys, baseUrl } = options;
   /** Cache of decrypted secrets. The key is the ID of the draft and the encrypted bytes. */
-  const openedSecrets = boundedCache<string, string>(DECRYPTED_SECRETS_MAX);
+  const openedSecrets = createBoundedCache<string, string>(DECRYPTED_SECRETS_MAX);
 
   async function openSecret(appId: number, masterId: number, sealedSecret: Buffer): Promise<string | null> {
     const key = `${masterId} ${sealedSecret.toString("base64")}`;

@@ -9,12 +9,12 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { HTTP_ADDRESS_FACTOR, RATE_WINDOW_MS } from "../../limits.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import { type HttpTriggerResponse, responseFromJson, responseFromOptions } from "../../rules/http/answer.js";
 import { parseBody, selectHeadersForAction, toNamedValues } from "../../rules/http/body.js";
 import { readPathParameters } from "../../rules/http/path.js";
-import { eventIdOf } from "../../rules/http/signatures.js";
-import { routeKey } from "../../rules/http/where.js";
+import { readEventId } from "../../rules/http/signatures.js";
+import { createRouteKey } from "../../rules/http/where.js";
 import type { AccessGate, Visitor } from "../access/gate.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -159,11 +159,11 @@ function payloadOf(route: TriggerRoute, address: TriggerAddress, request: Trigge
  * to recognize a repeated event.
  */
 function eventIdHashOf({ where }: TriggerRoute, request: TriggerRequest, body: unknown): Buffer | null {
-  const id = eventIdOf(request, where, body);
+  const id = readEventId(request, where, body);
   return id === null
     ? null
     : createHash("sha256")
-        .update(`${routeKey(where)}\n${id}`)
+        .update(`${createRouteKey(where)}\n${id}`)
         .digest();
 }
 
@@ -237,7 +237,7 @@ export function createHttpTriggers(options: {
   return {
     /** Counts a request of a network address, whether the request succeeds later or not. @throws RATE_LIMIT_EXCEEDED */
     countAddress(address: string | undefined, appId: number): void {
-      const wait = limit === 0 ? 0 : addresses.takeTokens(`${appId} ${addressBlock(address ?? "")}`);
+      const wait = limit === 0 ? 0 : addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);
       if (wait > 0) throw rateLimitError("too many requests from this address", wait);
     },
 

@@ -4,10 +4,10 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { HttpAuth } from "../../data/action-types.js";
-import { boundedCache } from "../../engine/bounded-cache.js";
+import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
-import { isSigned, type SignedRequest, signingKeysOf } from "../../rules/http/signatures.js";
+import { isSigned, readSigningKeys, type SignedRequest } from "../../rules/http/signatures.js";
 import type { Credentials } from "../access/credentials.js";
 import type { Settings } from "../settings/settings.js";
 import type { TriggerRoute } from "./routes.js";
@@ -51,14 +51,14 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
    * Cache of the secrets with which triggers verify their senders. The key is the app and the setting. An entry is
    * valid until the version number of the app's secrets changes.
    */
-  const keysBySetting = boundedCache<string, { version: number; keys: string[] }>(CACHED_SETTINGS_MAX);
+  const keysBySetting = createBoundedCache<string, { version: number; keys: string[] }>(CACHED_SETTINGS_MAX);
 
   async function keysFor(appId: number, setting: string, version: number): Promise<string[]> {
     const name = `${appId} ${setting}`;
     const stored = keysBySetting.get(name);
     if (stored?.version === version) return stored.keys;
     const secretKeys = await settings.secretValues.read(appId);
-    const keys = signingKeysOf(secretKeys.underscore.find(([key]) => key === setting)?.[1]);
+    const keys = readSigningKeys(secretKeys.underscore.find(([key]) => key === setting)?.[1]);
     keysBySetting.set(name, { version: secretKeys.version, keys });
     return keys;
   }

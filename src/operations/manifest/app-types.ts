@@ -2,7 +2,7 @@
  * Generates the TypeScript declarations of an app (svc.d.ts) for code editors and compilers. The declarations describe
  * the app's definitions and the packages that its drafts import.
  */
-import { buildProjectTypes, hashesOfImportedPackages } from "../../rules/project-types.js";
+import { buildProjectTypes, collectPackageHashes } from "../../rules/project-types.js";
 import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { Manifests } from "./manifests.js";
 
@@ -22,7 +22,7 @@ export function createAppTypesGenerator(options: {
   return async (appId: number, reserve?: Parameters<Manifests["get"]>[1]): Promise<string> => {
     const { manifest } = await manifests.get(appId, reserve);
     const declarations = await scripts.draftDeclarations(appId);
-    const packages = [...hashesOfImportedPackages(manifest.actions ?? [])].map(
+    const packages = [...collectPackageHashes(manifest.actions ?? [])].map(
       ([name, integrity]): [string, readonly string[] | null] => [name, declarations.get(integrity ?? "") ?? null],
     );
     return buildProjectTypes(manifest, {}, new Map(packages), await readClient());

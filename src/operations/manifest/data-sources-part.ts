@@ -12,7 +12,7 @@ import {
   parseDataSourceChange,
   parseNewDataSource,
 } from "../../rules/entries/data-source-input.js";
-import { hashedColumnsOf } from "../../rules/entries/hooks.js";
+import { listHashedColumns } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
 import { DATA_SOURCE_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { DATA_SOURCE_COLUMNS, type StoredDataSource } from "../data-sources/data-source-rows.js";
@@ -71,7 +71,7 @@ function planSourceWrite(caller: Caller, item: unknown, before: StoredDataSource
     indexes: fields.indexes ?? before?.indexes ?? [],
     isUsers: fields.isUsers ?? before?.isUsers ?? false,
   };
-  const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...hashedColumnsOf(input.hooks)])];
+  const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...listHashedColumns(input.hooks)])];
   rejectUniqueHashedIndexes(input.indexes, hashedColumns);
   const isUsers = { before: before?.isUsers ?? false, mayMark: isPersonCaller(caller), hashed: hashedColumns };
   checkIsUsersChange(input.isUsers, isUsers);

@@ -8,7 +8,7 @@ import { ActionError, type PathFault } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { SETTING_SHAPE } from "../../rules/manifest.js";
-import { checkSettingKeys, tierOf } from "../../rules/setting-tiers.js";
+import { checkSettingKeys, getSettingTier } from "../../rules/setting-tiers.js";
 import { declareSettings, type SettingDefinition } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
 import { findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
@@ -20,7 +20,7 @@ const SETTING_FIELDS = Object.keys(SETTING_SHAPE.fields);
 /** Validates one setting of the manifest. @throws ActionError SETTINGS_INVALID, REQUEST_INVALID */
 function checkSettingItem({ key, tier, value, secret }: Item): void {
   checkSettingKeys(Object.fromEntries([[key, value ?? null]]));
-  const actualTier = tierOf(key);
+  const actualTier = getSettingTier(key);
   if (tier !== undefined && tier !== actualTier) {
     refuseField("tier", `${actualTier} for this key`, tier);
   }
@@ -58,7 +58,7 @@ function collectWrites(
   writes: SettingWrites,
 ): boolean {
   const { key, value, secret } = item;
-  if (tierOf(key) === "public") {
+  if (getSettingTier(key) === "public") {
     const staysUnchanged =
       currentDefinition !== undefined && (value === undefined || (keepsData && "value" in currentDefinition));
     if (

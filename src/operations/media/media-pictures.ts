@@ -6,7 +6,7 @@ import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import { FairSemaphore, leavesHalfFree } from "../../engine/fair-semaphore.js";
-import { type Inspection, PictureFault, type Pictures, type Resizing } from "../../engine/pictures.js";
+import { PictureFault, type PictureInspection, type Pictures, type Resizing } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import {
   OVERLOADED_RETRY_SECONDS,
@@ -71,7 +71,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       open: () => Readable,
       contentType: string,
       keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
-    ): Promise<Inspection & { storedCopy: T }> {
+    ): Promise<PictureInspection & { storedCopy: T }> {
       return resizeInTurn(appId, () => pictures.inspect(open(), contentType, THUMBNAIL_LIMITS, keep)).catch(
         (error: unknown) => {
           if (!(error instanceof PictureFault)) throw error;

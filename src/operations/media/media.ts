@@ -12,7 +12,7 @@ import { openBlobStore } from "../../engine/blob-store.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { createPictures } from "../../engine/pictures.js";
-import { createReception } from "../../engine/reception.js";
+import { createUploadReceiver } from "../../engine/reception.js";
 import { StartError } from "../../errors.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -61,13 +61,13 @@ export async function createMedia(options: {
   const folder = join(config.dataDir, "media");
   const [storeRow] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: storeRow!.space });
-  const reception = createReception(
+  const reception = createUploadReceiver(
     join(folder, "incoming"),
     new FairSemaphore(CONCURRENT_UPLOADS_MAX, CONCURRENT_UPLOADS_MAX),
   );
   const pictures = createMediaPictures({ pictures: createPictures({ log }) });
   const blobs = createBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
-  const isOwnStore = async () => (await store.identity()) === (await readStoreIdentity(db));
+  const isOwnStore = async () => (await store.readStoreId()) === (await readStoreIdentity(db));
   const sweep = createMediaSweep({ db, store, reception, blobs, isOwnStore, log });
   const callers = createMediaCallers({ db, appUserOf });
 

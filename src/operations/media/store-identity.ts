@@ -47,7 +47,7 @@ export async function claimStore(options: {
   log: Logger;
 }): Promise<void> {
   const { db, store, storeName: where, instance, log } = options;
-  const identity = await store.identity();
+  const identity = await store.readStoreId();
   const recorded = await readStoreIdentity(db);
   if (recorded === identity) return;
   const [use] = await rows<{ isServed: boolean; hasFiles: boolean }>(db, SELECT_STORE_USE, [instance]);

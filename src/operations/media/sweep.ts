@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { BlobStore } from "../../engine/blob-store/blob.js";
-import type { Reception } from "../../engine/reception.js";
+import type { UploadReceiver } from "../../engine/reception.js";
 import type { Blobs } from "./blobs.js";
 
 /** Key of the PostgreSQL advisory lock that a backup holds while it reads files. The number has no meaning. */
@@ -46,7 +46,7 @@ export type MediaSweep = ReturnType<typeof createMediaSweep>;
 export function createMediaSweep(options: {
   db: DataSource;
   store: BlobStore;
-  reception: Reception;
+  reception: UploadReceiver;
   blobs: Blobs;
   /** True if the media store of this process is the store that contains the files of the database. */
   isOwnStore: () => Promise<boolean>;
@@ -164,7 +164,7 @@ export function createMediaSweep(options: {
 
     /** Runs one sweep. Returns the time of the next sweep as Unix time in milliseconds. */
     async sweep(): Promise<number> {
-      await reception.sweep(ORPHAN_MIN_AGE_MS);
+      await reception.removeOldFiles(ORPHAN_MIN_AGE_MS);
       // Skips the sweep if this process uses another media store than the API processes, because all files would seem
       // to be missing.
       if (!(await isOwnStore())) return Date.now() + SWEEP_INTERVAL_MS;

@@ -7,11 +7,11 @@ import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
-import { type BlobStore, newBlobKey } from "../../engine/blob-store/blob.js";
-import { contentTypeOf } from "../../engine/content-type.js";
+import { type BlobStore, createBlobKey } from "../../engine/blob-store/blob.js";
+import { detectContentType } from "../../engine/content-type.js";
 import { leavesHalfFree } from "../../engine/fair-semaphore.js";
 import { CLEANABLE_FORMATS } from "../../engine/pictures/private-metadata.js";
-import { type ReceivedUpload, type Reception, TooManyBytes } from "../../engine/reception.js";
+import { type ReceivedUpload, type UploadReceiver, UploadTooLargeError } from "../../engine/reception.js";
 import { ActionError } from "../../errors.js";
 import {
   FILES_PER_UPLOAD,
@@ -70,7 +70,7 @@ export type Uploads = ReturnType<typeof createUploads>;
 export interface UploadsOptions {
   db: DataSource;
   store: BlobStore;
-  reception: Reception;
+  reception: UploadReceiver;
   blobs: Blobs;
   pictures: MediaPictures;
   callers: MediaCallers;
@@ -164,7 +164,7 @@ export function createUploads(options: UploadsOptions) {
     return reception
       .receive(key, reserveWhileReading(source, appId, key, reserved), maxBytes, appId)
       .catch((error: unknown) => {
-        if (error instanceof TooManyBytes) {
+        if (error instanceof UploadTooLargeError) {
           throw new ActionError("PAYLOAD_TOO_LARGE", `an uploaded file can have at most ${maxBytes / 2 ** 20} MB`);
         }
         if ((error as NodeJS.ErrnoException).code === "ENOSPC")
@@ -187,7 +187,7 @@ export function createUploads(options: UploadsOptions) {
         `an uploaded picture can have at most ${PICTURE_MAX_BYTES / 2 ** 20} MB`,
       );
     }
-    const cleanKey = newBlobKey();
+    const cleanKey = createBlobKey();
     keys.push(cleanKey);
     const open = () => createReadStream(raw.path);
     const { size, thumbnail, storedCopy } = await pictures.inspect(appId, open, contentType, (clean) =>
@@ -195,7 +195,7 @@ export function createUploads(options: UploadsOptions) {
     );
     await releaseReservation(appId, key);
     if (thumbnail === null) return { ...storedCopy, key: cleanKey, size, thumbnail: null };
-    const thumbnailKey = newBlobKey();
+    const thumbnailKey = createBlobKey();
     keys.push(thumbnailKey);
     const storedThumbnail = await receiveBytes(appId, thumbnailKey, asStream(thumbnail), thumbnail.length);
     await store.put(thumbnailKey, storedThumbnail.path);
@@ -287,11 +287,11 @@ export function createUploads(options: UploadsOptions) {
           `one upload can contain at most ${FILES_PER_UPLOAD} files; send the others in another request`,
         );
       grants.requireRight(await folders.rulesAt(grants, appId, folderId), "create");
-      const key = newBlobKey();
+      const key = createBlobKey();
       keys.push(key);
       const raw = await receiveBytes(appId, key, source, missingBytes);
       if (length !== null) missingBytes = Math.max(0, missingBytes - raw.bytes);
-      const contentType = await contentTypeOf(raw.head);
+      const contentType = await detectContentType(raw.head);
       const isPicture = CLEANABLE_FORMATS.includes(contentType);
       const inspection = isPicture
         ? await storePicture(appId, keys, raw, key, contentType)

@@ -14,7 +14,7 @@ import {
   type ListItemVersion,
   requireExpectedItemVersion,
 } from "../../rules/precondition.js";
-import { highestOf, isRoleAbove, parseRole, type Role, type RoleScope } from "../../rules/roles.js";
+import { getHighestRole, isRoleAbove, parseRole, type Role, type RoleScope } from "../../rules/roles.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -133,7 +133,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       scope.appId,
       personId,
     ]);
-    return highestOf(roleRows.map(({ role }) => role));
+    return getHighestRole(roleRows.map(({ role }) => role));
   }
 
   /**
@@ -219,7 +219,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     const memberRows = await rows<Row>(executor, SELECT_MEMBERS, [organizationId, appId]);
     return memberRows.map(({ lastSeenAt, roles, updatedAt, ...user }) => ({
       user,
-      role: highestOf(roles)!,
+      role: getHighestRole(roles)!,
       lastSeenAt: lastSeenAt?.toISOString() ?? null,
       updatedAt: updatedAt.toISOString(),
     }));
@@ -298,7 +298,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         await lockOrganization(manager, scope);
         const callerRank = await rankOf(manager, caller, scope);
         const heldRoles = await rows<{ role: Role }>(manager, SELECT_ROLE_OF_PERSON, [organizationId, appId, personId]);
-        const before = highestOf(heldRoles.map(({ role }) => role));
+        const before = getHighestRole(heldRoles.map(({ role }) => role));
         if (before === null)
           throw new ActionError("NOT_FOUND", "this person is not a member here, so there is no role to remove");
         if (isRoleAbove(before, callerRank)) {

@@ -9,7 +9,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, EVENT_MAX_BYTES, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { rateLimitKeyOf } from "../../rules/address-block.js";
+import { getRateLimitKey } from "../../rules/address-block.js";
 import { describeValue } from "../../rules/described.js";
 import { refuseField } from "../../rules/fields.js";
 import {
@@ -198,7 +198,7 @@ export function createNotificationsService(options: {
    */
   async function enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
     const reader = await readerOf(caller, appId);
-    const retryAfter = reader.seesAll ? 0 : requestBucket.takeTokens(rateLimitKeyOf(caller));
+    const retryAfter = reader.seesAll ? 0 : requestBucket.takeTokens(getRateLimitKey(caller));
     if (retryAfter > 0)
       throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests from this client", { retryAfter });
     return reader;

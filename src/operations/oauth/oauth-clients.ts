@@ -8,7 +8,7 @@ import { z } from "zod";
 import { rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { rateLimitError } from "../../errors.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import { OauthFailure } from "./oauth-failure.js";
 
 export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
@@ -120,7 +120,7 @@ export class OauthClients {
     if (knownGrantTypes.includes("authorization_code") && data.redirect_uris.length === 0) {
       throw new OauthFailure("invalid_redirect_uri", "redirect_uris must contain at least one URL");
     }
-    const retryAfter = this.#registrations.takeTokens(addressBlock(address ?? ""));
+    const retryAfter = this.#registrations.takeTokens(getAddressBlock(address ?? ""));
     if (retryAfter > 0) throw rateLimitError("too many registrations from this address", retryAfter);
     const client: OauthClient = {
       id: `svc_client_${randomBytes(16).toString("base64url")}`,

@@ -4,7 +4,7 @@
  */
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { rateLimitError } from "../../errors.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 
 const REQUESTS_PER_ADDRESS_MAX = 240;
 const DECISIONS_PER_PERSON_MAX = 120;
@@ -16,7 +16,7 @@ export class OauthLimits {
 
   /** Counts a request that a program sends without a credential. @throws RATE_LIMIT_EXCEEDED */
   countRequest(address: string | undefined): void {
-    const retryAfter = this.#requests.takeTokens(addressBlock(address ?? ""));
+    const retryAfter = this.#requests.takeTokens(getAddressBlock(address ?? ""));
     if (retryAfter > 0) throw rateLimitError("too many requests from this address", retryAfter);
   }
 

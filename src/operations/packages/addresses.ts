@@ -4,10 +4,10 @@ import type { StoredAsset } from "../../data/action-types.js";
 import {
   type CheckedConnections,
   NotConnectedError,
-  RedirectsError,
-  TooLargeError,
+  ResponseTooLargeError,
+  TooManyRedirectsError,
 } from "../../engine/checked-connections.js";
-import { unresolvedError } from "../../rules/packages.js";
+import { createUnresolvedError } from "../../rules/packages.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import { assetOf, type StoredScripts, sha256Of } from "./kept-scripts.js";
 import { AWAY_RETRY_SECONDS } from "./registry.js";
@@ -42,12 +42,13 @@ export async function fetchScript(
 ): Promise<Buffer | null> {
   const headers = { accept: "text/javascript, application/javascript, */*;q=0.5" };
   const addressError = (reason: string, retryAfter?: number) =>
-    unresolvedError(dependency, `cannot be fetched: ${reason}`, retryAfter);
+    createUnresolvedError(dependency, `cannot be fetched: ${reason}`, retryAfter);
   const downloadOptions = { headers, maxBytes: SCRIPT_MAX_BYTES, timeoutMs, checkUrl: requireHttps };
   const answer = await connections.download(new URL(url), downloadOptions).catch((error: Error) => {
     if (error instanceof NotConnectedError && error.forbidden) throw addressError(error.message);
     if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;
-    if (error instanceof TooLargeError || error instanceof RedirectsError) throw addressError(error.message);
+    if (error instanceof ResponseTooLargeError || error instanceof TooManyRedirectsError)
+      throw addressError(error.message);
     throw addressError("its host ended the response before it was complete", AWAY_RETRY_SECONDS);
   });
   if (answer === null) return null;

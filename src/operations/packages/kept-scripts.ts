@@ -12,7 +12,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
 import { describeValue } from "../../rules/described.js";
-import { isStoredScript, type StoredScriptAsset, storedScriptPath } from "../../rules/packages.js";
+import { getStoredScriptPath, isStoredScript, type StoredScriptAsset } from "../../rules/packages.js";
 import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";
 
 /** An npm package whose code is part of a stored script. */
@@ -154,7 +154,7 @@ export function assetOf(name: string, facts: ScriptFacts): StoredScriptAsset {
     ...(global !== null && { global }),
     ...(names?.includes("eval()") && { usesEval: true }),
   };
-  return { name, path: storedScriptPath(sha256), sha256, ...logFacts, integrity, bytes };
+  return { name, path: getStoredScriptPath(sha256), sha256, ...logFacts, integrity, bytes };
 }
 
 /** Returns the hashes of those assets that refer to stored scripts, without duplicates. */

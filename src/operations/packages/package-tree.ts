@@ -5,8 +5,8 @@
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
 import { describeValue } from "../../rules/described.js";
-import type { VersionChoice } from "../../rules/npm-choice.js";
-import { isPackageName, unresolvedError } from "../../rules/packages.js";
+import type { ChosenVersion } from "../../rules/npm-choice.js";
+import { createUnresolvedError, isPackageName } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
 /**
@@ -32,7 +32,7 @@ interface PackageNode {
    * Name of the package in the registry. It differs from `name` if another package requires it under an alias (`npm:`).
    */
   origin: string;
-  choice: VersionChoice;
+  choice: ChosenVersion;
   folder: string;
 }
 
@@ -59,7 +59,7 @@ class PackageTree {
     private readonly registryRequest: RegistryRequest,
   ) {}
 
-  async choose(name: string, range: string): Promise<VersionChoice> {
+  async choose(name: string, range: string): Promise<ChosenVersion> {
     return this.registry.choose(this.registryRequest, name, await this.document(name), range);
   }
 
@@ -68,7 +68,7 @@ class PackageTree {
     if (knownDocument) return knownDocument;
     if (!isPackageName(name)) {
       return Promise.reject(
-        unresolvedError(
+        createUnresolvedError(
           this.registryRequest.dependency,
           `needs ${describeValue(name)}, which is not a valid name of a package`,
         ),
@@ -78,7 +78,7 @@ class PackageTree {
       this.documentBytes += document.length;
       if (this.documentBytes <= DOCUMENTS_MAX_BYTES) return document;
       const sizeText = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
-      throw unresolvedError(
+      throw createUnresolvedError(
         this.registryRequest.dependency,
         `needs packages whose metadata in the registry exceeds ${sizeText} in total`,
       );
@@ -107,7 +107,7 @@ class PackageTree {
 
   add(node: PackageNode): PackageNode {
     if (this.nodes.size === PACKAGES_MAX)
-      throw unresolvedError(this.registryRequest.dependency, `needs more than ${PACKAGES_MAX} packages`);
+      throw createUnresolvedError(this.registryRequest.dependency, `needs more than ${PACKAGES_MAX} packages`);
     this.nodes.set(node.folder, node);
     return node;
   }
@@ -147,7 +147,7 @@ class PackageTree {
 
 /** The chosen version of a package. `archives` downloads the package and all its dependencies. */
 export interface GatheredPackages {
-  choice: VersionChoice;
+  choice: ChosenVersion;
   archives: () => Promise<PackageArchive[]>;
 }
 
@@ -194,7 +194,7 @@ export async function gatherPackages(
         all.push(node);
       }
       if (bytes > ARCHIVES_MAX_BYTES)
-        throw unresolvedError(
+        throw createUnresolvedError(
           registryRequest.dependency,
           `is too large: its archive and those of its dependencies exceed ${ARCHIVES_MAX_BYTES / 2 ** 20} MB`,
         );

@@ -16,12 +16,12 @@ import { isAllowedLicence } from "../../rules/licences.js";
 import { findAlternative } from "../../rules/package-alternatives.js";
 import {
   type Catalogue,
+  createUnresolvedError,
   type Dependency,
-  importName,
+  getImportName,
   isStoredScript,
   parseDependency,
   type StoredScriptAsset,
-  unresolvedError,
 } from "../../rules/packages.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import { createAddresses, RECHECK_TIMEOUT_MS } from "./addresses.js";
@@ -91,10 +91,11 @@ export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), late: [], faul
 export function toBundlingError(dependency: string, error: unknown): unknown {
   if (error instanceof PackageFault) {
     const instead = findAlternative(dependency);
-    return unresolvedError(dependency, `cannot be used: ${error.message}${instead && `; use ${instead} instead`}`);
+    const reason = error.message + (instead && `; use ${instead} instead`);
+    return createUnresolvedError(dependency, `cannot be used: ${reason}`);
   }
   if (error instanceof BundlerBusyError || error instanceof UncontainedError)
-    return unresolvedError(dependency, `cannot be bundled now: ${error.message}`, AWAY_RETRY_SECONDS);
+    return createUnresolvedError(dependency, `cannot be bundled now: ${error.message}`, AWAY_RETRY_SECONDS);
   return error;
 }
 
@@ -119,10 +120,8 @@ function requireDifferentGlobals(assets: Map<string, StoredAsset>, assetsBefore:
     if (otherName === undefined || (namesBefore.has(otherName) && namesBefore.has(dependency))) continue;
     const [added, present] = namesBefore.has(dependency) ? [otherName, dependency] : [dependency, otherName];
     assets.delete(added);
-    throw unresolvedError(
-      added,
-      `has the same global name ${global} as ${describeValue(present)}; list only one of them`,
-    );
+    const reason = `has the same global name ${global} as ${describeValue(present)}; list only one of them`;
+    throw createUnresolvedError(added, reason);
   }
 }
 
@@ -149,7 +148,7 @@ export function createPackages(options: PackagesOptions) {
     if (!refused) return;
     const { name, version, licence } = refused;
     const licenceText = licence === null ? "states no licence" : `has the licence ${licence}`;
-    throw unresolvedError(
+    throw createUnresolvedError(
       dependency,
       `cannot be used: ${name}@${version} ${licenceText}, and this service allows ${allowed.join(", ")}`,
     );
@@ -196,7 +195,7 @@ export function createPackages(options: PackagesOptions) {
 
   async function npmScript(author: ScriptAuthor, dependency: string, npm: Dependency & { kind: "npm" }) {
     if (!registry)
-      throw unresolvedError(
+      throw createUnresolvedError(
         dependency,
         "is not in the catalogue of this service, and packages of npm are switched off here",
       );
@@ -277,7 +276,7 @@ export function createPackages(options: PackagesOptions) {
         if (entry || /^https?:/i.test(dependency)) return [];
         const { global } = assets.get(dependency) ?? storedAssetOf(dependency, [...knownAssets, ...late]) ?? {};
         const expression = global === undefined ? "undefined" : globalExpression(global);
-        return [dependency, importName(dependency)].map((name) => [name, expression]);
+        return [dependency, getImportName(dependency)].map((name) => [name, expression]);
       });
       return Object.fromEntries(pairs);
     },
@@ -305,7 +304,7 @@ export function createPackages(options: PackagesOptions) {
       try {
         for (const dependency of new Set(dependencies)) {
           if (performance.now() > deadline)
-            throw unresolvedError(
+            throw createUnresolvedError(
               dependency,
               "was not resolved in time, because the dependencies before it took too long; save again",
               AWAY_RETRY_SECONDS,
@@ -392,7 +391,7 @@ export function createPackages(options: PackagesOptions) {
         const known = knownAssets.find(({ name }) => name === dependency);
         // A URL whose script could not be stored keeps its asset. A package that the catalogue no longer contains is an error.
         if (known && parsed.kind === "address") return known;
-        throw unresolvedError(dependency, "was changed by another save at the same time; save again", 1);
+        throw createUnresolvedError(dependency, "was changed by another save at the same time; save again", 1);
       });
     },
   };

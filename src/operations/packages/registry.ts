@@ -7,12 +7,12 @@ import {
   type CheckedConnections,
   type Download,
   NotConnectedError,
-  TooLargeError,
+  ResponseTooLargeError,
 } from "../../engine/checked-connections.js";
 import { createThreads } from "../../engine/threads.js";
 import type { ActionError } from "../../errors.js";
-import type { VersionChoice, VersionQuery, VersionResult } from "../../rules/npm-choice.js";
-import { unresolvedError } from "../../rules/packages.js";
+import type { ChosenVersion, VersionQuery, VersionResult } from "../../rules/npm-choice.js";
+import { createUnresolvedError } from "../../rules/packages.js";
 
 /**
  * Maximum bytes of the registry's document of one package. The document lists all versions, and some packages have
@@ -71,7 +71,7 @@ export function createRegistry(options: {
   });
 
   const unreachableError = ({ dependency }: RegistryRequest, name: string, reason: string): ActionError =>
-    unresolvedError(
+    createUnresolvedError(
       dependency,
       `cannot be fetched now: the registry ${reason} (requested package: ${name})`,
       AWAY_RETRY_SECONDS,
@@ -105,10 +105,10 @@ export function createRegistry(options: {
         checkUrl: checkUrl,
       });
     } catch (error) {
-      if (error instanceof TooLargeError)
-        throw unresolvedError(registryRequest.dependency, `cannot be fetched: ${name}: ${error.message}`);
+      if (error instanceof ResponseTooLargeError)
+        throw createUnresolvedError(registryRequest.dependency, `cannot be fetched: ${name}: ${error.message}`);
       if (error instanceof NotConnectedError && error.forbidden)
-        throw unresolvedError(
+        throw createUnresolvedError(
           registryRequest.dependency,
           `cannot be fetched: the registry redirects to a host that is not allowed (requested package: ${name})`,
         );
@@ -124,12 +124,12 @@ export function createRegistry(options: {
     if (status === 200) return;
     const { dependency } = registryRequest;
     if (status === 401 || status === 403)
-      throw unresolvedError(
+      throw createUnresolvedError(
         dependency,
         `cannot be fetched: the registry does not permit access to ${name} (status ${status})`,
       );
     if (status === 404 || status === 405 || status === 410) {
-      throw unresolvedError(
+      throw createUnresolvedError(
         dependency,
         name === dependency ? "does not exist in the registry" : `needs ${name}, which does not exist in the registry`,
       );
@@ -163,24 +163,24 @@ export function createRegistry(options: {
       name: string,
       document: Uint8Array,
       range: string,
-    ): Promise<VersionChoice> {
+    ): Promise<ChosenVersion> {
       const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
       const threadResult = await threads.call({ document, range: range, publishedBefore });
       // This error is temporary: parsing a document of the maximum size takes a tenth of the time limit, unless the
       // machine is busy.
       if (!threadResult.ok && threadResult.limit === "time")
-        throw unresolvedError(
+        throw createUnresolvedError(
           registryRequest.dependency,
           `cannot be fetched now: the registry's list of versions of ${name} could not be read in time`,
           AWAY_RETRY_SECONDS,
         );
       if (!threadResult.ok)
-        throw unresolvedError(
+        throw createUnresolvedError(
           registryRequest.dependency,
           `cannot be fetched: the registry's list of versions of ${name} needs too much memory`,
         );
       if ("fault" in threadResult.value)
-        throw unresolvedError(registryRequest.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
+        throw createUnresolvedError(registryRequest.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
       return threadResult.value;
     },
 
@@ -188,20 +188,20 @@ export function createRegistry(options: {
     async archive(
       registryRequest: RegistryRequest,
       name: string,
-      choice: VersionChoice,
+      choice: ChosenVersion,
       maxBytes = ARCHIVE_MAX_BYTES,
     ): Promise<Buffer> {
       const { version, tarball, integrity } = choice;
       const url = new URL(tarball);
       if (url.protocol !== "https:" && url.origin !== origin)
-        throw unresolvedError(
+        throw createUnresolvedError(
           registryRequest.dependency,
           `cannot be fetched: the URL of the archive of ${name} does not use https`,
         );
       const answer = await requestRegistry(registryRequest, name, url, maxBytes, "application/octet-stream, */*");
       checkStatus(registryRequest, name, answer);
       if (ssri.checkData(answer.body, integrity) === false)
-        throw unresolvedError(
+        throw createUnresolvedError(
           registryRequest.dependency,
           `cannot be used: the archive of ${name}@${version} does not match the integrity in the registry`,
         );

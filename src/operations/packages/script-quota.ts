@@ -2,10 +2,10 @@
  * Limits the total bytes of the scripts that the actions of one app and their versions use. A save checks each script
  * before it stores the script.
  */
-import { boundedCache } from "../../engine/bounded-cache.js";
+import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type StoredScriptAsset, unresolvedError } from "../../rules/packages.js";
+import { createUnresolvedError, type StoredScriptAsset } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
 
 /** Identifies one request that adds scripts, by object identity. Contains the caller and the app. */
@@ -31,7 +31,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
   /**
    * Upper bound of the total script bytes of each app. The exact total is computed only if the bound exceeds the limit.
    */
-  const upperBounds = boundedCache<number, number>(10_000, { ttl: SIZE_CACHED_MS, noUpdateTTL: true });
+  const upperBounds = createBoundedCache<number, number>(10_000, { ttl: SIZE_CACHED_MS, noUpdateTTL: true });
   /** Hashes of the scripts that a request has already counted, and that no action uses yet. */
   const countedScriptsByAuthor = new WeakMap<ScriptAuthor, Set<string>>();
 
@@ -45,7 +45,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
     if (total > KEPT_SCRIPTS_MAX_BYTES) total = await scripts.bytesWith(appId, [...countedScripts], { sha256, bytes });
     if (total > KEPT_SCRIPTS_MAX_BYTES) {
       const sizeText = `${KEPT_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
-      throw unresolvedError(
+      throw createUnresolvedError(
         dependency,
         `is too large: the scripts of one app's actions and versions can use at most ${sizeText}`,
       );

@@ -6,7 +6,7 @@ import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "nod
 import { promisify } from "node:util";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 import type { Sender } from "./intake.js";
 
 /**
@@ -60,7 +60,7 @@ export interface HashTurn {
  */
 export const hashTurn = (appId: number, { address, credentialId }: Sender): HashTurn => ({
   appId,
-  sender: address === undefined ? `credential ${credentialId}` : addressBlock(address),
+  sender: address === undefined ? `credential ${credentialId}` : getAddressBlock(address),
 });
 
 const appHashQueue = new FairSemaphore(CONCURRENT_HASHES_MAX, CONCURRENT_HASHES_MAX);

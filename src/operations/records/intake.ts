@@ -13,7 +13,7 @@ import {
   RATE_WINDOW_MS,
 } from "../../limits.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { getAddressBlock } from "../../rules/address-block.js";
 
 /** The fields of a caller that decide against which quota the caller's data counts. */
 export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
@@ -42,7 +42,7 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
    * address is unknown.
    */
   const addressOf = ({ address, credentialId }: Sender) =>
-    address === undefined ? `credential ${credentialId}` : addressBlock(address);
+    address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
 
   /** Checks the free space on the disk of the database. @throws OVERLOADED if the disk is nearly full */
   function checkSpace(): void {

@@ -8,9 +8,9 @@ import type { Caller } from "../../rules/access.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import {
   type BindingInput,
+  computeSealedKeysAfter,
   readSecretBindings,
   type SecretBinding,
-  sealedKeysAfter,
 } from "../../rules/secret-bindings.js";
 import { recordChange } from "../records/audit.js";
 import { sealKeys } from "../settings/secret-values.js";
@@ -59,7 +59,7 @@ export function createBindingDefinitions(options: { settings: Settings; allowPri
       const bindings = input.map(({ value: _, ...binding }) => binding);
       const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
       await rows(manager, UPSERT_BINDINGS, [appId, JSON.stringify(bindings)]);
-      await sealKeys(manager, appId, sealedKeysAfter(sealedKeys, input));
+      await sealKeys(manager, appId, computeSealedKeysAfter(sealedKeys, input));
       await rows(manager, INCREASE_SECRETS_VERSION, [appId]);
       const bindingFacts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
       await recordChange(manager, caller, {

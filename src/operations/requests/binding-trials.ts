@@ -4,7 +4,7 @@
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import type { ExchangeFacts } from "../../engine/outgoing.js";
+import type { HopSummary } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/described.js";
@@ -124,7 +124,7 @@ export function createBindingTrials(options: {
       const { scan } = await bindings.ofRuns.scanFor(appId);
       const findInUrl = async (text: string) => scan?.findInUrl(text) ?? null;
       await recordChange(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
-      let exchangeFacts: ExchangeFacts | null = null;
+      let exchangeFacts: HopSummary | null = null;
       const { send } = requests.beginRun({
         appId,
         environment: "server",
@@ -142,7 +142,7 @@ export function createBindingTrials(options: {
       const startedAtMs = performance.now();
       const { head, text } = await send(JSON.stringify({ url, method, auth: key }), signal);
       const durationMs = Math.round(performance.now() - startedAtMs);
-      const receivedBytes = (exchangeFacts as ExchangeFacts | null)?.receivedBytes ?? 0;
+      const receivedBytes = (exchangeFacts as HopSummary | null)?.receivedBytes ?? 0;
       const [status, code, error] = JSON.parse(head) as [number, string, string];
       if (status === 0) return { status: null, durationMs, receivedBytes, body: null, code, error };
       return {

@@ -156,7 +156,7 @@ export function createOauthTokens(options: {
       {
         pool: `${appId} tokens`,
         budget: new RunBudget(),
-        mayUse: (requested) => requested === origin,
+        mayUseOrigin: (requested) => requested === origin,
         originOf: normalizeOrigin,
         hasCredential: true,
         signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),

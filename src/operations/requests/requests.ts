@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { OutgoingSender } from "../../engine/outgoing.js";
-import { lookupFor } from "../../engine/public-lookup.js";
+import { selectLookup } from "../../engine/public-lookup.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
 import type { Settings } from "../settings/settings.js";
 import { createBindingTrials } from "./binding-trials.js";
@@ -25,7 +25,7 @@ export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: Out
   const { connect } = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || WEB_PORTS.includes(port),
-    resolve: lookupFor(allowPrivateNetwork),
+    resolve: selectLookup(allowPrivateNetwork),
     localAddress: egressAddress,
   });
   return new OutgoingSender(connect);

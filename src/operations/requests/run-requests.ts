@@ -5,7 +5,7 @@
 import type { Environment } from "../../data/action-types.js";
 import type { ConsoleLine, OutgoingAnswer, SendOutgoing } from "../../engine/browser/run.js";
 import {
-  type ExchangeFacts,
+  type HopSummary,
   OutgoingError,
   type OutgoingResponse,
   type OutgoingScope,
@@ -17,13 +17,13 @@ import { normalizeOrigin } from "../../rules/integration-origins.js";
 import {
   type RequestDescription,
   RequestOptionsError,
+  readRequestedOrigin,
   readRequestOptions,
-  requestedOriginOf,
 } from "../../rules/request-options.js";
 import { maskResponse, textOfResponse } from "./responses.js";
 
 /** Data about one outgoing request of a run, which Studio shows on the page of the run. */
-export interface RequestRecord extends Omit<ExchangeFacts, "origin"> {
+export interface RequestRecord extends Omit<HopSummary, "origin"> {
   /** `host:port` to which the request was sent. */
   host: string;
 }
@@ -56,7 +56,7 @@ export interface RequestingRun {
   print(line: ConsoleLine): void;
   onHost(host: string): void;
   /** Starts a trace span for a request to one origin. The returned function ends the span. */
-  onHop(origin: string, method: string): (facts: ExchangeFacts) => void;
+  onHop(origin: string, method: string): (facts: HopSummary) => void;
 }
 
 export interface SecretBindings {
@@ -91,7 +91,7 @@ function hostOf(origin: string): string {
  * this origin (contract, section 9).
  */
 function failureAnswer(options: unknown, code: string, message: string): OutgoingAnswer {
-  const origin = requestedOriginOf(options);
+  const origin = readRequestedOrigin(options);
   const isNamed = origin === null || message.includes(origin);
   return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
 }
@@ -150,7 +150,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
         {
           ...scope,
           pool: String(run.appId),
-          mayUse: (requested) => run.origins.includes(requested),
+          mayUseOrigin: (requested) => run.origins.includes(requested),
           originOf: normalizeOrigin,
           // Checks the URL of a redirect for secrets. The response can also contain a secret that was set after the
           // run's start.
@@ -175,7 +175,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
         const host = hostOf(origin);
         run.onHost(host);
         const endHop = run.onHop(origin, method);
-        return (facts: ExchangeFacts) => {
+        return (facts: HopSummary) => {
           const { origin: _, durationMs, ...rest } = facts;
           records.push({ host, ...rest, durationMs: Math.round(durationMs) });
           endHop(facts);

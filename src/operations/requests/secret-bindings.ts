@@ -9,7 +9,7 @@ import { OutgoingError } from "../../engine/outgoing.js";
 import type { Scan, SecretScans } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { encodedForms } from "../../rules/echo-forms.js";
+import { createEncodedForms } from "../../rules/echo-forms.js";
 import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
 import { findSealedKeyNeedingValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
@@ -104,9 +104,12 @@ export function createSecretBindings(options: {
     );
     if (secrets.length === 0) return null;
     const forms = secrets.flatMap(({ name, value, whole }) =>
-      whole ? [] : encodedForms(value).map((form) => ({ name, value: form, whole: false })),
+      whole ? [] : createEncodedForms(value).map((form) => ({ name, value: form, whole: false })),
     );
-    return scans.of(`bound ${appId}`, `bound ${appId}:${version}:${tokens.generation(appId)}`, [...secrets, ...forms]);
+    return scans.getScan(`bound ${appId}`, `bound ${appId}:${version}:${tokens.generation(appId)}`, [
+      ...secrets,
+      ...forms,
+    ]);
   }
 
   const ofRuns: SecretBindings = {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { isDatabaseAway, isRefusedData, preparedRows, rows } from "../../data/database.js";
-import { hasNetwork, type Mode, type PageOutcome, type PageRun } from "../../engine/browser/run.js";
+import { hasNetwork, type PageOutcome, type PageRun, type SandboxMode } from "../../engine/browser/run.js";
 import type { ServiceRequests } from "../../engine/service-requests.js";
 import { ActionError } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
@@ -58,7 +58,7 @@ interface RunDetails {
   /** JSON text of the payload with secrets masked; null if the payload contains no secret. */
   payload: string | null;
   /** Mode of the sandbox in which the code runs; null before the code is evaluated. */
-  mode: Mode | null;
+  mode: SandboxMode | null;
   trace: RunTrace;
   /** Requests that the run sent to other services. */
   requests: readonly RequestRecord[];

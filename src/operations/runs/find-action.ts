@@ -4,7 +4,7 @@ import type { RunWait, Trigger } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
-import { type EntityReference, referenceParameters } from "../../rules/reference.js";
+import { type EntityReference, getReferenceParameters } from "../../rules/reference.js";
 import type { RunAccess } from "./run-access.js";
 import type { RunCode } from "./run-types.js";
 
@@ -32,7 +32,7 @@ export type RunnableFacts = Pick<
 
 /**
  * SQL that selects the action that a call names. The arguments are SQL parameters such as `$1`: the app; draft or live
- * version; name and ID of the action (see `referenceParameters`); and `needsPublishedApp`, true if an unpublished app
+ * version; name and ID of the action (see `getReferenceParameters`); and `needsPublishedApp`, true if an unpublished app
  * prevents the run. The ID of a draft also finds its live version, and vice versa.
  */
 export const FIND_ACTION = (app: string, copy: string, name: string, id: string, needsPublishedApp: string) => `
@@ -101,7 +101,7 @@ export async function explainMissing(
 ): Promise<never> {
   const isMissing = error instanceof ActionError && error.status === "ACTION_NOT_FOUND";
   if (!isMissing || caller.copy === "master" || isPageCaller(caller)) throw error;
-  const values = [appId, "master", ...referenceParameters(ref), false];
+  const values = [appId, "master", ...getReferenceParameters(ref), false];
   const [draft] = await rows<NamedAction>(db, FIND_ACTION("$1", "$2", "$3", "$4", "$5"), values);
   if (!draft) throw error;
   const message = `the action ${draft.name} is not published; publish it, or run its draft with an editor's session`;

@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, isDatabaseAway, preparedRows } from "../../data/database.js";
 import { checkTransition, type EndState } from "../../data/run.js";
 import { createBatches } from "../../engine/batches.js";
-import type { Mode } from "../../engine/browser/run.js";
+import type { SandboxMode } from "../../engine/browser/run.js";
 import { type EntryData, LOG_CHANNEL } from "../records/execution-logs.js";
 
 /** The final state of a run and its log entry, as they are written when the run ends. */
@@ -19,7 +19,7 @@ export interface RunEnd {
   /** JSON text of the requests that the run sent to other services; null if it sent none. */
   requests?: string | null;
   /** Mode of the sandbox in which the code was evaluated on the server; null if no code was evaluated there. */
-  sandbox?: Mode | null;
+  sandbox?: SandboxMode | null;
   /**
    * Version number of the app's secrets with which the outcome was masked. The outcome is written only if this version
    * is still current. Null: the outcome is always written.

@@ -6,17 +6,17 @@ import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { LRUCache } from "lru-cache";
-import { needsOfNames } from "../../engine/browser/mode.js";
+import { computeNeedsOfNames } from "../../engine/browser/mode.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import {
   type Catalogue,
+  createNotBuiltError,
+  createUnresolvedError,
+  findModeForLibraryCode,
+  findPackageRequirement,
   isStoredScript,
-  modeForLibraryCode,
   needsLibrary,
-  notBuiltError,
-  requirementOfPackage,
-  unresolvedError,
   usesRequestFunctions,
 } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
@@ -111,9 +111,9 @@ export class PageScripts {
   /** Returns a script that was stored when the action was saved, so that the run downloads nothing. */
   private async storedScript(dependency: string, sha256: string): Promise<SourceScript> {
     const script = await this.options.storedScripts.read(sha256);
-    if (!script) throw unresolvedError(dependency, "is not among the scripts that the service stores");
+    if (!script) throw createUnresolvedError(dependency, "is not among the scripts that the service stores");
     const { source, names, global } = script;
-    const needs = names ? needsOfNames(names) : ({ mode: "document" } as const);
+    const needs = names ? computeNeedsOfNames(names) : ({ mode: "document" } as const);
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
     const callsEval = names?.includes("eval") && this.callsEval(sha256, source);
     const canBeTried = names !== null && !callsEval && !names.includes("import()");
@@ -135,16 +135,16 @@ export class PageScripts {
     const stored = assets.find(({ name }) => name === dependency);
     if (stored && isStoredScript(stored)) return this.storedScript(dependency, stored.sha256);
     const entry = this.options.catalogue.get(dependency);
-    if (entry && entry.path === undefined && entry.url === undefined) throw notBuiltError(dependency);
+    if (entry && entry.path === undefined && entry.url === undefined) throw createNotBuiltError(dependency);
     const { path, url = dependency } = entry ?? {};
     if (path === undefined && isScriptAddress(url)) return { name: dependency, url };
     if (path === undefined) {
-      throw unresolvedError(dependency, "cannot be loaded in a server run");
+      throw createUnresolvedError(dependency, "cannot be loaded in a server run");
     }
     const script = await this.readBuilt(path, `${dependency}.js`).catch(() => {
-      throw unresolvedError(dependency, "has no file in this installation");
+      throw createUnresolvedError(dependency, "has no file in this installation");
     });
-    return { ...script, ...requirementOfPackage(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
+    return { ...script, ...findPackageRequirement(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
   }
 
   /**
@@ -209,7 +209,7 @@ export class PageScripts {
     const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_EXTRA_LIFETIME_MS);
     const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
     const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
-    const mode = modeForLibraryCode(code, dependencies, catalogue);
+    const mode = findModeForLibraryCode(code, dependencies, catalogue);
     const client = await this.readBuilt(CLIENT_LIBRARY, "svc.js");
     packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
     const revoke = () => credentials.expire(id);

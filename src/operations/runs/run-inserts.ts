@@ -5,7 +5,7 @@
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { RUN_TRANSITIONS } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
-import { type EntityReference, referenceParameters } from "../../rules/reference.js";
+import { type EntityReference, getReferenceParameters } from "../../rules/reference.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import {
   checkRunnable,
@@ -246,7 +246,7 @@ const CHECK_NAMED = `
  */
 export async function checkNamedRun(executor: Executor, named: NamedRun): Promise<void> {
   const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
-  const values = [appId, copy, ...referenceParameters(ref), needsPublishedApp];
+  const values = [appId, copy, ...getReferenceParameters(ref), needsPublishedApp];
   const [action] = await preparedRows<RunnableFacts>(executor, "check-named-run", CHECK_NAMED, values);
   await grantAccess(action, access);
   checkRunnable(action, trigger);
@@ -269,7 +269,7 @@ export async function insertNamedRun(
   for (;;) {
     const run = { ...named, idempotencyKey: keyOfUser(access, named.idempotencyKey) };
     const actionParameters = [
-      ...referenceParameters(ref),
+      ...getReferenceParameters(ref),
       needsPublishedApp,
       grantedParameter(access),
       trigger,

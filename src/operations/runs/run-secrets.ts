@@ -8,8 +8,8 @@ import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";
 import type { Scan, ScannedText, SecretScans } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
-import { findSecretsOfSetting, secretsFault } from "../../rules/secrets.js";
-import { checkPrivateSettingsSize, serverActionView } from "../../rules/setting-tiers.js";
+import { findSecretsFault, findSecretsOfSetting } from "../../rules/secrets.js";
+import { checkPrivateSettingsSize, selectServerActionSettings } from "../../rules/setting-tiers.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { SecretValues } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
@@ -220,9 +220,9 @@ export class SecretStore {
     entries: SecretValues["entries"],
   ): Pick<StartSecrets, "scan" | "hasSecrets"> {
     const secrets = entries.flatMap(([name, value]) => findSecretsOfSetting(name, value));
-    const fault = secretsFault(secrets);
+    const fault = findSecretsFault(secrets);
     if (fault !== null) throw new ActionError("EXECUTION_FAILED", fault);
-    return { scan: this.scans.of(String(appId), `${appId}:${key}`, secrets), hasSecrets: secrets.length > 0 };
+    return { scan: this.scans.getScan(String(appId), `${appId}:${key}`, secrets), hasSecrets: secrets.length > 0 };
   }
 
   private async startSecrets(appId: number, version: number): Promise<StartSecrets> {
@@ -231,7 +231,7 @@ export class SecretStore {
     const { secretValues } = this.settings;
     const { entries, underscore, ...read } = await secretValues.read(appId);
     const sealed = new Set(await secretValues.sealedKeys(appId));
-    const context = JSON.stringify(serverActionView(underscore.filter(([key]) => !sealed.has(key))));
+    const context = JSON.stringify(selectServerActionSettings(underscore.filter(([key]) => !sealed.has(key))));
     const secrets = { version: read.version, entries, context, ...this.scanOf(appId, String(read.version), entries) };
     this.cached.set(appId, secrets);
     return secrets;

@@ -5,7 +5,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { PageOutcome, PageRequest, PageRun } from "../../engine/browser/run.js";
-import type { ExchangeFacts } from "../../engine/outgoing.js";
+import type { HopSummary } from "../../engine/outgoing.js";
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import type { RunRecord } from "./run-types.js";
 
@@ -22,7 +22,7 @@ export interface RunTrace {
   /** Evaluates the run's code with `perform`, in a child span. */
   page(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome>;
   /** Starts the span of a request to another service. The returned function ends the span. */
-  request(origin: string, method: string): (facts: ExchangeFacts) => void;
+  request(origin: string, method: string): (facts: HopSummary) => void;
   endTrace(values: { outcome: string; mode: string }): void;
 }
 
@@ -92,7 +92,7 @@ class TracedRun implements RunTrace {
     return outcome;
   }
 
-  request(origin: string, method: string): (facts: ExchangeFacts) => void {
+  request(origin: string, method: string): (facts: HopSummary) => void {
     const attributes = requestAttributes(new URL(origin), method);
     const span = this.tracing.beginSpan("request", "client", this.span.traceparent, attributes);
     return ({ status, sentBytes, receivedBytes, code }) => {

@@ -6,8 +6,14 @@ import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
-import { boundedCache } from "../../engine/bounded-cache.js";
-import { keyFingerprint, masterKeyFingerprintOf, newDataKey, unwrapDataKey, wrapDataKey } from "../../engine/cipher.js";
+import { createBoundedCache } from "../../engine/bounded-cache.js";
+import {
+  computeKeyFingerprint,
+  newDataKey,
+  readMasterKeyFingerprint,
+  unwrapDataKey,
+  wrapDataKey,
+} from "../../engine/cipher.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
 
@@ -26,10 +32,10 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
    * Cache of data keys by app ID. A committed data key never changes: a rotation changes only the master key under
    * which it is stored.
    */
-  const cachedKeys = boundedCache<number, KeyObject>(CACHED_KEYS_MAX);
+  const cachedKeys = createBoundedCache<number, KeyObject>(CACHED_KEYS_MAX);
 
   function masterKey(name: string): Buffer {
-    const key = ring.find((candidate) => keyFingerprint(candidate) === name);
+    const key = ring.find((candidate) => computeKeyFingerprint(candidate) === name);
     if (key) return key;
     const keyMismatch = `is not the key that this database's settings are encrypted under (${name})`;
     if (ring.source === "SETTINGS_KEY") throw new StartError(`SETTINGS_KEY ${keyMismatch}`);
@@ -39,7 +45,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   }
 
   const unwrapKey = (appId: number, wrappedDataKey: Buffer): KeyObject =>
-    unwrapDataKey(masterKey(masterKeyFingerprintOf(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
+    unwrapDataKey(masterKey(readMasterKeyFingerprint(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
 
   async function wrappedKey(appId: number, executor: Executor, lock = ""): Promise<Buffer | null> {
     const sql = `SELECT data_key AS "dataKey" FROM app WHERE id = $1 ${lock}`;
@@ -95,7 +101,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     async start(): Promise<void> {
       // Calls `ring.current()` only for a new database, because this call creates a key file if none exists.
       if ((await rows(db, "SELECT FROM settings_key")).length === 0) {
-        const values = [keyFingerprint(ring.current())];
+        const values = [computeKeyFingerprint(ring.current())];
         await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", values);
       }
       masterKey(await currentMasterKeyName(db.manager));
@@ -139,7 +145,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
      */
     async rotate(next: Buffer): Promise<number> {
       await requireAllMasterKeys();
-      const name = keyFingerprint(next);
+      const name = computeKeyFingerprint(next);
       // After this statement, new data keys are encrypted under `next`. The UPDATE has waited for transactions that
       // were creating data keys.
       await db.query("UPDATE settings_key SET fingerprint = $1", [name]);

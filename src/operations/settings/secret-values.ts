@@ -6,9 +6,9 @@ import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
-import { findSecretsOfSetting, measureSecrets, secretsFault } from "../../rules/secrets.js";
+import { findSecretsFault, findSecretsOfSetting, measureSecrets } from "../../rules/secrets.js";
 import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
-import { tierOf } from "../../rules/setting-tiers.js";
+import { getSettingTier } from "../../rules/setting-tiers.js";
 
 /**
  * Row of a setting. The encryption includes the app and the key of the setting, so that the value cannot be decrypted
@@ -132,9 +132,9 @@ export function createSecretValues(options: {
      * @throws SETTINGS_INVALID if the secrets exceed the limits up to which responses and logs can be masked
      */
     async refuseTooMany(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
-      if (keys.every((key) => tierOf(key) === "public")) return;
+      if (keys.every((key) => getSettingTier(key) === "public")) return;
       const { entries } = await readSecretValues(appId, undefined, executor);
-      const secretFault = secretsFault(entries.flatMap(([name, value]) => findSecretsOfSetting(name, value)));
+      const secretFault = findSecretsFault(entries.flatMap(([name, value]) => findSecretsOfSetting(name, value)));
       if (secretFault === null) return;
       const settingSize = measureSecrets(
         entries.flatMap(([n, value]) => (keys.includes(n) ? findSecretsOfSetting(n, value) : [])),

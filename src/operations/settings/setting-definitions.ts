@@ -4,7 +4,7 @@
  */
 import { type Executor, rows } from "../../data/database.js";
 import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
-import { type SettingTier, tierOf } from "../../rules/setting-tiers.js";
+import { getSettingTier, type SettingTier } from "../../rules/setting-tiers.js";
 
 /** A setting as a manifest contains it. Only public settings have their value here. */
 export interface SettingDefinition {
@@ -37,7 +37,7 @@ export async function readDefinitions(executor: Executor, appId: number): Promis
   );
   const definitions = definitionRows.map(({ key: stored, value, notSecret }): SettingDefinition => {
     const key = unescapeKey(stored);
-    const tier = tierOf(key);
+    const tier = getSettingTier(key);
     if (tier === "public") return { key, tier, ...(value !== null && { value: JSON.parse(value) as unknown }) };
     return tier === "private" ? { key, tier, secret: !notSecret } : { key, tier };
   });

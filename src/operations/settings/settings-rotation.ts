@@ -3,7 +3,7 @@
  * needs.
  */
 import type { DataSource } from "typeorm";
-import { newMasterKey } from "../../engine/cipher.js";
+import { createMasterKey } from "../../engine/cipher.js";
 import { createKeyRing, readKeyFile, writeKeyFile } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
 import { createDataKeys } from "./data-keys.js";
@@ -31,7 +31,7 @@ function keysOf(path: string): Buffer[] {
  * contains both keys, and the command can be repeated.
  */
 async function rotateFile(db: DataSource, path: string): Promise<number> {
-  const next = newMasterKey();
+  const next = createMasterKey();
   writeKeyFile(path, [next, ...keysOf(path)]);
   const count = await createDataKeys({ db, ring: createKeyRing({ keys: null, path }) }).rotate(next);
   writeKeyFile(path, [next]);

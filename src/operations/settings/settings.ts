@@ -11,17 +11,17 @@ import type { PublicEnv, ReadSession, RuntimeEnv } from "../../rules/env-script.
 import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
 import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import {
-  artifactKey,
   checkDeletedKeys,
   checkRequestedKeys,
   checkSettingKeys,
+  createArtifactKey,
   dropProtectedKeys,
-  httpView,
+  getSettingTier,
   parseSecretMark,
-  runtimeView,
   type SettingsView,
-  serverActionView,
-  tierOf,
+  selectHttpSettings,
+  selectRuntimeSettings,
+  selectServerActionSettings,
 } from "../../rules/setting-tiers.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
@@ -74,7 +74,7 @@ const SELECT_OTHER_SETTINGS_BYTES = `
     FROM setting WHERE app_id = $1 AND key <> ALL ($2::text[])`;
 
 function refuseProtected(caller: Caller, keys: readonly string[]): void {
-  const key = caller.kind === "task" ? keys.find((name) => tierOf(name) === "protected") : undefined;
+  const key = caller.kind === "task" ? keys.find((name) => getSettingTier(name) === "protected") : undefined;
   if (key !== undefined) {
     throw new ActionError("FORBIDDEN", "a task token cannot write or delete a setting whose key starts with __");
   }
@@ -174,7 +174,7 @@ export function createSettings(options: {
   async function store(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
     const texts = entries.map(([key, value]) => ({
       key: escapeKey(key),
-      tier: tierOf(key),
+      tier: getSettingTier(key),
       text: JSON.stringify(value),
     }));
     // Each key counts twice, because the audit log contains it too. There are two rows, because the replaced value stays stored for a
@@ -198,7 +198,7 @@ export function createSettings(options: {
   }
 
   async function httpSettings(appId: number): Promise<SettingsView> {
-    return httpView(await readSettings(appId, "http"));
+    return selectHttpSettings(await readSettings(appId, "http"));
   }
 
   /** Emits the log event about changed settings, in the transaction that changes them. */
@@ -247,7 +247,7 @@ export function createSettings(options: {
     if (keys) checkRequestedKeys(keys);
     const statusRows = await readStatus(db, appId, keys);
     const unsetStatus = { configured: false, updatedAt: null, updatedBy: null };
-    const secret = (key: string) => tierOf(key) !== "public";
+    const secret = (key: string) => getSettingTier(key) !== "public";
     const statusByKey = new Map<string, SettingStatus>(
       keys?.map((key) => [key, { key, ...unsetStatus, secret: secret(key) }]),
     );
@@ -265,7 +265,8 @@ export function createSettings(options: {
 
     /** Returns the bytes of the private and protected settings, and the actions whose code contains `key`. @throws the errors of `set` */
     async usageOf(appId: number, key: string | null): Promise<SettingsUse> {
-      const underscoreBytes = Buffer.byteLength(JSON.stringify(serverActionView(await readSettings(appId, "all"))));
+      const settings = selectServerActionSettings(await readSettings(appId, "all"));
+      const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
       const readers = key === null ? [] : await readersOf(db, appId, key);
       return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
     },
@@ -276,23 +277,23 @@ export function createSettings(options: {
     /** Returns only the public settings, for people who may read the app but not edit it. */
     async publicAt(appId: number): Promise<TaggedSettings> {
       const at = await updatedAt(appId);
-      return { settings: runtimeView(await readSettings(appId, "runtime")), updatedAt: at };
+      return { settings: selectRuntimeSettings(await readSettings(appId, "runtime")), updatedAt: at };
     },
     updatedAt,
 
     /** Converts copied rows of settings to the form of a response. Leaves out protected settings, like `httpSettings`. */
     async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsView> {
-      return httpView(
+      return selectHttpSettings(
         await openSettings(
           appId,
-          copies.filter(({ key }) => tierOf(key) !== "protected"),
+          copies.filter(({ key }) => getSettingTier(key) !== "protected"),
         ),
       );
     },
 
     /** Returns the data of `window.ENV` for the caller's page. It contains only public settings. */
     async runtimeEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
-      const appSettings = runtimeView(await readSettings(appId, "runtime"));
+      const appSettings = selectRuntimeSettings(await readSettings(appId, "runtime"));
       const session = await sessionOf({ appId, personId, credentialId, copy });
       const environment = kind === "live" ? "live" : "viewer";
       return { appId, apiUrl: baseUrl, environment, appSettings, clientTimeoutMs, session };
@@ -305,7 +306,7 @@ export function createSettings(options: {
     async publicEnv(appId: number): Promise<PublicEnv> {
       const [app] = await rows(db, "SELECT FROM app WHERE id = $1 AND published_at IS NOT NULL", [appId]);
       if (!app) throw new ActionError("UNAUTHORIZED");
-      const appSettings = runtimeView(await readSettings(appId, "runtime"));
+      const appSettings = selectRuntimeSettings(await readSettings(appId, "runtime"));
       return { appId, apiUrl: baseUrl, environment: "live", appSettings, clientTimeoutMs };
     },
 
@@ -371,7 +372,7 @@ export function createSettings(options: {
 
     /** Stores a secret field of the AI builder as the setting `_aiartifact_<settingKey>`; returns this key. @throws as `set` */
     async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {
-      const key = artifactKey(settingKey);
+      const key = createArtifactKey(settingKey);
       if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
       const entries = checkSettingKeys({ [key]: value });
       await writeAndEmit(caller, target, entries);

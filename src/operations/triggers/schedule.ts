@@ -8,8 +8,8 @@ import { describeFrequency } from "../../rules/schedule-text.js";
 import {
   COUNTED_MISSED_TICKS_MAX,
   computeDueTicks,
+  computeNextTick,
   type DueTicks,
-  nextTick,
   TICK_MAX_DELAY_MS,
 } from "../../rules/ticks.js";
 import { formatLocalTime } from "../../rules/zone-clock.js";
@@ -101,7 +101,7 @@ interface DueRow {
 function tickWithoutOffset({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
   const tick = new Date(dueAt.getTime() - offsetMs);
   const justBefore = new Date(tick.getTime() - 1);
-  return offsetMs > 0 && nextTick(frequency, timezone, justBefore).getTime() === tick.getTime() ? tick : dueAt;
+  return offsetMs > 0 && computeNextTick(frequency, timezone, justBefore).getTime() === tick.getTime() ? tick : dueAt;
 }
 
 interface ActionCircumstances {
@@ -136,9 +136,9 @@ function decideTickResults(
   const { appId, actionId } = due;
   const offReason = !published.has(appId) ? SKIP_REASONS.unpublished : paused.has(appId) ? SKIP_REASONS.paused : null;
   let isRunning = busy.has(actionId);
-  const rowsOfMissedTicks = owedTicks.missed.map(({ tick, count, atLeast }) => {
+  const rowsOfMissedTicks = owedTicks.missed.map(({ tick, count, isMinimum }) => {
     const missedReason = upSince !== null && tick >= upSince ? SKIP_REASONS.late : SKIP_REASONS.down;
-    const reason = atLeast
+    const reason = isMinimum
       ? `${missedReason}; more than ${COUNTED_MISSED_TICKS_MAX} ticks, not counted further`
       : missedReason;
     return { appId, actionId, tick, count, reason: offReason ?? reason };

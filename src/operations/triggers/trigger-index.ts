@@ -5,7 +5,7 @@
 import type { ActionRow } from "../../data/action.js";
 import type { RunWait } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
-import { jitterDelayMs, nextTick } from "../../rules/ticks.js";
+import { computeJitterDelayMs, computeNextTick } from "../../rules/ticks.js";
 
 /** PostgreSQL channel. A message means that schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
@@ -66,8 +66,8 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
       return;
     }
     const indexedAt = new Date(now());
-    const next = nextTick(frequency, timezone ?? defaultTimezone, indexedAt);
-    const jitterMs = jitterDelayMs(id, jitterSeconds);
+    const next = computeNextTick(frequency, timezone ?? defaultTimezone, indexedAt);
+    const jitterMs = computeJitterDelayMs(id, jitterSeconds);
     const dueAt = new Date(next.getTime() + jitterMs);
     await rows(executor, UPSERT_SCHEDULE, [id, appId, frequency, timezone, dueAt, indexedAt, jitterMs || null]);
     await rows(executor, `SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);

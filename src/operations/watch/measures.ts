@@ -3,7 +3,7 @@
  * The number of label values is limited, so that many apps cannot make the metrics grow without limit.
  */
 import { Counter, Histogram, Registry } from "prom-client";
-import { PAGE_LOSSES, type PageLoss } from "../../engine/browser/pages/loss.js";
+import { PAGE_LOSS_REASONS, type PageLossReason } from "../../engine/browser/pages/loss.js";
 import { STATUS } from "../../errors.js";
 
 /**
@@ -190,7 +190,7 @@ export function createMeasures() {
   // increase. The series of `svc_runs_total` start with the first run of an app.
   for (const fate of TICK_FATES) tickCounter.inc({ fate }, 0);
   for (const status of Object.keys(STATUS)) refusalCounter.inc({ status }, 0);
-  for (const kind of PAGE_LOSSES) lossCounter.inc({ kind }, 0);
+  for (const kind of PAGE_LOSS_REASONS) lossCounter.inc({ kind }, 0);
 
   return {
     register,
@@ -198,7 +198,7 @@ export function createMeasures() {
     requestEnded: createRequestCounter(register),
     runsLost: (count: number): void => lostRunsCounter.inc(count),
     ticks: (fate: TickFateLabel, count = 1): void => tickCounter.inc({ fate }, count),
-    browserLost: (kind: PageLoss): void => lossCounter.inc({ kind }),
+    browserLost: (kind: PageLossReason): void => lossCounter.inc({ kind }),
     refused: (status: string): void => refusalCounter.inc({ status }),
     rejectionUnhandled: (): void => rejectionCounter.inc(),
   };

@@ -1,4 +1,6 @@
-/** Types that all AI providers share: results of `Svc.AI`, and the interface to the API of a provider. */
+/**
+ * Types that all AI providers share: the results of `Svc.AI`, and the interface that adapts the API of one provider.
+ */
 import type { ToolCall } from "./options.js";
 
 export interface TokenUsage {
@@ -20,7 +22,7 @@ export type AiAnswer =
   | { images: { contentType: string; data: string }[] }
   | { text: string };
 
-/** A request to a provider. `path` is appended to the base URL. */
+/** HTTP request to a provider. `path` is appended to the provider's base URL. */
 export interface ProviderRequest {
   path: string;
   headers: Record<string, string>;
@@ -31,18 +33,24 @@ export interface ProviderRequest {
 export interface ProviderApi {
   /** Builds the HTTP request for a call of `Svc.AI`. @throws AiError POLICY if the provider does not support the call */
   buildRequest(options: object, model: string, key: string): ProviderRequest;
-  /** Parses the body of the HTTP response. @throws AiError TRANSPORT if a field is missing or has an unexpected type */
+  /**
+   * Parses the body of the HTTP response.
+   * @throws AiError TRANSPORT if a field of the body is missing or has an unexpected type
+   */
   readResponse(options: object, model: string, body: Buffer): AiAnswer;
   /** Creates a reader for the events of one streamed completion. */
   createEventReader(model: string): CompletionEventReader;
 }
 
 export interface CompletionEventReader {
-  /** Adds an event. Returns the text that the event adds. @throws AiError TRANSPORT if the event is an error of the provider */
+  /**
+   * Adds an event of the stream. Returns the text that this event adds to the completion.
+   * @throws AiError TRANSPORT if the event reports an error of the provider
+   */
   push(event: unknown): string;
-  /** Returns the number of characters received so far, as text and as arguments of tools. */
+  /** Returns the number of characters received so far: text, and arguments of tool calls. */
   characterCount(): number;
-  /** Returns the whole completion after the last event. @throws AiError TRANSPORT if the stream ended early */
+  /** Returns the complete answer after the last event. @throws AiError TRANSPORT if the stream ended early */
   finish(): AiCompletion;
 }
 

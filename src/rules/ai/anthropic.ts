@@ -1,22 +1,24 @@
-/** Anthropic's Messages API: builds requests, and reads responses and streams. Sends nothing. */
+/**
+ * Adapter for Anthropic's Messages API: builds requests, and parses responses and streams. Does not send the requests.
+ */
 import { type AiCompletion, buildJsonRequest, type CompletionEventReader, type ProviderApi } from "./answer.js";
-import { AiError, policyError } from "./failure.js";
+import { AiError, createPolicyError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message } from "./options.js";
 import {
   countOrZero,
-  malformedResponseError,
+  createMalformedResponseError,
+  getValueAtPath,
   parseObject,
   parseToolArguments,
   requireIndex,
   textOrEmpty,
-  valueAtPath,
 } from "./provider-json.js";
 
 const API_VERSION = "2023-06-01";
-/** Default of `max_tokens`, the maximum number of tokens of an answer. The API requires this field. */
+/** Default of `max_tokens`, the maximum number of tokens of an answer, because the API requires this field. */
 const DEFAULT_MAX_TOKENS = 1_024;
 
-/** Converts a message. The API expects tool results as blocks of a user message. */
+/** Converts one message. The API expects a tool result as a block of a user message. */
 function convertMessage({ role, content, toolCalls, toolCallId }: Message) {
   if (role === "tool") return { role: "user", content: [{ type: "tool_result", tool_use_id: toolCallId, content }] };
   if (toolCalls.length === 0) return { role, content };
@@ -25,7 +27,7 @@ function convertMessage({ role, content, toolCalls, toolCallId }: Message) {
 }
 
 /**
- * Converts messages. Combines consecutive tool results into one message, because the API rejects two consecutive
+ * Converts all messages. Combines consecutive tool results into one message, because the API rejects two consecutive
  * messages of one role.
  */
 function convertMessages(messages: readonly Message[]): object[] {
@@ -56,25 +58,25 @@ function buildRequestBody(options: CompletionOptions, model: string): object {
 }
 
 function readCompletion(body: Record<string, unknown>, model: string): AiCompletion {
-  const content = valueAtPath(body, "content");
-  if (!Array.isArray(content)) throw malformedResponseError("content");
+  const content = getValueAtPath(body, "content");
+  if (!Array.isArray(content)) throw createMalformedResponseError("content");
   const texts = content
-    .filter((block) => valueAtPath(block, "type") === "text")
-    .map((block) => textOrEmpty(valueAtPath(block, "text")));
-  const toolUses = content.filter((block) => valueAtPath(block, "type") === "tool_use");
+    .filter((block) => getValueAtPath(block, "type") === "text")
+    .map((block) => textOrEmpty(getValueAtPath(block, "text")));
+  const toolUses = content.filter((block) => getValueAtPath(block, "type") === "tool_use");
   return {
     message: { role: "assistant", content: texts.join("") },
     toolCalls: toolUses.map((use) => ({
-      id: textOrEmpty(valueAtPath(use, "id")),
-      name: textOrEmpty(valueAtPath(use, "name")),
-      arguments: valueAtPath(use, "input") ?? {},
+      id: textOrEmpty(getValueAtPath(use, "id")),
+      name: textOrEmpty(getValueAtPath(use, "name")),
+      arguments: getValueAtPath(use, "input") ?? {},
     })),
     usage: {
-      inputTokens: countOrZero(valueAtPath(body, "usage", "input_tokens")),
-      outputTokens: countOrZero(valueAtPath(body, "usage", "output_tokens")),
+      inputTokens: countOrZero(getValueAtPath(body, "usage", "input_tokens")),
+      outputTokens: countOrZero(getValueAtPath(body, "usage", "output_tokens")),
     },
-    model: textOrEmpty(valueAtPath(body, "model")) || model,
-    finishReason: textOrEmpty(valueAtPath(body, "stop_reason")),
+    model: textOrEmpty(getValueAtPath(body, "model")) || model,
+    finishReason: textOrEmpty(getValueAtPath(body, "stop_reason")),
   };
 }
 
@@ -86,8 +88,8 @@ interface ContentBlock {
 }
 
 /**
- * Collects the events of a stream: each content block starts, grows by deltas and ends. The numbers of input and output
- * tokens arrive in two events.
+ * Collects the events of a stream. Each content block starts, grows by deltas and ends. The numbers of input and output
+ * tokens arrive in two different events.
  */
 function createEventReader(model: string): CompletionEventReader {
   const blocks: ContentBlock[] = [];
@@ -96,34 +98,35 @@ function createEventReader(model: string): CompletionEventReader {
   let characters = 0;
 
   function beginBlock(event: unknown, index: number): void {
-    const block = valueAtPath(event, "content_block");
-    const [kind, id, name] = ["type", "id", "name"].map((field) => textOrEmpty(valueAtPath(block, field)));
+    const block = getValueAtPath(event, "content_block");
+    const [kind, id, name] = ["type", "id", "name"].map((field) => textOrEmpty(getValueAtPath(block, field)));
     blocks[index] = { type: kind!, id: id!, name: name!, text: "" };
   }
 
   return {
     push(event) {
-      const type = valueAtPath(event, "type");
-      const index = requireIndex(valueAtPath(event, "index"));
+      const type = getValueAtPath(event, "type");
+      const index = requireIndex(getValueAtPath(event, "index"));
       if (type === "message_start") {
-        answeringModel = textOrEmpty(valueAtPath(event, "message", "model")) || answeringModel;
-        usage.inputTokens = countOrZero(valueAtPath(event, "message", "usage", "input_tokens"));
+        answeringModel = textOrEmpty(getValueAtPath(event, "message", "model")) || answeringModel;
+        usage.inputTokens = countOrZero(getValueAtPath(event, "message", "usage", "input_tokens"));
       } else if (type === "content_block_start") beginBlock(event, index);
       else if (type === "message_delta") {
-        finishReason = textOrEmpty(valueAtPath(event, "delta", "stop_reason")) || finishReason;
-        usage.outputTokens = countOrZero(valueAtPath(event, "usage", "output_tokens")) || usage.outputTokens;
+        finishReason = textOrEmpty(getValueAtPath(event, "delta", "stop_reason")) || finishReason;
+        usage.outputTokens = countOrZero(getValueAtPath(event, "usage", "output_tokens")) || usage.outputTokens;
       } else if (type === "message_stop") isWhole = true;
       else if (type === "error") throw new AiError("TRANSPORT", "the provider reported an error in its stream");
-      const addedText = type === "content_block_delta" ? textOrEmpty(valueAtPath(event, "delta", "partial_json")) : "";
+      const addedText =
+        type === "content_block_delta" ? textOrEmpty(getValueAtPath(event, "delta", "partial_json")) : "";
       if (blocks[index]) blocks[index].text += addedText;
-      const text = type === "content_block_delta" ? textOrEmpty(valueAtPath(event, "delta", "text")) : "";
+      const text = type === "content_block_delta" ? textOrEmpty(getValueAtPath(event, "delta", "text")) : "";
       content += text;
       characters += addedText.length + text.length;
       return text;
     },
     characterCount: () => characters,
     finish() {
-      if (!isWhole) throw malformedResponseError('event "message_stop" at the end of the stream');
+      if (!isWhole) throw createMalformedResponseError('event "message_stop" at the end of the stream');
       const toolUses = blocks.filter((block) => block?.type === "tool_use");
       const toolCalls = toolUses.map(({ id, name, text }) => ({ id, name, arguments: parseToolArguments(text) }));
       return { message: { role: "assistant", content }, toolCalls, usage, model: answeringModel, finishReason };
@@ -134,9 +137,10 @@ function createEventReader(model: string): CompletionEventReader {
 export const ANTHROPIC_API: ProviderApi = {
   buildRequest(input, model, key) {
     const options = input as AiOptions;
-    if (options.call !== "completions") throw policyError(`the provider "anthropic" does not support ${options.call}`);
+    if (options.call !== "completions")
+      throw createPolicyError(`the provider "anthropic" does not support ${options.call}`);
     if (options.responseFormat !== null)
-      throw policyError('the provider "anthropic" does not support "responseFormat"');
+      throw createPolicyError('the provider "anthropic" does not support "responseFormat"');
     const headers = { "x-api-key": key, "anthropic-version": API_VERSION };
     return buildJsonRequest("/v1/messages", headers, buildRequestBody(options, model));
   },

@@ -12,4 +12,4 @@ export class AiError extends Error {
   }
 }
 
-export const policyError = (message: string): AiError => new AiError("POLICY", message);
+export const createPolicyError = (message: string): AiError => new AiError("POLICY", message);

@@ -1,4 +1,7 @@
-/** OpenAI's HTTP API and compatible ones: builds requests, and reads responses and streams. Sends nothing. */
+/**
+ * Adapter for OpenAI's HTTP API and compatible APIs: builds requests, and parses responses and streams. Does not send
+ * the requests.
+ */
 import type {
   AiAnswer,
   AiCompletion,
@@ -12,15 +15,15 @@ import { AiError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message, ToolCall, TranscribeOptions } from "./options.js";
 import {
   countOrZero,
-  malformedResponseError,
+  createMalformedResponseError,
+  getValueAtPath,
   parseObject,
   parseToolArguments,
   requireIndex,
   textOrEmpty,
-  valueAtPath,
 } from "./provider-json.js";
 
-const bearerHeader = (key: string) => ({ authorization: `Bearer ${key}` });
+const createBearerHeader = (key: string) => ({ authorization: `Bearer ${key}` });
 
 const convertToolCall = ({ id, name, arguments: input }: ToolCall) => ({
   id,
@@ -37,7 +40,7 @@ const convertMessage = ({ role, content, toolCalls, toolCallId }: Message) => ({
 
 /** Name prefixes of models that reject `max_tokens` and need `max_completion_tokens`. Other providers may support only `max_tokens`. */
 const REASONING_MODEL_PREFIXES = ["o1", "o3", "o4", "gpt-5"];
-const maxTokensFieldFor = (model: string): string =>
+const getMaxTokensField = (model: string): string =>
   REASONING_MODEL_PREFIXES.some((name) => model.startsWith(name)) ? "max_completion_tokens" : "max_tokens";
 
 function buildCompletionBody(options: CompletionOptions, model: string): object {
@@ -46,7 +49,7 @@ function buildCompletionBody(options: CompletionOptions, model: string): object 
     model,
     messages: messages.map(convertMessage),
     ...(tools.length > 0 && { tools: tools.map((tool) => ({ type: "function", function: tool })) }),
-    ...(maxTokens !== null && { [maxTokensFieldFor(model)]: maxTokens }),
+    ...(maxTokens !== null && { [getMaxTokensField(model)]: maxTokens }),
     ...(temperature !== null && { temperature }),
     ...(responseFormat !== null && { response_format: responseFormat }),
     ...(stream && { stream: true, stream_options: { include_usage: true } }),
@@ -65,40 +68,40 @@ function buildTranscriptRequest({ file }: TranscribeOptions, model: string, key:
     `Content-Type: ${contentType}\r\n\r\n`,
   ].join("");
   const body = Buffer.concat([Buffer.from(formHead), bytes, Buffer.from(`\r\n--${boundary}--\r\n`)]);
-  const headers = { ...bearerHeader(key), "content-type": `multipart/form-data; boundary=${boundary}` };
+  const headers = { ...createBearerHeader(key), "content-type": `multipart/form-data; boundary=${boundary}` };
   return { path: "/audio/transcriptions", headers, body };
 }
 
 const readTokenUsage = (usage: unknown): TokenUsage => ({
-  inputTokens: countOrZero(valueAtPath(usage, "prompt_tokens")),
-  outputTokens: countOrZero(valueAtPath(usage, "completion_tokens")),
+  inputTokens: countOrZero(getValueAtPath(usage, "prompt_tokens")),
+  outputTokens: countOrZero(getValueAtPath(usage, "completion_tokens")),
 });
 
 function readCompletion(body: Record<string, unknown>, model: string): AiCompletion {
-  const message = valueAtPath(body, "choices", 0, "message");
-  if (message === undefined) throw malformedResponseError("choices[0].message");
-  const toolCalls = valueAtPath(message, "tool_calls");
+  const message = getValueAtPath(body, "choices", 0, "message");
+  if (message === undefined) throw createMalformedResponseError("choices[0].message");
+  const toolCalls = getValueAtPath(message, "tool_calls");
   return {
-    message: { role: "assistant", content: textOrEmpty(valueAtPath(message, "content")) },
+    message: { role: "assistant", content: textOrEmpty(getValueAtPath(message, "content")) },
     toolCalls: (Array.isArray(toolCalls) ? toolCalls : []).map((toolCall) => ({
-      id: textOrEmpty(valueAtPath(toolCall, "id")),
-      name: textOrEmpty(valueAtPath(toolCall, "function", "name")),
-      arguments: parseToolArguments(textOrEmpty(valueAtPath(toolCall, "function", "arguments"))),
+      id: textOrEmpty(getValueAtPath(toolCall, "id")),
+      name: textOrEmpty(getValueAtPath(toolCall, "function", "name")),
+      arguments: parseToolArguments(textOrEmpty(getValueAtPath(toolCall, "function", "arguments"))),
     })),
-    usage: readTokenUsage(valueAtPath(body, "usage")),
-    model: textOrEmpty(valueAtPath(body, "model")) || model,
-    finishReason: textOrEmpty(valueAtPath(body, "choices", 0, "finish_reason")),
+    usage: readTokenUsage(getValueAtPath(body, "usage")),
+    model: textOrEmpty(getValueAtPath(body, "model")) || model,
+    finishReason: textOrEmpty(getValueAtPath(body, "choices", 0, "finish_reason")),
   };
 }
 
 /**
- * Returns the index of the tool call to which a part of the stream belongs. Some services send no index: there a part
- * with an ID starts a new call, and a part without an ID continues the last call.
+ * Returns the index of the tool call to which a part of the stream belongs. If the provider sends no index, a part with
+ * an ID starts a new call, and a part without an ID continues the last call.
  */
 function toolCallIndexOf(delta: unknown, callCount: number): number {
-  const index = valueAtPath(delta, "index");
+  const index = getValueAtPath(delta, "index");
   if (Number.isSafeInteger(index)) return requireIndex(index);
-  return textOrEmpty(valueAtPath(delta, "id")) !== "" ? callCount : Math.max(0, callCount - 1);
+  return textOrEmpty(getValueAtPath(delta, "id")) !== "" ? callCount : Math.max(0, callCount - 1);
 }
 
 /** Collects the events of a stream. The arguments of a tool call arrive in several parts with the same index. */
@@ -112,9 +115,9 @@ function createEventReader(model: string): CompletionEventReader {
     for (const delta of Array.isArray(deltas) ? deltas : []) {
       const index = toolCallIndexOf(delta, calls.length);
       calls[index] ??= { id: "", name: "", text: "" };
-      calls[index].id ||= textOrEmpty(valueAtPath(delta, "id"));
-      calls[index].name ||= textOrEmpty(valueAtPath(delta, "function", "name"));
-      const addedText = textOrEmpty(valueAtPath(delta, "function", "arguments"));
+      calls[index].id ||= textOrEmpty(getValueAtPath(delta, "id"));
+      calls[index].name ||= textOrEmpty(getValueAtPath(delta, "function", "name"));
+      const addedText = textOrEmpty(getValueAtPath(delta, "function", "arguments"));
       calls[index].text += addedText;
       characters += addedText.length;
     }
@@ -122,18 +125,18 @@ function createEventReader(model: string): CompletionEventReader {
 
   return {
     push(event) {
-      answered = textOrEmpty(valueAtPath(event, "model")) || answered;
-      if (valueAtPath(event, "usage")) usage = readTokenUsage(valueAtPath(event, "usage"));
-      finishReason = textOrEmpty(valueAtPath(event, "choices", 0, "finish_reason")) || finishReason;
-      addToCalls(valueAtPath(event, "choices", 0, "delta", "tool_calls"));
-      const text = textOrEmpty(valueAtPath(event, "choices", 0, "delta", "content"));
+      answered = textOrEmpty(getValueAtPath(event, "model")) || answered;
+      if (getValueAtPath(event, "usage")) usage = readTokenUsage(getValueAtPath(event, "usage"));
+      finishReason = textOrEmpty(getValueAtPath(event, "choices", 0, "finish_reason")) || finishReason;
+      addToCalls(getValueAtPath(event, "choices", 0, "delta", "tool_calls"));
+      const text = textOrEmpty(getValueAtPath(event, "choices", 0, "delta", "content"));
       content += text;
       characters += text.length;
       return text;
     },
     characterCount: () => characters,
     finish() {
-      if (finishReason === "") throw malformedResponseError("finish_reason at the end of the stream");
+      if (finishReason === "") throw createMalformedResponseError("finish_reason at the end of the stream");
       const toolCalls = calls
         .filter(Boolean)
         .map(({ id, name, text }) => ({ id, name, arguments: parseToolArguments(text) }));
@@ -143,22 +146,25 @@ function createEventReader(model: string): CompletionEventReader {
 }
 
 function readEmbeddings(body: Record<string, unknown>): AiAnswer {
-  const data = valueAtPath(body, "data");
-  if (!Array.isArray(data)) throw malformedResponseError("vectors");
-  const vectors = data.map((item) => valueAtPath(item, "embedding"));
+  const data = getValueAtPath(body, "data");
+  if (!Array.isArray(data)) throw createMalformedResponseError("vectors");
+  const vectors = data.map((item) => getValueAtPath(item, "embedding"));
   const isVector = (vector: unknown) => Array.isArray(vector) && vector.every((value) => typeof value === "number");
-  if (!vectors.every(isVector)) throw malformedResponseError("vectors of numbers");
-  return { vectors: vectors as number[][], usage: { ...readTokenUsage(valueAtPath(body, "usage")), outputTokens: 0 } };
+  if (!vectors.every(isVector)) throw createMalformedResponseError("vectors of numbers");
+  return {
+    vectors: vectors as number[][],
+    usage: { ...readTokenUsage(getValueAtPath(body, "usage")), outputTokens: 0 },
+  };
 }
 
 const JPEG_START = "/9j/";
 const WEBP_START = "UklGR";
 
 function readImages(body: Record<string, unknown>): AiAnswer {
-  const data = valueAtPath(body, "data");
-  if (!Array.isArray(data)) throw malformedResponseError("images");
+  const data = getValueAtPath(body, "data");
+  if (!Array.isArray(data)) throw createMalformedResponseError("images");
   const images = data.map((item) => {
-    const bytes = valueAtPath(item, "b64_json");
+    const bytes = getValueAtPath(item, "b64_json");
     if (typeof bytes !== "string")
       throw new AiError("UNSUPPORTED", "the provider sent the URL of an image instead of its bytes");
     const contentType = bytes.startsWith(JPEG_START)
@@ -176,14 +182,15 @@ export const OPENAI_API: ProviderApi = {
     const options = input as AiOptions;
     switch (options.call) {
       case "completions":
-        return buildJsonRequest("/chat/completions", bearerHeader(key), buildCompletionBody(options, model));
+        return buildJsonRequest("/chat/completions", createBearerHeader(key), buildCompletionBody(options, model));
       case "embeddings":
-        return buildJsonRequest("/embeddings", bearerHeader(key), { model, input: options.input });
+        return buildJsonRequest("/embeddings", createBearerHeader(key), { model, input: options.input });
       case "image": {
         const { prompt, size } = options;
-        // "dall-e" models return bytes only with the field `response_format`. Newer models always return bytes, and reject the field.
+        // "dall-e" models return the bytes of an image only if the request has the field `response_format`. Newer
+        // models always return bytes, and reject this field.
         const asBytes = model.startsWith("dall-e") && { response_format: "b64_json" };
-        return buildJsonRequest("/images/generations", bearerHeader(key), {
+        return buildJsonRequest("/images/generations", createBearerHeader(key), {
           model,
           prompt,
           ...(size && { size }),
@@ -200,8 +207,8 @@ export const OPENAI_API: ProviderApi = {
     if (options.call === "completions") return readCompletion(answer, model);
     if (options.call === "embeddings") return readEmbeddings(answer);
     if (options.call === "image") return readImages(answer);
-    if (typeof valueAtPath(answer, "text") !== "string") throw malformedResponseError("text");
-    return { text: textOrEmpty(valueAtPath(answer, "text")) };
+    if (typeof getValueAtPath(answer, "text") !== "string") throw createMalformedResponseError("text");
+    return { text: textOrEmpty(getValueAtPath(answer, "text")) };
   },
   createEventReader: createEventReader,
 };

@@ -1,6 +1,6 @@
 /** Validates the options of `Svc.AI` calls. Each error message contains the path of the invalid field. */
 import { describeValue, isObject } from "../described.js";
-import { policyError } from "./failure.js";
+import { createPolicyError } from "./failure.js";
 
 export const AI_CALLS = ["completions", "embeddings", "image", "transcribe"] as const;
 export type AiCall = (typeof AI_CALLS)[number];
@@ -70,7 +70,7 @@ const ALLOWED_FIELDS: Record<AiCall, readonly string[]> = {
 };
 
 const throwFieldError = (field: string, expected: string, value: unknown): never => {
-  throw policyError(`${field} must be ${expected} (got ${describeValue(value)})`);
+  throw createPolicyError(`${field} must be ${expected} (got ${describeValue(value)})`);
 };
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
@@ -89,7 +89,9 @@ function readObject(value: unknown, field: string, fields: readonly string[]): R
   if (!isObject(value)) return throwFieldError(field, "an object", value);
   const unknownField = Object.keys(value).find((name) => !fields.includes(name));
   if (unknownField !== undefined)
-    throw policyError(`${field} has the unknown field ${describeValue(unknownField)}; allowed: ${fields.join(", ")}`);
+    throw createPolicyError(
+      `${field} has the unknown field ${describeValue(unknownField)}; allowed: ${fields.join(", ")}`,
+    );
   return value;
 }
 
@@ -111,7 +113,7 @@ function readMessage(value: unknown, field: string): Message {
     throwFieldError(`${field}.toolCallId`, "the id of a tool call", toolCallId);
   return {
     role: role as Message["role"],
-    // A message of the assistant that only calls tools may have no text.
+    // An assistant's message with tool calls may have no text.
     content: calls.length > 0 && isAbsent(content) ? "" : readText(content, `${field}.content`),
     toolCalls: calls.map((call, index) => readToolCall(call, `${field}.toolCalls[${index}]`)),
     toolCallId: isAbsent(toolCallId) ? null : readText(toolCallId, `${field}.toolCallId`),

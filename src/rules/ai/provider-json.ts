@@ -1,8 +1,8 @@
-/** Reads JSON and event streams of an AI provider. Every value is checked, because a provider may send anything. */
+/** Parses JSON and event streams of an AI provider. Checks every value, because a provider may send anything. */
 import { isObject } from "../described.js";
 import { AiError } from "./failure.js";
 
-export const malformedResponseError = (missing: string): AiError =>
+export const createMalformedResponseError = (missing: string): AiError =>
   new AiError("TRANSPORT", `the provider's answer has no ${missing}`);
 
 export function parseObject(body: Buffer): Record<string, unknown> {
@@ -10,9 +10,9 @@ export function parseObject(body: Buffer): Record<string, unknown> {
     const value: unknown = JSON.parse(body.toString("utf8"));
     if (isObject(value)) return value;
   } catch {
-    // The body is not JSON: the next statement throws the error.
+    // Ignores the error: if the body is not JSON, the statement after this block throws another error.
   }
-  throw malformedResponseError("JSON object");
+  throw createMalformedResponseError("JSON object");
 }
 
 export const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
@@ -35,7 +35,7 @@ export function requireIndex(value: unknown): number {
 }
 
 /** Returns the value at a path of keys and indexes in a JSON value; undefined if there is none. */
-export function valueAtPath(value: unknown, ...path: (string | number)[]): unknown {
+export function getValueAtPath(value: unknown, ...path: (string | number)[]): unknown {
   let innerValue = value;
   for (const step of path) {
     if (typeof step === "number") innerValue = Array.isArray(innerValue) ? innerValue[step] : undefined;
@@ -44,7 +44,9 @@ export function valueAtPath(value: unknown, ...path: (string | number)[]): unkno
   return innerValue;
 }
 
-/** Returns the arguments of a tool call, which providers send as JSON text; the text itself if it is not JSON. */
+/**
+ * Parses the arguments of a tool call, which providers send as JSON text. Returns the text itself if it is not JSON.
+ */
 export function parseToolArguments(text: string): unknown {
   try {
     return JSON.parse(text === "" ? "{}" : text);
@@ -53,13 +55,16 @@ export function parseToolArguments(text: string): unknown {
   }
 }
 
-/** Reads the data of each event of a stream (server-sent events) as soon as the event is complete. */
+/** Parses a stream of server-sent events. Yields the data of each event as soon as the event is complete. */
 export class EventReader {
   private readonly decoder = new TextDecoder();
   private rest = "";
   private data: string[] = [];
 
-  /** Returns the events that these bytes complete. @throws AiError TRANSPORT for data that is not JSON */
+  /**
+   * Parses the next bytes of the stream. Returns the data of the events that end in these bytes.
+   * @throws AiError TRANSPORT for data that is not JSON
+   */
   push(bytes: Uint8Array): unknown[] {
     const text = this.decoder.decode(bytes, { stream: true });
     this.rest += text;
@@ -69,7 +74,10 @@ export class EventReader {
     return lines.flatMap((line) => this.parseEvents(line));
   }
 
-  /** Ends the stream. Returns the last event if the stream ended without the empty line that follows each event. */
+  /**
+   * Must be called at the end of the stream. Returns the last event if the stream ended without the empty line that
+   * follows each event.
+   */
   finish(): unknown[] {
     const last = this.rest + this.decoder.decode();
     this.rest = "";
@@ -86,7 +94,7 @@ export class EventReader {
     try {
       return [JSON.parse(data)];
     } catch {
-      throw malformedResponseError("JSON in its stream");
+      throw createMalformedResponseError("JSON in its stream");
     }
   }
 }

@@ -1,6 +1,6 @@
-/** The app's `__ai` setting: the provider, its key, and daily limits. Validates the value. */
+/** Validates the app's setting `__ai`: the AI provider, its API key, and daily limits. */
 import { describeType, describeValue, isObject } from "../described.js";
-import { type AiError, policyError } from "./failure.js";
+import { type AiError, createPolicyError } from "./failure.js";
 
 export const AI_SETTING = "__ai";
 
@@ -11,7 +11,7 @@ export interface AiSetting {
   /** Base URL of the provider's API, without a trailing slash. */
   baseUrl: URL;
   key: string;
-  /** Models that code can use; the first is the default. null allows all models. */
+  /** Models that the app's code may use; the first one is the default. null allows all models. */
   models: readonly string[] | null;
   dailyTokens: number | null;
   dailyRequests: number | null;
@@ -25,7 +25,7 @@ const DEFAULT_BASE_URLS: Record<AiProvider, string> = {
 };
 
 const createSettingError = (field: string, expected: string, value: unknown) =>
-  policyError(`the setting ${AI_SETTING}.${field} must be ${expected} (got ${describeValue(value)})`);
+  createPolicyError(`the setting ${AI_SETTING}.${field} must be ${expected} (got ${describeValue(value)})`);
 
 const isNonEmptyString = (value: unknown): value is string => typeof value === "string" && value !== "";
 
@@ -41,30 +41,32 @@ function readModels({ models = null }: Record<string, unknown>): readonly string
   throw createSettingError("models", "a list of the names of models", models);
 }
 
-/** Returns the error for an invalid base URL. The message contains neither the credentials nor the query of the URL. */
+/** Creates the error for an invalid base URL. The message contains neither the credentials nor the query of the URL. */
 function createBaseUrlError(url: URL | null, input: unknown, allowHttp: boolean): AiError {
   const schemes = allowHttp ? "an https or http URL" : "an https URL";
   const received = url === null ? describeType(input) : `${url.protocol}//${url.host}${url.pathname}`;
   const remedy = "; to allow http and private addresses, the operator sets ALLOW_PRIVATE_NETWORK=1";
   const advice = !allowHttp && url?.protocol === "http:" ? remedy : "";
   const expected = `${schemes} without credentials and query, such as https://api.mistral.ai/v1`;
-  return policyError(`the setting ${AI_SETTING}.baseUrl must be ${expected} (got ${received})${advice}`);
+  return createPolicyError(`the setting ${AI_SETTING}.baseUrl must be ${expected} (got ${received})${advice}`);
 }
 
 /**
  * Validates the value of the setting `__ai`.
- * @param allowHttp true if the key may be sent over http (ALLOW_PRIVATE_NETWORK)
- * @throws AiError POLICY whose message contains the name of the invalid field, and never the key
+ * @param allowHttp true if the API key may be sent over http (ALLOW_PRIVATE_NETWORK)
+ * @throws AiError POLICY with the name of the invalid field; the message never contains the key
  */
 export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
-  if (value === undefined) throw policyError(`the app has no setting ${AI_SETTING}: set {provider, key} in Studio`);
-  if (!isObject(value)) throw policyError(`the setting ${AI_SETTING} must be an object (got ${describeType(value)})`);
+  if (value === undefined)
+    throw createPolicyError(`the app has no setting ${AI_SETTING}: set {provider, key} in Studio`);
+  if (!isObject(value))
+    throw createPolicyError(`the setting ${AI_SETTING} must be an object (got ${describeType(value)})`);
   const { provider = "openai", key, logTexts = false } = value;
   if (provider !== "openai" && provider !== "anthropic")
     throw createSettingError("provider", '"openai" or "anthropic"', provider);
   if (!isNonEmptyString(key) || !/^[\x21-\x7e]+$/.test(key)) {
     const expected = "ASCII characters without spaces; if the server needs no key, set any such text";
-    throw policyError(`the setting ${AI_SETTING}.key must be ${expected} (got ${describeType(key)})`);
+    throw createPolicyError(`the setting ${AI_SETTING}.key must be ${expected} (got ${describeType(key)})`);
   }
   const { baseUrl: input = DEFAULT_BASE_URLS[provider] } = value;
   const url = typeof input === "string" ? URL.parse(input) : null;
@@ -87,9 +89,9 @@ export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
 export function selectModel({ models }: AiSetting, requested: string | null): string {
   const model = requested ?? models?.[0];
   if (model === undefined)
-    throw policyError(`"model" is required, because the setting ${AI_SETTING} has no "models" and so no default`);
+    throw createPolicyError(`"model" is required, because the setting ${AI_SETTING} has no "models" and so no default`);
   if (models === null || models.includes(model)) return model;
-  throw policyError(
+  throw createPolicyError(
     `"model" must be one of the models in the setting ${AI_SETTING}: ${models.join(", ")} (got ${describeValue(model)})`,
   );
 }

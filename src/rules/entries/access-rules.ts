@@ -1,4 +1,4 @@
-/** Validates the form of a data source's access rules. */
+/** Validates the access rules of a data source. */
 
 import {
   type CallerRule,
@@ -14,19 +14,22 @@ import { flatShape } from "../unknown-fields.js";
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
 export type EntryVerb = (typeof ENTRY_VERBS)[number];
 
-/** An access rule. The first rule that matches the caller and the operation decides (contract, packages: access rules). */
+/**
+ * Access rule of a data source. The first rule that matches the caller and the operation decides (contract, packages:
+ * access rules).
+ */
 export interface AccessRule {
   type: readonly EntryVerb[];
   allow: CallerRule;
-  /** False if the rule is ignored. */
+  /** False if the service ignores this rule. Default true. */
   enabled?: boolean;
-  /** The only columns that the caller can see or write. */
+  /** Columns that the caller can see or write. If present, the caller can neither see nor write all other columns. */
   include?: readonly string[];
-  /** Columns that the caller can neither see nor write. */
+  /** Columns that the caller can neither see nor write. Absent if there are none. */
   exclude?: readonly string[];
   /**
-   * Columns that the caller must name: in the `where` of a read or delete, or in the data of a write. If an element has conditions instead
-   * of a name, the values must also meet the conditions.
+   * Columns that the caller must name: in the `where` of a read or delete, or in the data of a write. An element can
+   * also be an object with conditions, which the values of its columns must meet.
    */
   require?: readonly (string | ColumnConditions)[];
 }
@@ -68,7 +71,10 @@ function checkRule(rule: unknown, field: string): void {
   checkRequiredColumns(require, `${field}.require`);
 }
 
-/** Validates rules; null means none. @throws ActionError REQUEST_INVALID whose message contains the path of the field */
+/**
+ * Validates the access rules of a data source; null means no rules.
+ * @throws ActionError REQUEST_INVALID with the path of the invalid field
+ */
 export function parseAccessRules(value: unknown): AccessRule[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > RULES_MAX) {

@@ -6,8 +6,8 @@ import { refuseField } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
 /**
- * Maximum number of names in a data source's list of columns. Entries can have further columns, which the list omits, so that visitors
- * cannot make the list grow without limit.
+ * Maximum number of names in a data source's list of columns. Entries can have more columns, which the list does not
+ * contain, so that visitors cannot make it grow without limit.
  */
 export const COLUMNS_LISTED = 1_000;
 
@@ -35,7 +35,10 @@ export function parseColumns(value: unknown): string[] {
   return [...new Set(value as string[])];
 }
 
-/** Collects the columns of written entries that the data source's list of columns lacks, in the order in which they occur. */
+/**
+ * Collects the columns of new entries that are missing in the data source's list of columns, in the order in which they
+ * occur.
+ */
 export class NewColumnCollector {
   private readonly known: Set<string>;
   readonly added: string[] = [];

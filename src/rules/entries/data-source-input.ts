@@ -7,7 +7,7 @@ import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js
 import { ACCESS_RULE_SHAPE, type AccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumns } from "./columns.js";
 import { type EntryData, readEntryColumns, readEntryList } from "./entry-input.js";
-import { type EntryHook, hookShapeOf, parseHooks } from "./hooks.js";
+import { type EntryHook, getHookShape, parseHooks } from "./hooks.js";
 
 const NAME_MAX_CHARACTERS = 255;
 const FIELD_NAMES = ["name", "columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
@@ -15,12 +15,15 @@ type Field = (typeof FIELD_NAMES)[number];
 
 const READ_ONLY = ["id", "appId", "organizationId", "createdAt", "updatedAt"];
 const CHANGE_SHAPE: Shape = {
-  fields: { ...flatShape(FIELD_NAMES).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [hookShapeOf] },
+  fields: { ...flatShape(FIELD_NAMES).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [getHookShape] },
   readOnly: READ_ONLY,
 };
 const NEW_DATA_SOURCE_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
 
-/** Fields of a data source in a request. `Indexes` is the result type of the caller's function that parses the field `indexes`. */
+/**
+ * Fields of a data source in a request. The caller passes the function that parses the field `indexes`; `Indexes` is
+ * the type of its result.
+ */
 export interface DataSourceFields<Indexes> {
   name?: string;
   columns?: string[];
@@ -44,7 +47,7 @@ function parseFlag(value: unknown, field: string): boolean {
   refuseField(field, "true or false", value);
 }
 
-/** Function that validates the field `indexes`; the value null means no indexes. @throws REQUEST_INVALID */
+/** Validates the field `indexes`; null means no indexes. @throws REQUEST_INVALID */
 export type ParseIndexes<Indexes> = (value: unknown) => Indexes;
 
 function parseField(
@@ -61,9 +64,9 @@ function parseField(
 }
 
 /**
- * Checks a change of `isUsers`, which makes the entries of a data source the users of the app. Only editors can change
- * it, and the data source needs a hashed column for sign-ins.
- * @param before the value of `isUsers` before the change
+ * Checks a change of the field `isUsers`, which makes the entries of a data source the users of the app. Only editors
+ * can change this field, and the data source needs a hashed column for sign-ins.
+ * @param before value of `isUsers` before the change
  * @throws FORBIDDEN, REQUEST_INVALID
  */
 export function checkIsUsersChange(
@@ -77,13 +80,16 @@ export function checkIsUsersChange(
   }
 }
 
-/** Validates the entries that a new data source starts with. */
+/** Validates the entries that a request adds to a new data source. */
 function parseRows(value: unknown): EntryData[] {
   if (value === undefined || value === null) return [];
   return readEntryList(value, "entries").map((row, index) => readEntryColumns(row, `entries[${index}]`));
 }
 
-/** @throws ActionError NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG; REQUEST_INVALID with the path of the invalid field */
+/**
+ * Validates a request that creates a data source.
+ * @throws ActionError NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG; REQUEST_INVALID with the path of the invalid field
+ */
 export function parseNewDataSource<Indexes>(
   body: unknown,
   parseIndexes: ParseIndexes<Indexes>,
@@ -110,7 +116,7 @@ function parseFields<Indexes>(
 }
 
 /**
- * Validates the fields of an update, which may be any subset.
+ * Validates a request that updates a data source. It may contain any of the fields.
  * @param storedHooks hooks that the data source has before the update; see `parseHooks`
  * @throws ActionError with the same codes as `parseNewDataSource`
  */

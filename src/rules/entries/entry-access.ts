@@ -15,21 +15,30 @@ import { type EntryScope, FULL_SCOPE as EVERY_COLUMN } from "../entry-query/opti
 import { parsePath } from "../entry-query/path.js";
 import type { AccessRule, EntryVerb } from "./access-rules.js";
 
-/** Caller of an operation on entries: a trusted caller without access rules, or a page. `user` is null if no app user is signed in. */
+/**
+ * Caller of an operation on entries. A trusted caller needs no access rule; all others are pages. `user` is null if no
+ * app user is signed in on the page.
+ */
 export type EntryCaller = { isTrusted: true } | { isTrusted: false; user: UserData | null };
 
 /** Columns and entries that a caller may access in one operation: select, insert, update or delete. */
 export interface EntryPermissions {
-  /** True if the caller can read the column (select, delete) or write it (insert, update). Callers can never read hashed columns. */
+  /**
+   * Returns true if the caller can read this column (select, delete) or write it (insert, update). No caller can read
+   * hashed columns.
+   */
   mayAccessColumn(column: string): boolean;
   /** Columns that the caller must name in the `where` (select, delete) or in the data (insert, update). */
   requiredColumns: readonly string[];
   /**
-   * Conditions that an entry must meet before the caller can read, change or remove it, and that written data must meet. Placeholders are
-   * already replaced by the user's values.
+   * Conditions on columns. An entry must meet them before the caller can read, change or remove it, and data that the
+   * caller writes must meet them too. The user's values have already replaced the placeholders.
    */
   conditions: ColumnConditions;
-  /** Text that is equal for permissions with the same columns, required columns and conditions, for use as a key. */
+  /**
+   * Text that is equal for two permissions if they have the same columns, required columns and conditions. It serves as
+   * a key.
+   */
   fingerprint: string;
 }
 
@@ -45,7 +54,7 @@ const ALL_PERMISSIONS: EntryPermissions = {
   fingerprint: "everything",
 };
 
-function permissionsOfRule(rule: AccessRule, user: UserData | null): EntryPermissions {
+function createRulePermissions(rule: AccessRule, user: UserData | null): EntryPermissions {
   const { include, exclude = [], require = [] } = rule;
   const all = require
     .filter((requirement) => typeof requirement !== "string")
@@ -62,7 +71,10 @@ function permissionsOfRule(rule: AccessRule, user: UserData | null): EntryPermis
   };
 }
 
-/** Combines conditions. @throws DATA_SOURCE_ACCESS_DENIED if two of them contradict each other, because no entry can meet both */
+/**
+ * Combines several sets of conditions into one.
+ * @throws DATA_SOURCE_ACCESS_DENIED if two conditions contradict each other, because no entry can meet both
+ */
 function mergeConditions(all: readonly ColumnConditions[]): ColumnConditions {
   const mergedTests: Record<string, ValueCondition> = {};
   for (const [column, test] of all.flatMap((tests) => Object.entries(tests))) {
@@ -76,34 +88,40 @@ function mergeConditions(all: readonly ColumnConditions[]): ColumnConditions {
   return mergedTests;
 }
 
-/** Returns the index of the first rule for the verb that matches the user; -1 if no rule does. `user` null is an anonymous visitor. */
-export const decidingRuleIndex = (rules: readonly AccessRule[], verb: EntryVerb, user: UserData | null): number =>
+/**
+ * Returns the index of the first rule that matches the operation (`verb`) and the user; -1 if no rule does. A `user` of
+ * null is an anonymous visitor.
+ */
+export const findDecidingRuleIndex = (rules: readonly AccessRule[], verb: EntryVerb, user: UserData | null): number =>
   rules.findIndex((rule) => appliesTo(rule, verb, user));
 
 /**
- * Returns the columns and entries that the caller may access with the verb.
- * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, or if the user's entry lacks a value that the rule's conditions use
+ * Returns what the caller may access with the operation (`verb`).
+ * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, or if the user's entry lacks a value that the rule's conditions
+ * use
  */
-export function permissionsFor(rules: readonly AccessRule[], verb: EntryVerb, caller: EntryCaller): EntryPermissions {
+export function findPermissions(rules: readonly AccessRule[], verb: EntryVerb, caller: EntryCaller): EntryPermissions {
   if (caller.isTrusted) return ALL_PERMISSIONS;
-  const rule = rules[decidingRuleIndex(rules, verb, caller.user)];
+  const rule = rules[findDecidingRuleIndex(rules, verb, caller.user)];
   if (!rule) throw createAccessDenied();
-  return permissionsOfRule(rule, caller.user);
+  return createRulePermissions(rule, caller.user);
 }
 
 /**
- * True if the caller may select an entry by its ID. False if the rule requires a column in the `where`, because a request by ID has no
- * `where`. Conditions on values do not prevent it: they are checked after the entry is read.
+ * True if the caller may read an entry by its ID. False if the access rule requires a column in the `where`, because a
+ * request by ID has no `where`. Conditions with values are not a reason for false, because they are checked after the
+ * entry is read.
  */
 export const maySelectById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
 
-/** Converts conditions of an access rule to a `where` filter; null if there are no conditions. */
-export function conditionsAsWhere(tests: ColumnConditions): Record<string, unknown> | null {
+/** Converts the conditions of an access rule to a `where` filter. Returns null if there are no conditions. */
+export function toWhereFilter(tests: ColumnConditions): Record<string, unknown> | null {
   const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
     const path = `data.${column.replaceAll(".", "\\.")}`;
     return [
-      // `$eq` also matches lists that contain the value. `equals` of an access rule does not, so lists are excluded.
+      // The operator `$eq` also matches a list that contains the value. `equals` of an access rule does not, so `$not`
+      // excludes lists.
       ...(equals === undefined ? [] : [{ [path]: { $eq: equals, $not: { $type: "array" } } }]),
       ...(notequals === undefined ? [] : [{ [path]: { $ne: notequals } }]),
       ...(contains === undefined ? [] : [{ [path]: { $iLike: contains } }]),
@@ -113,26 +131,29 @@ export function conditionsAsWhere(tests: ColumnConditions): Record<string, unkno
 }
 
 /**
- * Returns the column that a key of a `where` names. null if the key is not a whole column: a field such as `createdAt`, a path into a
- * column, or an invalid path.
+ * Returns the column that a key of a `where` names. Returns null if the key does not stand for a whole column: a field
+ * such as `createdAt`, a path into a column, or an invalid path.
  */
-export function columnOfWhereKey(key: string): string | null {
+export function getColumnOfWhereKey(key: string): string | null {
   try {
     const path = parsePath(key, "where", { entry: "e" });
-    return path.own === null && path.segments.length === 1 ? path.segments[0]! : null;
+    return path.entryField === null && path.segments.length === 1 ? path.segments[0]! : null;
   } catch {
     return null;
   }
 }
 
-/** Yields the conditions on columns that every matching entry must meet: those at the top of the `where`, and those in its `$and`. */
-function* requiredConditions(where: unknown): Generator<[column: string, condition: unknown]> {
+/**
+ * Yields the conditions on columns that every entry must meet to match the `where`: those at its top level, and those
+ * in its `$and`.
+ */
+function* listRequiredConditions(where: unknown): Generator<[column: string, condition: unknown]> {
   if (!isObject(where)) return;
   for (const [key, value] of Object.entries(where)) {
-    if (key === "$and" && Array.isArray(value)) for (const branch of value) yield* requiredConditions(branch);
+    if (key === "$and" && Array.isArray(value)) for (const branch of value) yield* listRequiredConditions(branch);
     else if (key === "$filters" && Array.isArray(value)) yield* filterConditions(value);
     else if (!key.startsWith("$")) {
-      const column = columnOfWhereKey(key);
+      const column = getColumnOfWhereKey(key);
       if (column !== null) yield [column, value];
     }
   }
@@ -140,36 +161,38 @@ function* requiredConditions(where: unknown): Generator<[column: string, conditi
 
 function* filterConditions(filters: readonly unknown[]): Generator<[column: string, condition: unknown]> {
   for (const filter of filters) {
-    const column = isObject(filter) && typeof filter["column"] === "string" ? columnOfWhereKey(filter["column"]) : null;
+    const column =
+      isObject(filter) && typeof filter["column"] === "string" ? getColumnOfWhereKey(filter["column"]) : null;
     if (column !== null) yield [column, { $filters: filter }];
   }
 }
 
-/** Returns the columns that have a condition which every matching entry must meet. */
-export const columnsInWhere = (where: unknown): Set<string> =>
-  new Set([...requiredConditions(where)].map(([column]) => column));
+/** Returns the columns on which every entry must meet a condition to match the `where`. */
+export const listWhereColumns = (where: unknown): Set<string> =>
+  new Set([...listRequiredConditions(where)].map(([column]) => column));
 
-/** Yields the values to which the `where` compares a column. */
-function* requiredValues(where: unknown): Generator<[column: string, value: unknown]> {
-  for (const [column, condition] of requiredConditions(where)) {
+/** Yields the columns that every matching entry must have equal to a value, each with this value. */
+function* listRequiredValues(where: unknown): Generator<[column: string, value: unknown]> {
+  for (const [column, condition] of listRequiredConditions(where)) {
     if (!isObject(condition)) yield [column, condition];
     else if (Object.hasOwn(condition, "$eq")) yield [column, condition["$eq"]];
   }
 }
 
 /**
- * Rejects a `where` that compares a column with a value other than the one that the access rule requires.
+ * Rejects a `where` that requires another value of a column than the access rule does.
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
 export function rejectContradictingWhere({ conditions: tests }: EntryPermissions, where: unknown): void {
-  for (const [column, value] of requiredValues(where)) {
+  for (const [column, value] of listRequiredValues(where)) {
     const test = Object.hasOwn(tests, column) ? tests[column]! : {};
     if (test.equals !== undefined && test.equals !== value) throw createAccessDenied();
   }
 }
 
 /**
- * Rejects input that lacks a required column. The message names the column only if the caller may access it.
+ * Rejects a request that does not name a column that the access rule requires. The message names the column only if the
+ * caller may access it.
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
 export function checkRequiredColumns(
@@ -187,11 +210,12 @@ export function checkRequiredColumns(
 }
 
 /**
- * Returns the columns that a read may return, and a filter that selects the entries that the caller may read.
+ * Returns the scope of a read: the columns that the response may contain, and a filter for the entries that the caller
+ * may read.
  * @param hashed names of hashed columns, which no caller can read
  */
-export function entryScopeFor(grant: EntryPermissions, hashed: ReadonlySet<string>): EntryScope {
-  const filter = conditionsAsWhere(grant.conditions);
+export function createEntryScope(grant: EntryPermissions, hashed: ReadonlySet<string>): EntryScope {
+  const filter = toWhereFilter(grant.conditions);
   if (hashed.size === 0) return { canSee: grant.mayAccessColumn, filter };
   return { canSee: (column) => !hashed.has(column) && grant.mayAccessColumn(column), filter };
 }

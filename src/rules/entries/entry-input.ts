@@ -1,4 +1,4 @@
-/** Validates entries: their data, and the content of a commit. */
+/** Validates entries in requests: the data of one entry, and a commit, which changes many entries. */
 
 import { ActionError } from "../../errors.js";
 import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
@@ -10,15 +10,18 @@ import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
 /**
- * Maximum nesting of an entry's data. JSON.parse accepts deeper values, but recursive code in pages and queries could
- * overflow the stack.
+ * Maximum nesting depth of an entry's data. JSON.parse accepts deeper values, but these could overflow the stack in
+ * recursive code of pages and queries.
  */
 const DATA_MAX_DEPTH = 100;
 export const COLUMNS_PER_ENTRY = 1_000;
 
 export type EntryData = Record<string, unknown>;
 
-/** Matches JSON escapes of characters that PostgreSQL cannot store. Only data with such an escape needs a full check of its texts. */
+/**
+ * Matches JSON escapes of characters that PostgreSQL cannot store. The texts of an entry are checked one by one only if
+ * its JSON contains such an escape.
+ */
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
 function hasUnstorableText(value: unknown): boolean {
@@ -27,7 +30,10 @@ function hasUnstorableText(value: unknown): boolean {
   return Object.entries(value).some(([key, inner]) => unstorableCharacterIndex(key) >= 0 || hasUnstorableText(inner));
 }
 
-/** Validates an entry's data and returns it as JSON. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE with `fieldPath` and the column */
+/**
+ * Validates an entry's data, and returns the data as JSON text.
+ * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE with `fieldPath` and the name of the column
+ */
 export function serializeEntry(data: unknown, fieldPath: string): string {
   if (!isObject(data)) refuseField(fieldPath, "an object of columns", data);
   const columns = Object.keys(data);
@@ -73,11 +79,12 @@ function rejectUnstorableText(data: EntryData, fieldPath: string): void {
   }
 }
 
-/** Fields that an entry in a response has in addition to `data`. Only the service sets these fields. */
+/** Fields that an entry in a response has besides `data`. Only the service sets these fields. */
 const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
 
 /**
- * Returns an entry's columns from a request's body: the body itself, or its field `data` if the body has the form of a response.
+ * Returns an entry's columns from the body of a request. They are the body itself or, if the body looks like an entry
+ * in a response, its field `data`.
  * @throws ActionError REQUEST_INVALID that names `fieldPath`
  */
 export function readEntryColumns(body: unknown, fieldPath: string): EntryData {
@@ -105,7 +112,7 @@ export function readEntryList(value: unknown, field: string): unknown[] {
   );
 }
 
-/** Validated commit: one request that adds, changes and removes entries. */
+/** Validated commit: one request that inserts, updates and deletes entries. */
 export interface CommitInput {
   inserts: EntryData[];
   updates: { id: number; data: EntryData; precondition: ExpectedTags }[];
@@ -115,11 +122,11 @@ export interface CommitInput {
   /** Field `extend` of the request. True if an update keeps the columns that it does not contain; false if it removes them. */
   extend: boolean;
   returnEntries: boolean;
-  /** Operations (insert, update) after which hooks can send messages in this commit. */
+  /** Operations (insert, update) in this commit for which hooks may send messages. */
   runHooks: readonly HookVerb[];
 }
 
-/** Allowed fields of an entry in a commit. Read-only fields are allowed, but the service ignores them. */
+/** Allowed fields of an entry in a commit. The service ignores the read-only fields among them. */
 const COMMIT_ENTRY_SHAPE = flatShape(["id", "data", "ifUpdatedAt"], ENTRY_FIELDS);
 
 const COMMIT_SHAPE: Shape = {
@@ -135,7 +142,11 @@ export function parseEntryId(value: unknown, field: string): number {
   refuseField(field, "an entry's id", value);
 }
 
-/** Parses `ifUpdatedAt`, the expected `updatedAt` of the entry; undefined if absent. @throws REQUEST_INVALID */
+/**
+ * Parses the field `ifUpdatedAt`, which contains the expected `updatedAt` of the entry. Returns undefined if the field
+ * is absent.
+ * @throws REQUEST_INVALID
+ */
 export function parseIfUpdatedAt(value: unknown, field: string): ExpectedTags {
   if (value === undefined || value === null) return undefined;
   const time = typeof value === "string" || value instanceof Date ? new Date(value).getTime() : Number.NaN;
@@ -149,7 +160,10 @@ function readFlag(body: Record<string, unknown>, name: string, otherwise: boolea
   refuseField(name, "true or false", value);
 }
 
-/** Parses `runHooks`, the operations whose hooks run; all operations if absent. @throws ActionError REQUEST_INVALID */
+/**
+ * Parses the field `runHooks`: the operations for which hooks run. Returns all operations if the field is absent.
+ * @throws ActionError REQUEST_INVALID
+ */
 function parseHookVerbs(value: unknown): readonly HookVerb[] {
   if (value === undefined || value === null) return HOOK_VERBS;
   const verbs: readonly unknown[] = HOOK_VERBS;

@@ -1,37 +1,40 @@
-/** Extracts the conditions on hashed columns from a `where`, because SQL cannot compare a text with a hash. */
+/** Separates the conditions on hashed columns from a `where`, because SQL cannot compare a text with a hash. */
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../described.js";
-import { columnOfWhereKey } from "./entry-access.js";
+import { getColumnOfWhereKey } from "./entry-access.js";
 
-/** Parts of a `where`: the conditions on other columns, and the texts to compare with the hashes in hashed columns. */
+/**
+ * Parts of a `where`: the conditions on columns that are not hashed, and for each hashed column the text to compare
+ * with its hash.
+ */
 export interface SplitWhere {
   whereWithoutHashed: Record<string, unknown>;
   hashedComparisons: readonly (readonly [column: string, text: string])[];
 }
 
-/** Returns the text that a condition compares a column with; undefined if the condition is not a comparison with a text. */
-function textToCompare(condition: unknown): string | undefined {
+/** Returns the text of a condition that compares a column with a text; undefined for any other condition. */
+function readComparedText(condition: unknown): string | undefined {
   const value = isObject(condition) && Object.keys(condition).join() === "$eq" ? condition["$eq"] : condition;
   if (typeof value === "string" && value !== "") return value;
   return typeof value === "number" ? String(value) : undefined;
 }
 
 /**
- * Splits a `where` into conditions on hashed columns and all others; null if no condition at the top level names a hashed
- * column. In nested conditions, a hashed column counts as absent.
- * @throws REQUEST_INVALID if a condition on a hashed column is not a comparison with a text
+ * Splits a `where` into comparisons with hashed columns and all other conditions. Returns null if no condition at the
+ * top level names a hashed column. In nested conditions, a hashed column counts as missing.
+ * @throws REQUEST_INVALID if a condition on a hashed column does not compare with a text
  */
 export function splitHashedWhere(where: unknown, hashed: readonly string[]): SplitWhere | null {
   if (!isObject(where) || hashed.length === 0) return null;
   const compared: [string, string][] = [];
   const otherConditions: [string, unknown][] = [];
   for (const [key, condition] of Object.entries(where)) {
-    const column = key.startsWith("$") ? null : columnOfWhereKey(key);
+    const column = key.startsWith("$") ? null : getColumnOfWhereKey(key);
     if (column === null || !hashed.includes(column)) {
       otherConditions.push([key, condition]);
       continue;
     }
-    const text = textToCompare(condition);
+    const text = readComparedText(condition);
     if (text === undefined) {
       throw new ActionError(
         "REQUEST_INVALID",

@@ -1,4 +1,7 @@
-/** Validates the hooks of a data source, and applies their operations `trim`, `lower` and `upper`. Other code hashes values. */
+/**
+ * Validates the hooks of a data source, and applies their operations `trim`, `lower` and `upper`. The operation `hash`
+ * is applied elsewhere.
+ */
 
 import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../described.js";
@@ -7,12 +10,12 @@ import { flatShape, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import {
   checkSendingHook,
+  createSendingHookShape,
   HOOK_VERBS,
   type HookVerb,
   isSendingHook,
   SENDING_TYPES,
   type SendingHook,
-  sendingHookShape,
 } from "./sending-hooks.js";
 
 const HOOK_OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
@@ -29,10 +32,13 @@ export type EntryHook = OperationsHook | SendingHook;
 
 const OPERATIONS_SHAPE = flatShape(["type", "runOn", "fields"]);
 
-/** Returns the allowed fields of a hook. The caller rejects unknown fields of a data source and its hooks after all other checks. */
-export const hookShapeOf = (hook: Record<string, unknown>): Shape =>
+/**
+ * Returns the allowed fields of a hook. The caller reports unknown fields of a data source and its hooks after all
+ * other checks.
+ */
+export const getHookShape = (hook: Record<string, unknown>): Shape =>
   SENDING_TYPES.includes(hook["type"] as string)
-    ? sendingHookShape(hook["type"] as SendingHook["type"])
+    ? createSendingHookShape(hook["type"] as SendingHook["type"])
     : OPERATIONS_SHAPE;
 
 const HOOKS_MAX = 50;
@@ -55,8 +61,9 @@ function checkOperations(hook: Record<string, unknown>, field: string): void {
 }
 
 /**
- * Validates hooks; null means none.
- * @param storedHooks hooks that the data source has. They are accepted unchanged, even if a fixed address in them is invalid
+ * Validates the hooks of a data source; null means no hooks.
+ * @param storedHooks hooks that the data source already has; unchanged ones are accepted even if a recipient's address
+ * in them is invalid
  * @throws REQUEST_INVALID with the path of the invalid field
  */
 export function parseHooks(value: unknown, storedHooks: readonly EntryHook[] = []): EntryHook[] {
@@ -77,8 +84,8 @@ export function parseHooks(value: unknown, storedHooks: readonly EntryHook[] = [
 
 const isOperationsHook = (hook: EntryHook): hook is OperationsHook => !isSendingHook(hook);
 
-/** Returns the columns that the hooks hash. */
-export function hashedColumnsOf(hooks: readonly EntryHook[]): string[] {
+/** Returns the names of the columns whose values the hooks hash. */
+export function listHashedColumns(hooks: readonly EntryHook[]): string[] {
   const matchingHooks = hooks
     .filter(isOperationsHook)
     .flatMap(({ fields }) => Object.entries(fields).filter(([, operations]) => operations.includes("hash")));
@@ -86,8 +93,8 @@ export function hashedColumnsOf(hooks: readonly EntryHook[]): string[] {
 }
 
 /**
- * Returns the operations trim, lower and upper of each column, in the order in which they apply. `verb` null uses the
- * hooks of all verbs.
+ * Returns the operations trim, lower and upper for each column, in the order in which they apply. If `verb` is null,
+ * uses the hooks of both verbs (insert and update).
  */
 function textOperationsByColumn(hooks: readonly EntryHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
   const operationsByColumn = new Map<string, FieldOperation[]>();
@@ -114,8 +121,8 @@ function applyOperations(text: string, operations: readonly FieldOperation[]): s
 }
 
 /**
- * Creates the function that applies trim, lower and upper to an entry's data and returns the changed data.
- * @param verb insert or update; null to prepare values for a comparison, which applies the hooks of both verbs
+ * Creates a function that applies trim, lower and upper to the data of an entry, and returns the changed data.
+ * @param verb insert or update; null to prepare values for a comparison, which uses the hooks of both verbs
  */
 export function createTextHookFunction(
   hooks: readonly EntryHook[],

@@ -1,6 +1,6 @@
 /**
- * Validates hooks that send an e-mail or a text message when an entry is written, and builds the message for an entry.
- * Other code sends the message.
+ * Validates hooks that send an e-mail or a text message when an entry is written. Also builds the message for an entry,
+ * but does not send it.
  */
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../described.js";
@@ -15,18 +15,21 @@ import { flatShape, type Shape } from "../unknown-fields.js";
 export const HOOK_VERBS = ["insert", "update"] as const;
 export type HookVerb = (typeof HOOK_VERBS)[number];
 
-/** Hook with the fields of an e-mail or text message. The entry's values replace placeholders such as `{{Column}}`. */
+/**
+ * Hook that sends an e-mail or text message, with the fields of this message. In its texts, values of the entry replace
+ * placeholders such as `{{Column}}`.
+ */
 export interface SendingHook {
   type: "email" | "sms";
   runOn: readonly HookVerb[];
-  /** Filter: the hook sends a message only for entries that match. */
+  /** Filter: the hook sends a message only for entries that match this `where`. */
   where?: Record<string, unknown>;
   [field: string]: unknown;
 }
 
 export const SENDING_TYPES = ["email", "sms"];
 
-/** Maximum number of column names in an error message. */
+/** Maximum number of column names that an error message lists. */
 const LISTED_COLUMNS_MAX = 10;
 
 const COMMON_HOOK_FIELDS = ["type", "runOn", "where"];
@@ -34,24 +37,30 @@ const MESSAGE_FIELDS = {
   email: ["to", "subject", "from_name", "html", "text", "headers", "attachments"],
   sms: ["to", "body", "from", "provider"],
 };
-export const sendingHookShape = (type: SendingHook["type"]): Shape =>
+export const createSendingHookShape = (type: SendingHook["type"]): Shape =>
   flatShape([...COMMON_HOOK_FIELDS, ...MESSAGE_FIELDS[type]]);
 
-/** Maximum size of a hook as JSON. Each request on entries reads the data source with its hooks. */
+/**
+ * Maximum size of a hook in characters of JSON. The size matters because each request on entries reads the data source
+ * with its hooks.
+ */
 const HOOK_MAX_CHARACTERS = 64 * 1024;
 
 export const isSendingHook = (hook: { type: string }): hook is SendingHook => SENDING_TYPES.includes(hook.type);
 
 type FillText = (text: string, html: boolean) => string;
 
-/** Address of a recipient after its placeholders are replaced. `path` names the field in the hook, such as `to[0].email`. */
+/**
+ * Address of a recipient after values of the entry have replaced its placeholders. `path` is the path of the field in
+ * the hook, such as `to[0].email`.
+ */
 interface FilledAddress {
   path: string;
   template: string;
   text: string;
 }
 
-/** Returns the addresses in the hook's field `to`, also the empty and the invalid ones. */
+/** Returns all addresses in the hook's field `to`, including empty and invalid ones. */
 function fillAddresses({ type, to }: SendingHook, texts: FillText): FilledAddress[] {
   const templates: [path: string, template: unknown][] =
     type === "email" && Array.isArray(to)
@@ -71,8 +80,8 @@ const isValidAddress = (type: SendingHook["type"], text: string): boolean =>
   type === "email" ? isEmailAddress(text) : isPhoneNumber(text);
 
 /**
- * Returns the reason why the service cannot send to an address; null if it can. The reason names the field and its columns but not the
- * value, because the value is personal data.
+ * Returns the reason why the service cannot send to one of the addresses; null if it can send to all. The reason names
+ * the field and its columns but not the value, because the value is personal data.
  */
 function describeAddressFault(type: SendingHook["type"], addresses: readonly FilledAddress[]): string | null {
   const invalid = addresses.filter(({ text }) => text !== "" && !isValidAddress(type, text));
@@ -89,7 +98,8 @@ function describeAddressFault(type: SendingHook["type"], addresses: readonly Fil
 }
 
 /**
- * Rejects an address without placeholders that is neither empty nor valid, because the service could never send to it.
+ * Rejects an address that has no placeholders and is neither empty nor valid, because the service could never send to
+ * it.
  * @throws REQUEST_INVALID with the path of the address
  */
 function checkFixedAddresses(hook: SendingHook, field: string): void {
@@ -99,7 +109,7 @@ function checkFixedAddresses(hook: SendingHook, field: string): void {
   }
 }
 
-/** Replaces the placeholders in recipients. Removes recipients whose address is then invalid. */
+/** Replaces the placeholders in the recipients. Leaves out recipients whose address is invalid after that. */
 function fillRecipients(to: unknown, texts: FillText): unknown {
   if (!Array.isArray(to)) return to;
   const filledRecipients = to.map((recipient) => {
@@ -132,21 +142,22 @@ function buildSms({ to, body, ...rest }: Record<string, unknown>, texts: FillTex
   return parseSms({ ...rest, to: fillField(to), body: fillField(body) }, path);
 }
 
-/** Builds the hook's message. @param path path of the hook in the request, for error messages */
+/** Builds the message of a hook. @param path path of the hook in the request, for error messages */
 function buildMessage(hook: SendingHook, texts: FillText, path = ""): Email | Sms {
   const { type, runOn: _, where: __, ...fields } = hook;
   return type === "email" ? buildEmail(fields, texts, path) : buildSms(fields, texts, path);
 }
 
-/** The message of a hook for one entry: null if no address is valid. */
+/** Message of a hook for one entry. `message` is null if no recipient has a valid address. */
 export interface HookMessage {
   message: Email | Sms | null;
-  /** Reason why the service skips an address that is neither empty nor valid; null if there is no invalid address. */
+  /** Reason why the service skips an address that is neither empty nor valid; null if there is no such address. */
   addressFault: string | null;
 }
 
 /**
- * Builds the hook's message for one entry, for all valid addresses. An empty address means that the entry's recipient wants no message.
+ * Builds the message of a hook for one entry, for all recipients with valid addresses. An empty address means that this
+ * recipient gets no message.
  * @throws REQUEST_INVALID if the message with the entry's values is invalid
  */
 export function buildHookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): HookMessage {
@@ -159,8 +170,8 @@ export function buildHookMessage(hook: SendingHook, data: Readonly<Record<string
   };
 }
 
-/** Returns the texts of a hook in which placeholders are allowed, each with its path in the hook. */
-function templateTextsOf({ type, to, ...fields }: SendingHook): [path: string, text: unknown][] {
+/** Returns the texts of a hook that may contain placeholders, each with its path in the hook. */
+function listTemplateTexts({ type, to, ...fields }: SendingHook): [path: string, text: unknown][] {
   const names = type === "email" ? ["subject", "from_name", "html", "text"] : ["body"];
   const texts = names.map((name): [string, unknown] => [name, fields[name]]);
   if (!Array.isArray(to)) return [["to", to], ...texts];
@@ -171,8 +182,8 @@ function templateTextsOf({ type, to, ...fields }: SendingHook): [path: string, t
 }
 
 /**
- * Rejects placeholders for columns that the data source does not have, because such placeholders would stay empty. Accepts every
- * placeholder while the data source's list of columns is empty.
+ * Rejects placeholders for columns that the data source does not have, because they would always be empty. While the
+ * data source's list of columns is empty, accepts all placeholders.
  * @throws REQUEST_INVALID with the path of the field and the column
  */
 export function checkPlaceholders(hooks: readonly { type: string }[], columns: readonly string[]): void {
@@ -180,7 +191,7 @@ export function checkPlaceholders(hooks: readonly { type: string }[], columns: r
   const knownColumns = new Set(columns);
   const isKnown = (name: string) => knownColumns.has(name) || knownColumns.has(name.split(".")[0]!);
   for (const [at, hook] of hooks.entries()) {
-    for (const [path, text] of isSendingHook(hook) ? templateTextsOf(hook) : []) {
+    for (const [path, text] of isSendingHook(hook) ? listTemplateTexts(hook) : []) {
       const unknownPlaceholder =
         typeof text === "string" ? readPlaceholders(text).find((name) => !isKnown(name)) : undefined;
       if (unknownPlaceholder === undefined) continue;

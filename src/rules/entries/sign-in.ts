@@ -1,4 +1,7 @@
-/** Validates the `where` of a sign-in: the column that identifies the user's entry, and the hashed column with the password. */
+/**
+ * Validates the `where` of an app user's sign-in. It names a column that identifies the user's entry, and the hashed
+ * column with the password.
+ */
 
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject, unstorableCharacterIndex } from "../described.js";
@@ -9,19 +12,25 @@ const VALUE_MAX_CHARACTERS = 4_096;
 const COLUMNS_MAX = 10;
 
 function checkValue(value: unknown, field: string): void {
-  // Objects are rejected: as query operators they could match an entry without its exact values. null is rejected, because
-  // null would match an entry that has no password.
+  // Rejects objects, because query operators in them could match an entry without its exact values. Rejects null,
+  // because it would match an entry without a password.
   const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
   if ((isText && unstorableCharacterIndex(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
   const receivedText = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
   throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number (got ${receivedText})`);
 }
 
-/** Values of a sign-in: some identify the user's entry, and the secret ones are compared with the hashed columns of this entry. */
+/**
+ * Values of a sign-in. `identifyingValues` find the user's entry; `secretValues` are compared with the hashed columns
+ * of this entry.
+ */
 export interface SignInValues {
   identifyingValues: EntryData;
   secretValues: EntryData;
-  /** Keys under which failed sign-ins are counted: one for each column of `identifyingValues`, with a separate counter. */
+  /**
+   * Keys of the counters of failed sign-ins. There is one key, and so one counter, for each column of
+   * `identifyingValues`.
+   */
   attemptKeys: readonly EntryData[];
 }
 

@@ -25,21 +25,24 @@ import { jsonNullIfMissingSql, parsePath, type Source, sortableValueSql } from "
 import type { SqlStatement } from "./statement.js";
 import { compileWhere } from "./where.js";
 
-/** Result of an aggregation stage. */
+/** Result of one stage of `aggregate`, as SQL. */
 export interface DocumentRows {
   /** SQL of a select with three columns: the document `d` and its sort keys `n` and `m`. */
   sql: string;
-  /** True if the documents are still whole entries, which may have columns that the caller must not see. */
+  /** True if the documents are complete entries, which may contain columns that the caller must not see. */
   areEntries: boolean;
-  /** Field names of the documents, in order; null if the documents are still whole entries, which can have any fields. */
+  /** Field names of the documents, in order; null if the documents are complete entries, which can have any fields. */
   keys: readonly string[] | null;
 }
 
-/** Maximum size in bytes of the list that one $push collects, and of one document. The query fails above this size. */
+/** Maximum size in bytes of one document, and of the list that one $push collects. Above this size, the query fails. */
 const COLLECTED_MAX_BYTES = 8 * 1024 * 1024;
-/** Bytes of memory that PostgreSQL needs for one collected value in addition to the value's content. */
+/** Memory in bytes that PostgreSQL needs for each collected value, in addition to the value's content. */
 const VALUE_OVERHEAD_BYTES = 100;
-/** Returns SQL that divides by zero if `bytes` exceeds the maximum: this error ends the query. PostgreSQL has no size limit of its own. */
+/**
+ * Returns SQL that fails with a division by zero if `bytes` exceeds COLLECTED_MAX_BYTES, because PostgreSQL has no size
+ * limit of its own. `bytes` is SQL for a size.
+ */
 const failIfTooLarge = (bytes: string): string =>
   `1 / (CASE WHEN ${bytes} > ${COLLECTED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
 
@@ -51,25 +54,26 @@ type Stage = (
   statement: SqlStatement,
 ) => DocumentRows;
 
-const documentSource = ({ areEntries }: DocumentRows, canSee: Source["canSeeColumn"]): Source => ({
+const createDocumentSource = ({ areEntries }: DocumentRows, canSee: Source["canSeeColumn"]): Source => ({
   doc: "d",
   entry: null,
   canSeeColumn: areEntries ? canSee : () => true,
 });
 
 /**
- * Prevents PostgreSQL from merging the nested selects of stages. A merge copies a stage's expressions to each use in the next stage:
- * planning ten stages of fifty fields would exhaust any machine, and the statement timeout does not stop planning.
+ * SQL that prevents PostgreSQL from merging the nested selects of the stages. A merge copies each expression of a stage
+ * to all its uses in the next stage: planning ten stages of fifty fields would exhaust any machine, and the statement
+ * timeout does not stop planning.
  */
 const OFFSET_BARRIER = "OFFSET 0";
 
-const fromClauseOf = ({ sql }: DocumentRows, statement: SqlStatement): string =>
+const createFromClause = ({ sql }: DocumentRows, statement: SqlStatement): string =>
   `FROM (${sql}) ${statement.createAlias()}`;
 
 const matchStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
   if (!isObject(stageOptions)) refuseField(fieldPath, "an object with conditions on columns", stageOptions);
-  const condition = compileWhere(stageOptions, documentSource(input, canSee), statement, fieldPath);
-  return { ...input, sql: `SELECT d, n, m ${fromClauseOf(input, statement)} WHERE ${condition}` };
+  const condition = compileWhere(stageOptions, createDocumentSource(input, canSee), statement, fieldPath);
+  return { ...input, sql: `SELECT d, n, m ${createFromClause(input, statement)} WHERE ${condition}` };
 };
 
 const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
@@ -80,30 +84,30 @@ const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => 
   const order = columns.flatMap(([column, direction]) => {
     const innerPath = `${fieldPath}.${column}`;
     if (direction !== 1 && direction !== -1) refuseField(innerPath, "1 or -1", direction);
-    const at = documentSource(input, canSee);
+    const at = createDocumentSource(input, canSee);
     const key = sortableValueSql(parsePath(column, innerPath, at), at, statement);
     const directionSql = direction === 1 ? "ASC" : "DESC";
     return [`${typeRankSql(key)} ${directionSql}`, `${key} ${directionSql}`];
   });
   const place_ = `row_number() OVER (ORDER BY ${order.join(", ")}, n, m)`;
-  return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${fromClauseOf(input, statement)}` };
+  return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${createFromClause(input, statement)}` };
 };
 
 const limitStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
   const boundNumber = statement.bind(requireWholeNumber(stageOptions, fieldPath, 1, 1_000_000), "integer");
-  return { ...input, sql: `SELECT d, n, m ${fromClauseOf(input, statement)} ORDER BY n, m LIMIT ${boundNumber}` };
+  return { ...input, sql: `SELECT d, n, m ${createFromClause(input, statement)} ORDER BY n, m LIMIT ${boundNumber}` };
 };
 
 const countStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
   const name = requireFieldName(requireText(stageOptions, fieldPath, NAME_MAX), fieldPath);
   const d = `jsonb_build_object(${statement.bind(name, "text")}, count(*))`;
-  const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${fromClauseOf(input, statement)}`;
+  const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${createFromClause(input, statement)}`;
   return { sql, areEntries: false, keys: [name] };
 };
 
 /**
- * Returns SQL that builds an object from all members whose value is not missing. The SQL checks the size first, because each stage could
- * make the object fifty times as large.
+ * Returns SQL that builds a JSON object from the members whose value is not missing. The SQL checks the size first,
+ * because each stage could make the object fifty times as large.
  */
 function buildObjectSql(members: readonly [name: string, value: string][], statement: SqlStatement): string {
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
@@ -129,7 +133,7 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
     );
     return {
       ...input,
-      sql: `SELECT d - ${objectBase} AS d, n, m ${fromClauseOf(input, statement)} ${OFFSET_BARRIER}`,
+      sql: `SELECT d - ${objectBase} AS d, n, m ${createFromClause(input, statement)} ${OFFSET_BARRIER}`,
     };
   }
   const computedFields = entries.filter(([name, value]) => !(name === "_id" && isExcluded(value)));
@@ -140,7 +144,7 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
       "1 or an expression; if other fields are included, only _id can be 0",
       off[1],
     );
-  const at = documentSource(input, canSee);
+  const at = createDocumentSource(input, canSee);
   const members = computedFields.map(([name, value]): [string, string] => [
     name,
     compileExpression(
@@ -152,12 +156,12 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
   ]);
   if (!entries.some(([name]) => name === "_id"))
     members.unshift(["_id", compileExpression("$_id", fieldPath, at, statement)]);
-  const sql = `SELECT ${buildObjectSql(members, statement)} AS d, n, m ${fromClauseOf(input, statement)} ${OFFSET_BARRIER}`;
+  const sql = `SELECT ${buildObjectSql(members, statement)} AS d, n, m ${createFromClause(input, statement)} ${OFFSET_BARRIER}`;
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
 
-/** Returns SQL for the key of a group: a value, or an object with several values. */
-function groupKey(id: unknown, fieldPath: string, at: Source, statement: SqlStatement): string {
+/** Returns SQL for the key by which $group groups documents: a single value, or an object with several values. */
+function compileGroupKey(id: unknown, fieldPath: string, at: Source, statement: SqlStatement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
   if (!isObject(id) || isOperator) return jsonNullIfMissingSql(compileExpression(id ?? null, fieldPath, at, statement));
   const parts = Object.entries(id);
@@ -172,11 +176,11 @@ function groupKey(id: unknown, fieldPath: string, at: Source, statement: SqlStat
 
 const groupStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
   if (!isObject(stageOptions) || !("_id" in stageOptions)) refuseField(fieldPath, "an object with _id", stageOptions);
-  const at = documentSource(input, canSee);
-  const key = groupKey(stageOptions["_id"], `${fieldPath}._id`, at, statement);
+  const at = createDocumentSource(input, canSee);
+  const key = compileGroupKey(stageOptions["_id"], `${fieldPath}._id`, at, statement);
   const parts = compileAccumulators(stageOptions, fieldPath, at, statement);
   const values = parts.map(({ value }, index) => `${value} AS v${index}`);
-  const innerSelect = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${fromClauseOf(input, statement)} ${OFFSET_BARRIER}`;
+  const innerSelect = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${createFromClause(input, statement)} ${OFFSET_BARRIER}`;
   const first = parts.some(({ operator }) => operator === "$first")
     ? ", row_number() OVER (PARTITION BY g ORDER BY n, m) = 1 AS f"
     : "";

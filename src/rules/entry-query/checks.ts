@@ -1,11 +1,16 @@
-/** Checks for queries on entries: throws errors for invalid parts and for parts that exceed a size limit. */
+/**
+ * Checks parts of a query on entries. Throws an error for an invalid part, and for a part that exceeds a size limit.
+ */
 
 import { ActionError } from "../../errors.js";
 import { containsInfinity, describeValue, isObject, unstorableCharacterIndex } from "../described.js";
 import { refuseField } from "../fields.js";
 import { flatShape, refuseUnknownFields } from "../unknown-fields.js";
 
-/** Maximum nesting of a `where`. docs/reference/data-source-queries.md describes the query language and all limits below. */
+/**
+ * Maximum nesting depth of a `where`. docs/reference/data-source-queries.md describes the query language and all limits
+ * below.
+ */
 export const WHERE_MAX_DEPTH = 12;
 export const WHERE_MAX_OPERATORS = 250;
 export const LIST_MAX = 10_000;
@@ -17,12 +22,15 @@ export const JOINS_MAX = 5;
 export const STAGES_MAX = 10;
 export const FIELDS_MAX = 50;
 
-/** Rejects a query that exceeds a size limit. @throws REQUEST_INVALID with the message */
+/** Throws the error for a query that exceeds a size limit. @throws REQUEST_INVALID with the message */
 export function throwLimitError(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-/** Rejects an unknown field, operator or condition. @throws REQUEST_INVALID with the allowed names and the received name */
+/**
+ * Throws the error for an unknown field, operator or condition.
+ * @throws REQUEST_INVALID with the allowed names and the received name
+ */
 export function rejectName(fieldPath: string, allowed: readonly string[], received: string): never {
   throw new ActionError(
     "REQUEST_INVALID",
@@ -35,14 +43,14 @@ export function requireObject(value: unknown, fieldPath: string): Record<string,
   return isObject(value) ? value : refuseField(fieldPath, "an object", value);
 }
 
-/** Returns the value if it is an object with only allowed fields. @throws REQUEST_INVALID */
+/** Returns the value if it is an object that has only fields in `allowed`. @throws REQUEST_INVALID */
 export function requireFields(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
   const input = requireObject(value, fieldPath);
   refuseUnknownFields(input, flatShape(allowed), fieldPath);
   return input;
 }
 
-/** Returns the value if it is an object with only allowed operators. @throws REQUEST_INVALID */
+/** Returns the value if it is an object that has only operators in `allowed`. @throws REQUEST_INVALID */
 export function readOperators(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
   const input = requireObject(value, fieldPath);
   const unknownName = Object.keys(input).find((key) => !allowed.includes(key));

@@ -9,11 +9,17 @@ import type { SqlStatement } from "./statement.js";
 
 export const NAME_MAX = 255;
 
-/** Returns SQL for a number that sorts values by type as MongoDB does: missing values and null have the lowest number. */
+/**
+ * Returns SQL for the rank of a value's type, by which values of different types sort as in MongoDB. Missing values and
+ * null have the lowest rank.
+ */
 export const typeRankSql = (value: string): string =>
   `CASE ${typeSql(value)} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN 3 WHEN 'array' THEN 4 ELSE 5 END`;
 
-/** Returns `name` if it can name a new field of a document: it must not be a path or an operator. @throws REQUEST_INVALID */
+/**
+ * Returns `name` if a new field of a document can have this name: paths and names of operators are not allowed.
+ * @throws REQUEST_INVALID
+ */
 export function requireFieldName(name: string, fieldPath: string): string {
   const checkedName = requireText(name, fieldPath, NAME_MAX);
   if (checkedName === "" || checkedName.startsWith("$") || checkedName.includes("."))
@@ -21,7 +27,7 @@ export function requireFieldName(name: string, fieldPath: string): string {
   return checkedName;
 }
 
-/** Compiles an expression to SQL of the type jsonb. The SQL gives NULL for a missing value. */
+/** Compiles an expression to SQL of the type jsonb. The result of the SQL is NULL if the value is missing. */
 export function compileExpression(value: unknown, fieldPath: string, source: Source, statement: SqlStatement): string {
   if (typeof value === "string" && value.startsWith("$")) {
     return valueAtPathSql(parsePath(value.slice(1), fieldPath, source), source, statement);
@@ -32,7 +38,8 @@ export function compileExpression(value: unknown, fieldPath: string, source: Sou
   if (operator === "$literal")
     return statement.bind(serializeJsonValue(value[operator], `${fieldPath}.$literal`), "jsonb");
   if (operator === "$convertToNumber") {
-    // The SQL of $convertToNumber repeats its operand three times, so each nested one would make the SQL three times as long.
+    // Rejects nested $convertToNumber: its SQL contains its operand three times, so each level would make the SQL three
+    // times as long.
     if (isObject(value[operator]))
       refuseField(`${fieldPath}.$convertToNumber`, '"$column" or a value', value[operator]);
     return `COALESCE(to_jsonb(${numberSql(compileExpression(value[operator], `${fieldPath}.$convertToNumber`, source, statement))}), 'null')`;
@@ -40,7 +47,10 @@ export function compileExpression(value: unknown, fieldPath: string, source: Sou
   return rejectName(fieldPath, ["$literal", "$convertToNumber"], operator);
 }
 
-/** Function for each accumulator of $group that builds its SQL. `first` is SQL that is true for the first row of the group. */
+/**
+ * For each accumulator of $group, a function that builds its SQL. `first` is SQL that is true for the first row of the
+ * group.
+ */
 export const ACCUMULATOR_SQL: Readonly<Record<string, (valueSql: string, first: string) => string>> = {
   $sum: (v) => `to_jsonb(COALESCE(sum(${numericSql(v)}), 0))`,
   $avg: (v) => `COALESCE(to_jsonb(avg(${numericSql(v)})::float8), 'null')`,
@@ -52,7 +62,10 @@ export const ACCUMULATOR_SQL: Readonly<Record<string, (valueSql: string, first: 
 
 const numericSql = (v: string): string => `CASE WHEN ${typeSql(v)} = 'number' THEN ${textSql(v)}::numeric END`;
 
-/** Returns SQL for the smallest or largest value. Numbers sort before texts, and texts before booleans. Lists and objects are skipped. */
+/**
+ * Returns SQL for the smallest or largest value of a group. Numbers sort before texts, and texts before booleans.
+ * Ignores lists and objects.
+ */
 function minOrMaxSql(aggregate: "min" | "max", v: string): string {
   const number = `to_jsonb(${aggregate}(${numericSql(v)}))`;
   const textExtreme = `to_jsonb(${aggregate}(CASE WHEN ${typeSql(v)} = 'string' THEN ${textSql(v)} COLLATE "C" END))`;

@@ -1,6 +1,6 @@
 /**
- * Compiles `$filters`: conditions `{column, condition, value}` that people choose in a user interface. They ignore case.
- * A text that contains a number equals that number.
+ * Compiles `$filters` to SQL: conditions `{column, condition, value}` that people choose in a user interface. They
+ * ignore case. A text that contains a number is equal to this number.
  */
 import { containsTextFoldedSql, foldCaseSql, formatDecimal, textsEqualTo } from "../comparable-text.js";
 import { isObject } from "../described.js";
@@ -13,7 +13,10 @@ import type { SqlStatement } from "./statement.js";
 const TEXT_MAX = 10_000;
 const LIST_MAX = 1_000;
 const NUMBER_PATTERN = /^\s*[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,3})?\s*$/;
-/** The pattern NUMBER as an SQL literal. PostgreSQL allows counts up to 255, so numbers with more digits do not match. */
+/**
+ * Regular expression for a number as an SQL literal, like NUMBER_PATTERN. PostgreSQL allows repetition counts up to 255
+ * only, so numbers with more digits do not match.
+ */
 const NUMBER_SQL = "'^\\s*[-+]?(\\d{1,255}(\\.\\d{0,255})?|\\.\\d{1,255})([eE][-+]?\\d{1,3})?\\s*$'";
 const DAY_PATTERN = /^\d{4}-\d{2}-\d{2}/;
 const DAY_SQL = "'^\\d{4}-\\d{2}-\\d{2}'";
@@ -51,17 +54,17 @@ function parseRange(value: unknown, fieldPath: string): [unknown, unknown] {
 
 type CompileCondition = (value: unknown, fieldPath: string, statement: SqlStatement) => ValueTestSql;
 
-/** Returns a test that is true if the value equals one of the texts, ignoring case. */
-const equalsAnyText = (texts: readonly string[], statement: SqlStatement): ValueTestSql => {
+/** Returns a test in SQL that is true if the value equals one of the texts, without regard to case. */
+const createEqualsAnyTest = (texts: readonly string[], statement: SqlStatement): ValueTestSql => {
   const expected = texts.flatMap(textsEqualTo).map((text) => foldCaseSql(statement.bind(text, "text")));
   return (sql) =>
     `(${typeSql(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${textSql(sql)}, '')`)} IN (${expected.join(", ")}))`;
 };
 
 const equalCondition: CompileCondition = (value, fieldPath, statement) =>
-  equalsAnyText([requireScalarText(value, fieldPath)], statement);
+  createEqualsAnyTest([requireScalarText(value, fieldPath)], statement);
 
-/** Returns a condition that compares numbers if the operand is a number, and texts otherwise. */
+/** Returns a condition that compares as numbers if its operand is a number, and as texts otherwise. */
 const createComparison =
   (sign: string): CompileCondition =>
   (value, fieldPath, statement) => {

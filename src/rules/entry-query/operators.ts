@@ -6,7 +6,7 @@ import { jsonNullIfMissingSql, type ValueTestSql } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { SqlStatement } from "./statement.js";
 
-/** Test of an operator, and the values to which it applies (see `anyValuePassesSql` in path.ts). */
+/** Test of an operator in SQL, and the values to which the test applies (see `anyValuePassesSql` in path.ts). */
 export interface OperatorTest {
   test: ValueTestSql;
   /** True if the test also applies to each element of an array at the end of the path. */
@@ -125,7 +125,10 @@ const containsIgnoringCaseOperator: Operator = (operand, fieldPath, statement) =
   );
 };
 
-/** Operators by name. An operator matches if at least one value passes its test; a `negated` one matches if no value passes. */
+/**
+ * Operators by name. An operator matches if at least one value passes its test. An operator with `negated` matches if
+ * no value passes.
+ */
 export const OPERATOR_TESTS: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
   $eq: { operator: equalOperator },
   $ne: { operator: equalOperator, negated: true },

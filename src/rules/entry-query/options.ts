@@ -1,4 +1,7 @@
-/** Validates the options of `find`. `where`, `order` and `aggregate` are validated by their compilers. */
+/**
+ * Validates the options of a query on entries (`find`). The compilers of `where`, `order` and `aggregate` validate
+ * these three options.
+ */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { parsePageLimits } from "../page.js";
@@ -17,11 +20,14 @@ const JOIN_NAME_MAX_CHARACTERS = 100;
 /** Columns and entries of a data source that a caller can see. */
 export interface EntryScope {
   /**
-   * True if the caller can see this top-level column. A column that the caller cannot see counts as missing everywhere: in results,
-   * `where`, `order`, joins, aggregates, indexes and exports.
+   * Returns true if the caller can see this top-level column. A column that the caller cannot see counts as missing
+   * everywhere: in results, `where`, `order`, joins, aggregates, indexes and exports.
    */
   canSee(column: string): boolean;
-  /** Condition that every read entry must meet in addition to the caller's `where`; null for none. It can use columns that are hidden. */
+  /**
+   * Condition that every entry must meet, in addition to the caller's `where`; null for none. It can use columns that
+   * the caller cannot see.
+   */
   filter: Record<string, unknown> | null;
 }
 
@@ -29,19 +35,25 @@ export interface EntryScope {
 export const FULL_SCOPE: EntryScope = { canSee: () => true, filter: null };
 
 export interface FindOptions {
-  /** The query as the caller sent it. */
+  /** Query as the caller sent it, before validation. */
   receivedQuery: unknown;
   where: unknown;
   order: unknown;
   aggregate: unknown;
-  /** Columns to return; null returns all columns. */
+  /** Names of the columns to return; null for all columns. */
   attributes: ReadonlySet<string> | null;
   limit: number;
   offset: number;
   includePagination: boolean;
-  /** True if the response may contain the total number of entries when this needs no extra query; false if the caller turned it off. */
+  /**
+   * True if the response may contain the total number of entries if counting needs no extra query. False if the caller
+   * does not want this number.
+   */
   mayPaginate: boolean;
-  /** Cursor of the requested page; true requests the first page and a cursor for the next one; null selects pages by `offset`. */
+  /**
+   * Cursor of the requested page. `true` requests the first page, with a cursor for the next one. null selects pages by
+   * `offset` instead.
+   */
   cursor: string | true | null;
   joins: readonly JoinOptions[];
 }
@@ -53,7 +65,10 @@ export interface JoinOptions {
   /** Pairs of column paths: the value at `left` in the entry must equal the value at `right` in the joined entry. */
   on: readonly (readonly [left: string, right: string])[];
   required: boolean;
-  /** Form of the join's result: the joined entries, true if there are any, their number, or the sum of one of their columns. */
+  /**
+   * Form of the join's result: the joined entries, whether there are any ("has"), their number, or the sum of one of
+   * their columns.
+   */
   resultForm: { as: "entries" } | { as: "has" } | { as: "count" } | { as: "sum"; column: string };
   where: unknown;
   order: unknown;
@@ -66,7 +81,7 @@ const JOIN_SHAPE = flatShape([
   ...["where", "attributes", "limit", "order"],
 ]);
 
-/** Allowed fields of a query. The caller rejects unknown fields only after the query has compiled. */
+/** Allowed fields of a query. The caller reports unknown fields only after it has compiled the query. */
 export const QUERY_SHAPE: Shape = {
   fields: {
     ...flatShape([
@@ -84,12 +99,12 @@ export const QUERY_SHAPE: Shape = {
   },
 };
 
-/** Reads the names of the columns to return. Only top-level columns are allowed, with or without the prefix `data.`. */
+/** Parses the names of the columns to return. Accepts only top-level columns, with or without the prefix `data.`. */
 function readAttributes(value: unknown, fieldPath: string): ReadonlySet<string> | null {
   if (value === undefined || value === null) return null;
   const columns = requireList(value, fieldPath, ATTRIBUTES_MAX).map((element, index) => {
     const path = parsePath(element, `${fieldPath}[${index}]`, { entry: "" });
-    if (path.own !== null || path.segments.length > 1)
+    if (path.entryField !== null || path.segments.length > 1)
       refuseField(`${fieldPath}[${index}]`, "the name of a column", element);
     return path.segments[0]!;
   });
@@ -99,7 +114,7 @@ function readAttributes(value: unknown, fieldPath: string): ReadonlySet<string> 
 function readJoinedSource(join: Record<string, unknown>, fieldPath: string): JoinOptions["dataSource"] {
   const { dataSourceId, dataSourceName } = join;
   if (dataSourceId !== undefined && dataSourceId !== null) {
-    // An ID is allowed as a text of digits too, because clients may read it from a URL or a form.
+    // Accepts an ID as a text of digits too, because clients may read the ID from a URL or a form.
     const id =
       typeof dataSourceId === "string" && /^\d{1,10}$/.test(dataSourceId) ? Number(dataSourceId) : dataSourceId;
     return { id: requireWholeNumber(id, `${fieldPath}.dataSourceId`, 1, 2 ** 31 - 1) };

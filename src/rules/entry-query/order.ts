@@ -12,7 +12,7 @@ export interface OrderKey {
   descending: boolean;
 }
 
-const ID: Path = { own: "id" };
+const ID: Path = { entryField: "id" };
 
 /** Parses `order` to sort keys. The last key is the ID, so that no two entries have equal keys. @throws ActionError REQUEST_INVALID */
 export function parseOrder(order: unknown, source: Source, fieldPath = "order"): OrderKey[] {
@@ -24,17 +24,24 @@ export function parseOrder(order: unknown, source: Source, fieldPath = "order"):
     if (upperDirection !== "ASC" && upperDirection !== "DESC") refuseField(`${innerPath}[1]`, "ASC or DESC", direction);
     return { path: parsePath(column, `${innerPath}[0]`, source, true), descending: upperDirection === "DESC" };
   });
-  if (keys.length === 0) keys.push({ path: { own: "order" }, descending: false });
-  // The ID sorts in the same direction as the key before it, so that one PostgreSQL index can serve both keys.
-  if (!keys.some(({ path }) => path.own === "id")) keys.push({ path: ID, descending: keys.at(-1)!.descending });
+  if (keys.length === 0) keys.push({ path: { entryField: "order" }, descending: false });
+  // Sorts the ID in the same direction as the key before it, so that PostgreSQL can use one index for both.
+  if (!keys.some(({ path }) => path.entryField === "id")) keys.push({ path: ID, descending: keys.at(-1)!.descending });
   return keys;
 }
 
-/** Returns SQL for the value of a sort key: fields such as `createdAt` keep their SQL type, columns are jsonb. */
+/**
+ * Returns SQL for the value of a sort key. Fields such as `createdAt` keep their SQL type; columns of an entry have the
+ * type jsonb.
+ */
 export const sortKeySql = ({ path }: OrderKey, source: Source, statement: SqlStatement): string =>
-  path.own === null ? sortableValueSql(path, source, statement) : entryFieldSql(path.own, source);
+  path.entryField === null ? sortableValueSql(path, source, statement) : entryFieldSql(path.entryField, source);
 
-/** Returns the ORDER BY list. @param isReversed true to read backwards, for the previous page */
+/**
+ * Returns the list of sort keys for the SQL clause ORDER BY.
+ * @param sql SQL of each key's value
+ * @param isReversed true to sort in reverse, to read the previous page
+ */
 export function orderBySql(keys: readonly OrderKey[], sql: readonly string[], isReversed = false): string {
   return keys.map(({ descending }, index) => `${sql[index]} ${descending === isReversed ? "ASC" : "DESC"}`).join(", ");
 }
@@ -55,7 +62,11 @@ const KEY_VALUE_PATTERNS: Record<EntryField, RegExp> = {
 /** Returns SQL that converts the value of a sort key to text, as cursors store it. */
 export const sortKeyTextSql = (sql: string): string => `(${sql})::text`;
 
-/** Returns an SQL condition for the entries after the entry with these key values, or before it if `isReversed` is true. */
+/**
+ * Returns an SQL condition for the entries after the entry whose sort keys have these values; for the entries before it
+ * if `isReversed` is true.
+ * @param sql SQL of each key's value
+ */
 export function afterPositionSql(
   keys: readonly OrderKey[],
   sql: readonly string[],
@@ -64,8 +75,8 @@ export function afterPositionSql(
   statement: SqlStatement,
 ): string {
   const boundKeys = keys.map(({ path }, index) => {
-    if (path.own === null) return statement.bind(values[index]!, "jsonb");
-    return `(${statement.bind(values[index]!, "text")})::${SQL_TYPES[path.own]}`;
+    if (path.entryField === null) return statement.bind(values[index]!, "jsonb");
+    return `(${statement.bind(values[index]!, "text")})::${SQL_TYPES[path.entryField]}`;
   });
   const comparisonSign = ({ descending }: OrderKey) => (descending === isReversed ? ">" : "<");
   const [first] = keys;
@@ -82,22 +93,22 @@ export function afterPositionSql(
 export const CURSOR_MAX_CHARACTERS = 20_000;
 
 /**
- * Sort key values of the entry after which a page starts. Callers get a cursor as an opaque text with only values that they can see. The
- * service validates the text like any input, because callers can change it.
+ * Sort key values of the entry after which a page starts. Callers get a cursor as an opaque text that contains only
+ * values that they can see. Callers can change this text, so the service validates it like any input.
  */
 export interface Cursor {
   values: readonly string[];
   reversed: boolean;
 }
 
-const orderFingerprint = (keys: readonly OrderKey[], dataSourceId: number): string =>
+const computeOrderFingerprint = (keys: readonly OrderKey[], dataSourceId: number): string =>
   createHash("sha256")
     .update(JSON.stringify([dataSourceId, keys]))
     .digest("base64url")
     .slice(0, 12);
 
 export function encodeCursor(keys: readonly OrderKey[], dataSourceId: number, { values, reversed }: Cursor): string {
-  const content = { f: orderFingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
+  const content = { f: computeOrderFingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
   const cursor = Buffer.from(JSON.stringify(content)).toString("base64url");
   if (cursor.length > CURSOR_MAX_CHARACTERS)
     throwLimitError('the values of the columns in "order" are too long for a cursor; use "offset" instead');
@@ -115,7 +126,7 @@ function decodeCursor(cursor: string): Record<string, unknown> | null {
 
 function isValueOfKey(value: unknown, { path }: OrderKey): value is string {
   if (typeof value !== "string" || value.includes("\\u0000")) return false;
-  if (path.own !== null) return KEY_VALUE_PATTERNS[path.own].test(value);
+  if (path.entryField !== null) return KEY_VALUE_PATTERNS[path.entryField].test(value);
   try {
     JSON.parse(value);
     return value.isWellFormed();
@@ -130,7 +141,7 @@ export function validateCursor(cursor: unknown, keys: readonly OrderKey[], dataS
   const values = content?.["k"];
   const isValid =
     content !== null &&
-    content["f"] === orderFingerprint(keys, dataSourceId) &&
+    content["f"] === computeOrderFingerprint(keys, dataSourceId) &&
     Array.isArray(values) &&
     values.length === keys.length &&
     keys.every((key, index) => isValueOfKey(values[index], key));

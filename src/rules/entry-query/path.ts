@@ -1,6 +1,6 @@
 /**
- * Parses paths of columns (`Address.street`, `items.0.price`) and builds their SQL. All queries access documents only
- * through this file, so that columns that the caller cannot see are missing everywhere.
+ * Parses paths of columns (`Address.street`, `items.0.price`), and builds SQL that reads their values. All queries read
+ * documents only through this file. So columns that the caller cannot see are missing everywhere.
  */
 import { refuseField } from "../fields.js";
 import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, requireText } from "./checks.js";
@@ -10,15 +10,15 @@ import type { SqlStatement } from "./statement.js";
 export const ENTRY_FIELD_NAMES = ["id", "createdAt", "updatedAt", "order"] as const;
 export type EntryField = (typeof ENTRY_FIELD_NAMES)[number];
 
-export type Path = { own: EntryField } | { own: null; segments: readonly string[] };
+export type Path = { entryField: EntryField } | { entryField: null; segments: readonly string[] };
 
-/** JSON document whose values queries read by path, as SQL. */
+/** JSON document from which queries read values by path, described in SQL. */
 export interface Source {
   /** SQL expression for the document: a jsonb value that is never NULL. */
   doc: string;
   /** SQL alias of the entry's table row; null if the document is not an entry, but the result of a stage. */
   entry: string | null;
-  /** True if the caller can see this top-level column. */
+  /** Returns true if the caller can see this top-level column. */
   canSeeColumn: (column: string) => boolean;
 }
 
@@ -29,14 +29,17 @@ const SQL_OF_ENTRY_FIELD: Record<EntryField, string> = {
   order: '"order"',
 };
 const ARRAY_INDEX = /^(?:0|[1-9]\d{0,4})$/;
-/** Separator of a path: a dot without a backslash before it. `Dr\.Name` is one column with a dot in its name. */
+/**
+ * Matches the dot that separates the names of a path: a dot without a backslash before it. `Dr\.Name` is one column
+ * with a dot in its name.
+ */
 const UNESCAPED_DOT = /(?<!\\)\./;
 
 const isEntryField = (name: string): name is EntryField => (ENTRY_FIELD_NAMES as readonly string[]).includes(name);
 
 /**
- * Parses a path. The prefix `data.` marks a column, and `entry.` a field such as `createdAt`. If `allowsBareFields` is true, the
- * names id, createdAt, updatedAt and order without a prefix also mean those fields.
+ * Parses a path. The prefix `data.` marks a column, and `entry.` a field such as `createdAt`. If `allowsBareFields` is
+ * true, id, createdAt, updatedAt and order also mean the fields of these names without a prefix.
  */
 export function parsePath(
   value: unknown,
@@ -46,8 +49,8 @@ export function parsePath(
 ): Path {
   const name = requireText(value, fieldPath, PATH_MAX_CHARACTERS);
   if (source.entry !== null) {
-    if (name.startsWith("entry.") && isEntryField(name.slice(6))) return { own: name.slice(6) as EntryField };
-    if (allowsBareFields && isEntryField(name)) return { own: name };
+    if (name.startsWith("entry.") && isEntryField(name.slice(6))) return { entryField: name.slice(6) as EntryField };
+    if (allowsBareFields && isEntryField(name)) return { entryField: name };
   }
   const column = source.entry !== null && name.startsWith("data.") ? name.slice(5) : name;
   const segments = column.split(UNESCAPED_DOT).map((segment) => segment.replaceAll("\\.", "."));
@@ -58,7 +61,7 @@ export function parsePath(
       value,
     );
   }
-  return { own: null, segments };
+  return { entryField: null, segments };
 }
 
 const JSON_NULL = "'null'::jsonb";
@@ -77,51 +80,72 @@ const segmentSql = (sql: string, segment: string, statement: SqlStatement): stri
     ? `(${sql} #> ARRAY[${statement.bind(segment, "text")}])`
     : `(${sql} -> ${statement.bind(segment, "text")})`;
 
-/** True if the caller cannot see the path's column. An empty path, as in $elemMatch, is the document itself and never hidden. */
+/**
+ * True if the caller cannot see the column of the path. An empty path, as in $elemMatch, is the document itself, which
+ * is never hidden.
+ */
 const isHidden = ({ segments }: { segments: readonly string[] }, source: Source): boolean =>
   segments.length > 0 && !source.canSeeColumn(segments[0]!);
 
-/** Returns SQL for the jsonb value at a path; NULL if missing. If a value along the path is an array, its elements are not searched. */
+/**
+ * Returns SQL for the jsonb value at a path; the SQL gives NULL if the value is missing. If a value along the path is
+ * an array, its elements are not searched.
+ */
 export function valueAtPathSql(path: Path, source: Source, statement: SqlStatement): string {
-  if (path.own !== null) return entryFieldJsonSql(path.own, source);
+  if (path.entryField !== null) return entryFieldJsonSql(path.entryField, source);
   if (isHidden(path, source)) return "NULL::jsonb";
   return path.segments.reduce((sql, segment) => segmentSql(sql, segment, statement), source.doc);
 }
 
-/** Returns SQL for the value at a path, with JSON's null for a missing value. Indexes and `order` use this form. */
+/**
+ * Returns SQL for the value at a path that gives JSON's null if the value is missing. Indexes and `order` use this
+ * form.
+ */
 export const sortableValueSql = (path: Path, source: Source, statement: SqlStatement): string =>
   `COALESCE(${valueAtPathSql(path, source, statement)}, ${JSON_NULL})`;
 
 export const jsonNullIfMissingSql = (value: string): string => `COALESCE(${value}, ${JSON_NULL})`;
 
-/** Condition on one value: converts SQL of a nullable jsonb to SQL of a boolean that is never NULL. */
+/**
+ * Builds a test of one value: gets SQL of the type jsonb, which may be NULL, and returns SQL of a boolean that is never
+ * NULL.
+ */
 export type ValueTestSql = (value: string) => string;
 
-/** Selects the values at a path to which a test applies. */
+/** Says to which values at a path a test applies. */
 interface ReachableValues {
-  /** True if the test applies to each element of an array at the end of the path too. */
+  /** True if the test also applies to each element of an array at the end of the path. */
   testsElements: boolean;
-  /** True if a missing value can pass the test. Then the SQL must search arrays along the path before it counts a value as missing. */
+  /**
+   * True if a missing value can pass the test. The SQL must then search arrays along the path before it treats a value
+   * as missing.
+   */
   matchesMissing: boolean;
 }
 
 /**
- * Returns SQL that is true for a non-empty array. PostgreSQL sorts non-empty arrays between booleans and objects. This comparison can use
- * an index, unlike `jsonb_typeof`.
+ * Returns SQL that is true for a non-empty array, because PostgreSQL sorts such arrays between booleans and objects. In
+ * contrast to `jsonb_typeof`, this comparison can use an index.
  */
 const isNonEmptyArraySql = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
-/** Returns SQL for the JSON types of those values along the path that may be arrays: the ones before a name, not before an index. */
+/**
+ * Returns SQL for the JSON types of the values along the path that may be arrays, which are the values before a name,
+ * not before an index.
+ */
 export function jsonTypesAlongPathSql(segments: readonly string[], source: Source, statement: SqlStatement): string[] {
   return segments.slice(1).flatMap((next, index) => {
     if (ARRAY_INDEX.test(next)) return [];
     return [
-      `jsonb_typeof(${sortableValueSql({ own: null, segments: segments.slice(0, index + 1) }, source, statement)})`,
+      `jsonb_typeof(${sortableValueSql({ entryField: null, segments: segments.slice(0, index + 1) }, source, statement)})`,
     ];
   });
 }
 
-/** Returns SQL that is true if the value at the path, or a value along the path, is an array; null if none of them can be. */
+/**
+ * Returns SQL that is true if the value at the path, or a value along the path, is an array. Returns null if none of
+ * these values can be an array.
+ */
 export function hasArraySql(
   segments: readonly string[],
   source: Source,
@@ -129,12 +153,15 @@ export function hasArraySql(
   elements = true,
 ): string | null {
   const arrays = jsonTypesAlongPathSql(segments, source, statement).map((type) => `${type} = 'array'`);
-  if (elements) arrays.push(isNonEmptyArraySql(sortableValueSql({ own: null, segments }, source, statement)));
+  if (elements) arrays.push(isNonEmptyArraySql(sortableValueSql({ entryField: null, segments }, source, statement)));
   if (arrays.length === 0) return null;
   return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
 }
 
-/** Returns the SQL of a FROM clause with one row for each value at the path, including elements of arrays along the path. */
+/**
+ * Returns SQL for a FROM clause that has one row for each value at the path, including elements of arrays along the
+ * path.
+ */
 function valuesFromClause(segments: readonly string[], source: Source, statement: SqlStatement, elements: boolean) {
   const first = statement.createAlias();
   let last = first;
@@ -159,8 +186,9 @@ function valuesFromClause(segments: readonly string[], source: Source, statement
 }
 
 /**
- * Returns SQL that is true if each test passes for at least one value at the path. The SQL first tests the value without a search of
- * arrays, because PostgreSQL can use an index for it, and then the elements of arrays along the path.
+ * Returns SQL that is true if, for each test, at least one value at the path passes it. The SQL first tests the value
+ * without searching arrays, because PostgreSQL can use an index for this, and then the elements of arrays along the
+ * path.
  */
 export function anyValuePassesSql(
   path: Path,
@@ -171,7 +199,7 @@ export function anyValuePassesSql(
 ): string {
   const value = valueAtPathSql(path, source, statement);
   const directTests = tests.map((test) => test(value)).join(" AND ");
-  if (path.own !== null || path.segments.length === 0 || isHidden(path, source)) return `(${directTests})`;
+  if (path.entryField !== null || path.segments.length === 0 || isHidden(path, source)) return `(${directTests})`;
   const isArray = hasArraySql(path.segments, source, statement, reach.testsElements);
   if (isArray === null) return `(${directTests})`;
   const elementTests = tests.map((test) => {

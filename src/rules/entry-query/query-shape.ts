@@ -1,42 +1,50 @@
 /**
  * Computes the shape of a query: its columns, operators and order, without values. The service counts slow queries by
- * shape and suggests an index for a shape.
+ * shape, and can suggest an index for a shape.
  */
 import { isObject } from "../described.js";
 import { type EntryField, parsePath } from "./path.js";
 
 /** Column or field (such as `createdAt`) that a query uses in a condition or in its order. */
 interface ShapeField {
-  /** Path of the column, as definitions of indexes name it; null for a field such as `createdAt`. */
+  /** Path of the column in the notation of index definitions; null for a field such as `createdAt`. */
   column: string | null;
   topLevelColumn: string | null;
-  /** Name of the column with its operator or sort direction, as the shape contains it. */
+  /** Text that stands for this column in the shape: its name with the operator or sort direction. */
   text: string;
 }
 
 interface ShapeCondition extends ShapeField {
-  /** True if every result must meet the condition, because it is outside of $or, $nor and $not. Only then can an index help. */
+  /**
+   * True if every result must meet the condition, because the condition is not inside $or, $nor or $not. Only then can
+   * an index help.
+   */
   isRequired: boolean;
   isEquality: boolean;
 }
 
-interface ShapeSorting extends ShapeField {
+interface ShapeSortKey extends ShapeField {
   descending: boolean;
 }
 
 export interface QueryShape {
-  /** Columns with their operators, in alphabetical order. A condition inside $or, $nor or $not starts with the name of this operator. */
+  /**
+   * Columns with their operators, in alphabetical order. For a condition inside $or, $nor or $not, the text starts with
+   * this operator.
+   */
   where: string[];
   order: string[];
   aggregate: boolean;
 }
 
-export interface CheckedShape extends QueryShape {
+export interface DetailedQueryShape extends QueryShape {
   conditions: readonly ShapeCondition[];
-  sorting: readonly ShapeSorting[];
+  sorting: readonly ShapeSortKey[];
 }
 
-/** Maximum number of conditions and sort keys of a shape. Queries with more are not counted, because they rarely repeat. */
+/**
+ * Maximum number of conditions and sort keys in a shape. Queries with more are not counted, because they rarely repeat.
+ */
 const SHAPE_PARTS_MAX = 12;
 const COLUMNS_MAX = 3;
 const INDEXABLE_OPERATORS = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
@@ -48,7 +56,8 @@ const escapeSegments = (segments: readonly string[]): string =>
 
 function readShapeField(input: string, bareOwn: boolean, text: (name: string) => string): ShapeField {
   const path = parsePath(input, "", ENTRY, bareOwn);
-  if (path.own !== null) return { column: null, topLevelColumn: null, text: text(path.own satisfies EntryField) };
+  if (path.entryField !== null)
+    return { column: null, topLevelColumn: null, text: text(path.entryField satisfies EntryField) };
   const column = escapeSegments(path.segments);
   return { column, topLevelColumn: path.segments[0]!, text: text(column) };
 }
@@ -79,7 +88,7 @@ function readConditions(where: Record<string, unknown>, outerOperator: string): 
   });
 }
 
-function readSorting(order: unknown): ShapeSorting[] {
+function readSorting(order: unknown): ShapeSortKey[] {
   return (Array.isArray(order) ? order : []).map((element) => {
     const [column, direction = "ASC"] = (typeof element === "string" ? [element] : element) as [string, string?];
     const descending = direction.toUpperCase() === "DESC";
@@ -88,11 +97,11 @@ function readSorting(order: unknown): ShapeSorting[] {
 }
 
 /**
- * Returns the shape of a valid query; null if the query has too many parts or a column that the data source does not list. Otherwise
- * callers could fill the list of shapes with invented names.
- * @param knows true if the data source lists the column
+ * Returns the shape of a valid query. Returns null if the query has too many parts or names a column that the data
+ * source does not list: otherwise callers could fill the service's list of shapes with invented names.
+ * @param knows returns true if the data source lists the column
  */
-export function queryShapeOf(query: unknown, knows: (column: string) => boolean): CheckedShape | null {
+export function createQueryShape(query: unknown, knows: (column: string) => boolean): DetailedQueryShape | null {
   if (!isObject(query)) return null;
   const { where, order, aggregate } = query;
   const conditions = isObject(where) ? readConditions(where, "") : [];
@@ -105,11 +114,14 @@ export function queryShapeOf(query: unknown, knows: (column: string) => boolean)
   return { where: texts, order: sorting.map(({ text }) => text), aggregate: isAggregate, conditions, sorting };
 }
 
-const sortsInOneDirection = (sorting: readonly ShapeSorting[]): boolean =>
+const sortsInOneDirection = (sorting: readonly ShapeSortKey[]): boolean =>
   sorting.every(({ descending }) => descending === sorting[0]!.descending);
 
-/** True if an index on these columns helps the query: it has a condition on the first of them, or sorts by them. */
-export function doesIndexHelpShape(columns: readonly string[], { conditions, sorting }: CheckedShape): boolean {
+/**
+ * True if an index on these columns helps queries of this shape: the shape has a condition on the first column, or
+ * sorts by the columns.
+ */
+export function doesIndexHelpShape(columns: readonly string[], { conditions, sorting }: DetailedQueryShape): boolean {
   const plainColumns = columns.map((column) => readShapeField(column, false, (name) => name).column);
   if (conditions.some(({ isRequired, column }) => isRequired && column !== null && column === plainColumns[0]))
     return true;
@@ -120,11 +132,11 @@ export function doesIndexHelpShape(columns: readonly string[], { conditions, sor
 }
 
 /**
- * Returns the columns for an index that would make the query faster; null if no index would.
- * @param mayIndex true if the top-level column can be indexed
+ * Returns the columns of an index that would make queries of this shape faster; null if no index would.
+ * @param mayIndex returns true if the top-level column can be indexed
  */
 export function suggestIndexColumns(
-  { conditions, sorting }: CheckedShape,
+  { conditions, sorting }: DetailedQueryShape,
   mayIndex: (column: string) => boolean,
 ): string[] | null {
   const indexableConditions = conditions.filter(

@@ -1,15 +1,19 @@
 /**
- * Translates regular expressions of JavaScript to those of PostgreSQL. Rejects constructs that PostgreSQL interprets
- * differently. Translated groups do not capture their match, because PostgreSQL matches such patterns without backtracking.
+ * Translates JavaScript regular expressions to PostgreSQL regular expressions. Rejects constructs that PostgreSQL
+ * interprets differently. Groups in the translation do not capture their match, because PostgreSQL matches patterns
+ * without captures without backtracking.
  */
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../described.js";
 
 const PATTERN_MAX_CHARACTERS = 200;
-/** Maximum count in `{n}` or `{n,m}` that PostgreSQL allows. */
+/** Maximum repetition count in `{n}` or `{n,m}` that PostgreSQL allows. */
 const REPETITIONS_MAX = 255;
-/** Maximum size of an expression in which `x{3}` counts as `xxx`, because PostgreSQL's automaton has a copy for each repetition. */
+/**
+ * Maximum size of an expression in elements, where `x{3}` counts as `xxx`, because PostgreSQL's automaton has a copy
+ * for each repetition.
+ */
 const EXPANDED_SIZE_MAX = 1_000;
 
 const LINE_TERMINATORS = "\\n\\r\\u2028\\u2029";
@@ -18,25 +22,29 @@ const CHARACTER_SETS = { digit: "0-9", space: SPACE_CHARACTERS, word: "A-Za-z0-9
 const UNESCAPED_CHARACTER = /[A-Za-z0-9 ]/;
 
 /** Groups of letters that JavaScript treats as equal if it ignores case. PostgreSQL treats only some pairs of a group as equal. */
-const CASE_GROUPS = [
+const EQUAL_LETTER_GROUPS = [
   ...["µΜμ", "Ǆǅǆ", "Ǉǈǉ", "Ǌǋǌ", "Ǳǲǳ", "\u0345Ιι\u1fbe", "Ββϐ", "Εεϵ", "Θθϑ", "Κκϰ", "Ππϖ", "Ρρϱ", "Σςσ", "Φφϕ"],
   ...["Вв\u1c80", "Дд\u1c81", "Оо\u1c82", "Сс\u1c83", "Тт\u1c84\u1c85", "Ъъ\u1c86", "Ѣѣ\u1c87", "\u1c88Ꙋꙋ", "Ṡṡẛ"],
 ];
-const CASE_GROUP_CODES = CASE_GROUPS.map((group) => [...group].map((letter) => letter.codePointAt(0)!));
+const EQUAL_LETTER_GROUP_CODES = EQUAL_LETTER_GROUPS.map((group) => [...group].map((letter) => letter.codePointAt(0)!));
 
-/** Returns all letters of those CASE_GROUPS that have a letter between the code points `min` and `max`. */
-const equalLettersOfRange = (min: number, max: number): string =>
-  CASE_GROUP_CODES.filter((members) => members.some((code) => code >= min && code <= max))
+/**
+ * Returns all letters of each group in EQUAL_LETTER_GROUPS that has a letter in the range of code points from `min` to `max`.
+ */
+const listEqualLetters = (min: number, max: number): string =>
+  EQUAL_LETTER_GROUP_CODES.filter((members) => members.some((code) => code >= min && code <= max))
     .flat()
     .map(escapeCharacter)
     .join("");
 
-/** Pairs of letters, such as ſ and s, that PostgreSQL treats as equal if it ignores case, and JavaScript does not. */
+/**
+ * Pairs of letters, such as ſ and s, that only PostgreSQL treats as equal when it ignores case. JavaScript does not.
+ */
 const POSTGRES_ONLY_PAIRS = ["İi", "ıi", "ſs", "\u212ak", "\u2126ω", "\u212bå", "ϴθ", "ẞß"].map(
   ([letter, other]) => [letter!.codePointAt(0)!, other!] as const,
 );
 
-/** True if one of the elements of a character class contains the character with this code point. */
+/** True if an element of a character class contains the character with this code point. */
 const classContainsCode = (elements: readonly AST.CharacterClassElement[], code: number): boolean =>
   elements.some((element) => {
     if (element.type === "Character") return element.value === code;
@@ -44,13 +52,16 @@ const classContainsCode = (elements: readonly AST.CharacterClassElement[], code:
     return element.type === "CharacterSet" && element.kind === "word" && code < 128;
   });
 
-/** Returns the letters that a character class matches in PostgreSQL but not in JavaScript, because of a pair in POSTGRES_ONLY_PAIRS. */
+/**
+ * Returns letters that a character class matches only in PostgreSQL and not in JavaScript, because of a pair in
+ * POSTGRES_ONLY_PAIRS.
+ */
 function findExtraLetters(elements: readonly AST.CharacterClassElement[]): string[] {
   const letters = POSTGRES_ONLY_PAIRS.filter(([letter, other]) => {
     const letterCases = [other, other.toUpperCase()]
       .filter((text) => text.length === 1)
       .map((character) => character.codePointAt(0)!);
-    const group = CASE_GROUP_CODES.find((members) => members.includes(letterCases[0]!)) ?? [];
+    const group = EQUAL_LETTER_GROUP_CODES.find((members) => members.includes(letterCases[0]!)) ?? [];
     return (
       classContainsCode(elements, letter) &&
       ![...letterCases, ...group].some((code) => classContainsCode(elements, code))
@@ -59,7 +70,7 @@ function findExtraLetters(elements: readonly AST.CharacterClassElement[]): strin
   return [...new Set(letters.map(([, other]) => escapeCharacter(other.codePointAt(0)!)))];
 }
 
-/** Pattern for PostgreSQL. If `ignoreCase` is true, the query must use UNICODE_COLLATION. */
+/** Regular expression in PostgreSQL's syntax. If `ignoreCase` is true, the query must use UNICODE_COLLATION. */
 export interface TranslatedPattern {
   pattern: string;
   ignoreCase: boolean;
@@ -80,7 +91,7 @@ function escapeCharacter(code: number): string {
 }
 
 function translateClassElement(element: AST.CharacterClassElement, ignoreCase: boolean): string {
-  const alikeLetters = (min: number, max: number) => (ignoreCase ? equalLettersOfRange(min, max) : "");
+  const alikeLetters = (min: number, max: number) => (ignoreCase ? listEqualLetters(min, max) : "");
   if (element.type === "Character") return escapeCharacter(element.value) + alikeLetters(element.value, element.value);
   if (element.type === "CharacterClassRange") {
     const [min, max] = [element.min.value, element.max.value];
@@ -105,7 +116,10 @@ function translateCharacterSet(node: AST.CharacterSet, dotAll: boolean): string 
   return `[${node.negate ? "^" : ""}${CHARACTER_SETS[node.kind]}]`;
 }
 
-/** Translates one pattern, and rejects it if its size with all repetitions written out exceeds EXPANDED_SIZE_MAX. */
+/**
+ * Translates one regular expression. Rejects it if its size, with all repetitions written out, exceeds
+ * EXPANDED_SIZE_MAX.
+ */
 class PatternTranslator {
   private copies = 0;
 
@@ -124,10 +138,11 @@ class PatternTranslator {
       const [element, next] = [elements[at]!, elements[at + 1]];
       const pair =
         element.type === "Character" && next?.type === "Character" && isSurrogatePair(element.value, next.value);
-      // Skips the second surrogate: JavaScript has two code units for a character that is one character in PostgreSQL.
+      // Skips the second half of a surrogate pair: a character that has two code units in JavaScript is one character
+      // in PostgreSQL.
       if (pair) at += 1;
       writtenText += pair
-        ? escapeCharacter(codePointOf(element.value, next.value))
+        ? escapeCharacter(combineSurrogates(element.value, next.value))
         : this.translateElement(element, factor);
     }
     return writtenText;
@@ -140,7 +155,7 @@ class PatternTranslator {
     if (node.type === "Character") {
       const loneLetter = this.ignoreCase && POSTGRES_ONLY_PAIRS.find(([letter]) => letter === node.value);
       if (loneLetter) return `(?:(?!${escapeCharacter(loneLetter[1].codePointAt(0)!)})${escapeCharacter(node.value)})`;
-      const alikeLetters = this.ignoreCase ? equalLettersOfRange(node.value, node.value) : "";
+      const alikeLetters = this.ignoreCase ? listEqualLetters(node.value, node.value) : "";
       return alikeLetters === "" ? escapeCharacter(node.value) : `[${alikeLetters}]`;
     }
     if (node.type === "CharacterSet") return translateCharacterSet(node, this.dotAll);
@@ -177,11 +192,14 @@ class PatternTranslator {
 
 const isSurrogatePair = (high: number, low: number) =>
   high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff;
-const codePointOf = (high: number, low: number) => (high - 0xd800) * 0x400 + (low - 0xdc00) + 0x10000;
+const combineSurrogates = (high: number, low: number) => (high - 0xd800) * 0x400 + (low - 0xdc00) + 0x10000;
 
 const expressionParser = new RegExpParser({ ecmaVersion: 2025 });
 
-/** Translates `$regex` with its `$options`. @throws REQUEST_INVALID with the path of the field and the unsupported construct */
+/**
+ * Translates `$regex` with its flags in `$options`.
+ * @throws REQUEST_INVALID with the path of the field and the unsupported construct
+ */
 export function translatePattern(pattern: unknown, flags: unknown, fieldPath: string): TranslatedPattern {
   if (typeof pattern !== "string" || pattern.length > PATTERN_MAX_CHARACTERS) {
     const expected = `a regular expression of at most ${PATTERN_MAX_CHARACTERS} characters`;
@@ -200,7 +218,7 @@ export function translatePattern(pattern: unknown, flags: unknown, fieldPath: st
       tree.alternatives,
       1,
     );
-    // Without the outer group, PostgreSQL would treat a leading `***:` or `(?` as a directive.
+    // The outer group is needed because PostgreSQL would treat `***:` or `(?` at the start as a directive.
     return { pattern: `(?:${writtenText})`, ignoreCase };
   } catch (error) {
     const reason = error instanceof UntranslatableError ? `contains ${error.message}` : "is not a regular expression";

@@ -1,6 +1,6 @@
 /**
- * Validates `where` and compiles it to one SQL condition with parameters. Paths of columns are in path.ts, and operators
- * such as `$eq` in operators.ts.
+ * Validates a `where`, and compiles it to one SQL condition with parameters. path.ts handles paths of columns, and
+ * operators.ts operators such as `$eq`.
  */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
@@ -14,25 +14,31 @@ const COLUMN_OPERATORS = [...Object.keys(OPERATOR_TESTS), "$all", "$not", "$elem
 const ENTRY_OPERATORS = ["$and", "$or", "$nor", "$not", "$filters"];
 const CONDITIONS_PER_LIST_MAX = 100;
 /**
- * Maximum length of the SQL condition. The planner of PostgreSQL uses up to 2.5 KB of memory for each character, and the
- * statement timeout does not stop it.
+ * Maximum length of the SQL condition in characters. The planner of PostgreSQL uses up to 2.5 KB of memory for each
+ * character, and the statement timeout does not stop it.
  */
 const CONDITION_MAX_CHARACTERS = 80_000;
 
 const joinWithAnd = (conditions: readonly string[]): string =>
   conditions.length === 0 ? "true" : `(${conditions.join(" AND ")})`;
 
-/** Comparisons of one column that are compiled together to a range, because PostgreSQL can use an index for a range. */
+/**
+ * Comparisons that are compiled together to one range if they apply to the same column, because PostgreSQL can use an
+ * index for a range.
+ */
 const RANGE_OPERATORS = ["$gt", "$gte", "$lt", "$lte"];
 
-/** Target of an operator: the path of the compared value, the document that contains the value, and the nesting depth in the `where`. */
+/**
+ * Value to which an operator applies: its path, the document that contains it, and the nesting depth of the operator in
+ * the `where`.
+ */
 interface OperatorTarget {
   path: Path;
   source: Source;
   depth: number;
 }
 
-/** Compiles one `where`, and counts its operators. */
+/** Compiles one `where` to SQL, and counts its operators to enforce a limit. */
 class WhereCompiler {
   private operators = 0;
 
@@ -120,7 +126,7 @@ class WhereCompiler {
     return OPERATOR_TESTS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
   }
 
-  /** Returns SQL that is true if each test passes for at least one value at the path. */
+  /** Returns SQL that is true if, for each test, at least one value at the path passes it. */
   private anyValueSql({ path, source }: OperatorTarget, tests: readonly OperatorTest[]): string {
     const testList = tests.map(({ test }) => test);
     return anyValuePassesSql(path, source, this.statement, testList, tests[0]!);
@@ -148,7 +154,10 @@ class WhereCompiler {
     );
   }
 
-  /** Compiles $elemMatch: true if an element of a list matches. The operand is a list of operators or a `where` for the element. */
+  /**
+   * Compiles $elemMatch, which is true if an element of a list matches. The operand is an object with operators for the
+   * element, or a `where` for an element that is an object.
+   */
   private compileElemMatch(operand: unknown, fieldPath: string, field: OperatorTarget): string {
     this.countOperator(fieldPath, field.depth);
     if (!isObject(operand)) refuseField(fieldPath, "an object with operators or conditions on columns", operand);
@@ -156,9 +165,9 @@ class WhereCompiler {
     const test = (value: string) => {
       const name = this.statement.createAlias();
       const element: Source = { doc: `${name}.v`, entry: null, canSeeColumn: () => true };
-      // The empty path means the element itself.
+      // The empty path stands for the element itself.
       const condition = isElementTest
-        ? this.compileField({ own: null, segments: [] }, operand, fieldPath, element, field.depth + 1)
+        ? this.compileField({ entryField: null, segments: [] }, operand, fieldPath, element, field.depth + 1)
         : this.compileObject(operand, fieldPath, element, field.depth + 1);
       const items = `CASE WHEN ${typeSql(value)} = 'array' THEN ${value} ELSE '[]' END`;
       return `EXISTS (SELECT FROM jsonb_array_elements(${items}) ${name}(v) WHERE ${condition})`;

@@ -1,4 +1,7 @@
-/** Builds the response of an HTTP trigger from the action's result, without the headers that actions must not set (contract, section 8). */
+/**
+ * Builds the response of an HTTP trigger from the action's result. Removes headers that actions must not set (contract,
+ * section 8).
+ */
 import { responseFault } from "./response.js";
 
 /** Response of an HTTP trigger, ready to send. */
@@ -48,7 +51,10 @@ function readBody({ body, base64 }: Record<string, unknown>): {
   return { body: JSON.stringify(body), type: "application/json; charset=utf-8" };
 }
 
-/** Builds the response from options of `Svc.App.V3.Actions.response(options)`; null if they are invalid. */
+/**
+ * Builds the response from the options that the action passed to `Svc.App.V3.Actions.response(options)`. Returns null
+ * if the options are invalid.
+ */
 export function responseFromOptions(options: unknown): HttpTriggerResponse | null {
   if (responseFault(options) !== null) return null;
   const input = options as Record<string, unknown>;
@@ -62,14 +68,18 @@ export function responseFromOptions(options: unknown): HttpTriggerResponse | nul
   return { status, headers, body };
 }
 
-/** Builds the response from the result of `execute` as JSON text or its UTF-8 bytes; undefined if it returned nothing. */
+/**
+ * Builds the response from the result of `execute`.
+ * @param json result as JSON text or its UTF-8 bytes; undefined if `execute` returned nothing
+ */
 export function responseFromJson(json: string | Uint8Array | undefined): HttpTriggerResponse {
   if (json === undefined) return { status: 204, headers: {}, body: null };
   return { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: json };
 }
 
 /**
- * Headers of every response of an HTTP trigger. If the response is a page, these headers deny the page the rights of the service's origin.
+ * Headers of every response of an HTTP trigger. If the response is a page, these headers prevent the page from using
+ * the rights of the service's origin.
  */
 export const SECURITY_HEADERS = {
   "x-content-type-options": "nosniff",

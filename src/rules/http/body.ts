@@ -1,12 +1,15 @@
-/** Parses the query, headers and body of an HTTP request. The result becomes the payload of the action that an HTTP trigger starts. */
+/**
+ * Parses the query, headers and body of an HTTP request. The result is the payload of the action that an HTTP trigger
+ * starts.
+ */
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { nestsDeeperThan } from "../described.js";
 
 type NamedValues = Record<string, string | string[]>;
 
 /**
- * Converts name-value pairs to an object. A name that occurs several times gets an array of its values. `__proto__` is
- * an ordinary name.
+ * Converts name-value pairs to an object. If a name occurs several times, its value is an array. `__proto__` is an
+ * ordinary name.
  */
 export function toNamedValues(pairs: Iterable<readonly [string, string]>): NamedValues {
   const values = new Map<string, string | string[]>();
@@ -22,8 +25,10 @@ const HIDDEN_HEADERS = ["cookie", "auth-token"];
 
 /**
  * Returns the headers that the action receives, with names in lower case.
- * @param hidesAuthorization true to omit the header `authorization`, because its credentials are for the service, which has checked them
- * @param secret secret segment of the request's path. It is masked in all headers, because a proxy may put the path into a header
+ * @param hidesAuthorization true to leave out the header `authorization`, because it contains credentials that the
+ * service itself has checked
+ * @param secret secret segment of the request's path; it is masked in all headers, because a proxy may put the path
+ * into a header
  */
 export function selectHeadersForAction(
   headers: NodeJS.Dict<string | string[]>,
@@ -38,7 +43,7 @@ export function selectHeadersForAction(
 }
 
 /** Returns a content type without parameters, such as `text/html`, in lower case; "" if the request has no content type. */
-export const mediaTypeOf = (contentType: string | null): string =>
+export const getMediaType = (contentType: string | null): string =>
   (contentType ?? "").split(";", 1)[0]!.trim().toLowerCase();
 
 const isJsonType = (type: string): boolean => type === "application/json" || type.endsWith("+json");
@@ -63,7 +68,7 @@ function parseJson(body: Uint8Array): unknown {
   }
 }
 
-/** Returns the fields of a multipart form. The value of a file field is `{filename, contentType, base64}`. */
+/** Parses a multipart form, and returns its fields. The value of a file field is `{filename, contentType, base64}`. */
 async function parseMultipart(body: Uint8Array<ArrayBuffer>, contentType: string): Promise<unknown> {
   try {
     const form = await new Response(body, { headers: { "content-type": contentType } }).formData();
@@ -90,7 +95,7 @@ async function parseMultipart(body: Uint8Array<ArrayBuffer>, contentType: string
  * invalid for its type.
  */
 export async function parseBody(body: Uint8Array<ArrayBuffer>, contentType: string | null): Promise<unknown> {
-  const type = mediaTypeOf(contentType);
+  const type = getMediaType(contentType);
   if (body.length === 0) return null;
   if (isJsonType(type)) return parseJson(body);
   if (type === "application/x-www-form-urlencoded")

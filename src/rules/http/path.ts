@@ -1,17 +1,20 @@
 /**
- * Matches request paths with the patterns of HTTP triggers, such as `orders/:id`. Read this file if a URL does not reach
- * its action. The server and the browser execute this file.
+ * Matches request paths with the path patterns of HTTP triggers, such as `orders/:id`. Read this file if a URL does not
+ * reach its action. The server and the browser both execute this file.
  */
 
 export const PATH_SEGMENTS_MAX = 8;
 export const PATTERN_SEGMENT_MAX_CHARACTERS = 200;
-/** Maximum length of a path segment in a request. Segments of a pattern are shorter; a request's segment may be a parameter's value. */
+/**
+ * Maximum length of a segment of a request's path. It is larger than the maximum for a pattern, because the segment may
+ * be the value of a parameter.
+ */
 export const REQUEST_SEGMENT_MAX_CHARACTERS = 1_024;
 /** First path segment of requests that run the draft version of an action instead of its live version. */
 export const DRAFT_SEGMENT = "draft";
 
 const PARAMETER_SEGMENT = /^:([A-Za-z_]\w{0,63})$/;
-/** Letters and digits of all scripts, and punctuation that a URL segment may contain unescaped. */
+/** Matches a path segment of letters and digits in any script, and of punctuation that a URL may contain unescaped. */
 const LITERAL_SEGMENT = /^[\p{L}\p{M}\p{N}._~!$&'()*+,;=@-]+$/u;
 
 const isDotSegment = (segment: string): boolean => segment === "." || segment === "..";
@@ -22,8 +25,11 @@ const isLiteralSegment = (segment: string): boolean =>
   !isDotSegment(segment) &&
   segment.normalize("NFC") === segment;
 
-/** Returns the second half of an error message ("must have …"), which the caller puts after the field's name; null if `path` is valid. */
-export function patternFault(path: unknown): string | null {
+/**
+ * Returns null if the pattern is valid. Otherwise returns the second half of an error message ("must have …"), which
+ * the caller puts after the field's name.
+ */
+export function findPatternFault(path: unknown): string | null {
   if (typeof path !== "string") return "must be a string of one to eight segments such as orders/:id";
   const segments = path.split("/");
   if (path === "" || segments.length > PATH_SEGMENTS_MAX) return `must have 1 to ${PATH_SEGMENTS_MAX} segments`;
@@ -38,19 +44,19 @@ export function patternFault(path: unknown): string | null {
 }
 
 /** Returns a pattern without the names of its parameters. Two patterns with the same result match the same paths. */
-export const patternShapeOf = (path: string): string =>
+export const getPatternShape = (path: string): string =>
   path
     .split("/")
     .map((segment) => (PARAMETER_SEGMENT.test(segment) ? ":" : segment))
     .join("/");
 
 /**
- * Splits a request's path into segments, percent-encoded (`raw`) and decoded; null if no pattern can match the path.
- * Ignores one trailing slash.
+ * Splits the path of a request into segments, both percent-encoded (`raw`) and decoded. Returns null if no pattern can
+ * match the path. Ignores one slash at the end.
  */
 export function splitPath(rawPath: string): { raw: string[]; decoded: string[] } | null {
   const raw = rawPath.replace(/\/$/, "").split("/");
-  // The path of a trigger with the authorization "secret" has one more segment than the pattern: the secret.
+  // If a trigger has the authorization "secret", the request's path has one segment more than the pattern: the secret.
   if (raw.length > PATH_SEGMENTS_MAX + 1) return null;
   try {
     const decoded = raw.map(decodeURIComponent);
@@ -68,10 +74,10 @@ export function splitPath(rawPath: string): { raw: string[]; decoded: string[] }
 }
 
 /**
- * Returns all pattern shapes (see `patternShapeOf`) that match the segments, the most specific first. A literal segment is more specific
+ * Returns all pattern shapes (see `getPatternShape`) that match the segments, the most specific first. A literal segment is more specific
  * than a parameter, and earlier segments decide before later ones.
  */
-export function matchingShapesOf(decoded: readonly string[]): string[] {
+export function listMatchingShapes(decoded: readonly string[]): string[] {
   if (decoded.length === 0 || decoded.length > PATH_SEGMENTS_MAX) return [];
   return decoded.reduce<string[]>(
     (shapes, segment, index) => {

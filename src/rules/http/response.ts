@@ -1,10 +1,11 @@
 /**
- * Validates the options of `Svc.App.V3.Actions.response()`. The sandbox calls `responseFault` so that the action gets an
- * error. The service calls it again, because it does not trust the sandbox. This file imports nothing, because both execute it.
+ * Validates the options of `Svc.App.V3.Actions.response()`. The sandbox calls `responseFault` so that the action gets
+ * an error. The service calls it again, because it does not trust the sandbox. This file imports nothing, because both
+ * the sandbox and the service execute it.
  */
 
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
-/** Matches header values that contain only visible Latin-1 characters, spaces and tabs. */
+/** Matches header values of visible Latin-1 characters, spaces and tabs, without line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const LOCATION_VALUE = /^[\x21-\x7e]+$/;
 const HEADER_VALUE_MAX_CHARACTERS = 8_192;
@@ -15,7 +16,7 @@ const hasValue = (value: unknown): boolean => value !== undefined && value !== n
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-function headersFault(headers: unknown): string | null {
+function findHeadersFault(headers: unknown): string | null {
   if (!hasValue(headers)) return null;
   if (!isObject(headers)) return "headers must be an object";
   const entries = Object.entries(headers);
@@ -29,7 +30,7 @@ function headersFault(headers: unknown): string | null {
   return null;
 }
 
-/** Returns an error message for invalid options; null if the options are valid. */
+/** Returns an error message if the options are invalid; null if they are valid. */
 export function responseFault(options: unknown): string | null {
   if (!isObject(options)) return "options must be an object";
   const { status, headers, redirect } = options;
@@ -41,5 +42,5 @@ export function responseFault(options: unknown): string | null {
   if (hasValue(redirect) && hasValue(status) && !REDIRECT_STATUSES.includes(status as number)) {
     return `status of a redirect must be one of ${REDIRECT_STATUSES.join(", ")} (got ${String(status)})`;
   }
-  return headersFault(headers);
+  return findHeadersFault(headers);
 }

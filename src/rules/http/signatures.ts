@@ -1,20 +1,23 @@
 /**
- * Verifies the signatures of webhook requests, computed over the raw bytes of the body, as Stripe, GitHub and other senders
- * document them. Read this file if the service rejects the requests of a sender.
+ * Verifies the signatures of webhook requests as Stripe, GitHub and other senders document them. Signatures are
+ * computed over the raw bytes of the body. Read this file if the service rejects the requests of a sender.
  */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify as verifyWith } from "node:crypto";
 import type { HttpAuth, SignatureScheme } from "../../data/action-types.js";
-import { mediaTypeOf } from "./body.js";
+import { getMediaType } from "./body.js";
 import { TOLERANCE_SECONDS } from "./where.js";
 
 export type SignatureAuth = Extract<HttpAuth, { type: "signature" }>;
 
-/** Parts of a request that a sender may sign. */
+/** Parts of a request over which a sender may compute a signature. */
 export interface SignedRequest {
   /** Returns the value of a header by its lower-case name; undefined if the request has no such header, or has it more than once. */
   header(name: string): string | undefined;
   body: Uint8Array;
-  /** Possible public URLs of this request, with the query. Some schemes sign the URL, and a proxy may have changed it. */
+  /**
+   * Possible public URLs of this request, with its query. Some schemes sign the URL, and a proxy may have changed the
+   * URL on the way.
+   */
   urls: readonly string[];
 }
 
@@ -42,7 +45,10 @@ const isWithinTolerance = (
   now: number,
 ): boolean => Math.abs(now - time) <= toleranceSeconds;
 
-/** Maximum number of signatures in one header that are checked. A sender lists several signatures while it changes its key. */
+/**
+ * Maximum number of signatures in one header that are checked. A sender puts several signatures into a header while it
+ * changes its key.
+ */
 const SIGNATURES_MAX = 20;
 
 const verifyStandardWebhooks: VerifySignature = ({ header, body }, key, auth, now) => {
@@ -82,10 +88,11 @@ const verifyShopify: VerifySignature = ({ header, body }, key) =>
   textsEqualInConstantTime(header("x-shopify-hmac-sha256") ?? "", computeHmac("sha256", key, body).toString("base64"));
 
 /**
- * Returns the text that Twilio signs for a form: the fields sorted by name, each name followed by its different values.
- * Returns null for names with unusual characters: the text has no separators, so a name could contain another field's value.
+ * Returns the text of a form that Twilio signs: the fields sorted by name, each name followed by its different values.
+ * Returns null for names with unusual characters: the text has no separators, so a name could contain another field's
+ * value.
  */
-function twilioSignedParameters(body: Uint8Array): string | null {
+function createTwilioSignedText(body: Uint8Array): string | null {
   const text = Buffer.from(body).toString();
   const form = new URLSearchParams(text);
   const names = [...new Set(form.keys())].sort();
@@ -95,8 +102,8 @@ function twilioSignedParameters(body: Uint8Array): string | null {
   return names.flatMap(joinedValues).join("");
 }
 
-/** Returns the URL without and with its port, because Twilio signs one of the two forms. */
-function twilioUrlVariants(url: string): string[] {
+/** Returns the URL without its port and with its port, because Twilio signs one of these two forms. */
+function listTwilioUrlVariants(url: string): string[] {
   const [, scheme, authority = "", rest] = /^(https?:\/\/)([^/?#]*)(.*)$/s.exec(url) ?? [];
   if (scheme === undefined || !URL.canParse(url)) return [];
   const host = authority.replace(/:\d*$/, "");
@@ -106,16 +113,17 @@ function twilioUrlVariants(url: string): string[] {
 
 const verifyTwilio: VerifySignature = ({ header, body, urls }, key) => {
   const signature = header("x-twilio-signature") ?? "";
-  const isForm = mediaTypeOf(header("content-type") ?? null) === "application/x-www-form-urlencoded";
-  const candidates = urls.flatMap(twilioUrlVariants).filter((url) => {
-    // If the body is not a form, Twilio adds the SHA-256 digest of the body to the URL and signs only the URL.
+  const isForm = getMediaType(header("content-type") ?? null) === "application/x-www-form-urlencoded";
+  const candidates = urls.flatMap(listTwilioUrlVariants).filter((url) => {
+    // If the body is not a form, Twilio puts the SHA-256 digest of the body into the URL's query, and signs only the
+    // URL.
     const digest = new URL(url).searchParams.get("bodySHA256");
     if (digest === null) return isForm || body.length === 0;
     return textsEqualInConstantTime(digest.toLowerCase(), createHash("sha256").update(body).digest("hex"));
   });
   return candidates.some((url) => {
     const hasDigest = new URL(url).searchParams.has("bodySHA256");
-    const params = isForm && !hasDigest ? twilioSignedParameters(body) : "";
+    const params = isForm && !hasDigest ? createTwilioSignedText(body) : "";
     if (params === null) return false;
     const signedText = url + params;
     return textsEqualInConstantTime(signature, computeHmac("sha1", key, signedText).toString("base64"));
@@ -130,7 +138,8 @@ const verifySendgrid: VerifySignature = ({ header, body }, key, auth, now) => {
     const text = key.includes("-----BEGIN") ? key : `-----BEGIN PUBLIC KEY-----\n${key}\n-----END PUBLIC KEY-----`;
     const signedText = Buffer.concat([Buffer.from(time!), body]);
     const bytes = Buffer.from(signature, "base64");
-    // Node decodes invalid base64 without an error, so a signature is accepted only if encoding its bytes gives the same text again.
+    // Node decodes invalid base64 without an error. So a signature is accepted only if encoding its decoded bytes gives
+    // the same text again.
     if (bytes.toString("base64") !== signature) return false;
     return verifyWith("sha256", signedText, createPublicKey(text), bytes);
   } catch {
@@ -162,8 +171,11 @@ const SIGNATURE_VERIFIERS: Record<SignatureScheme, VerifySignature> = {
   hmac: verifyHmac,
 };
 
-/** Returns the signing keys in a setting's value: one string, or an array of two while the key is being changed. Ignores empty keys. */
-export function signingKeysOf(setting: unknown): string[] {
+/**
+ * Returns the signing keys in the value of a setting: one string or, while the key is being changed, an array of two.
+ * Ignores empty keys.
+ */
+export function readSigningKeys(setting: unknown): string[] {
   const values = Array.isArray(setting) ? setting.slice(0, 2) : [setting];
   return values.filter((value) => typeof value === "string" && value.trim() !== "") as string[];
 }
@@ -177,7 +189,7 @@ function readIdField(body: unknown, field: string): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-/** Functions that read the event ID from a request, for the signature schemes whose senders send one. */
+/** Functions that read the event ID from a request. Signature schemes whose senders send no event ID are absent. */
 const EVENT_ID_READERS: Partial<Record<SignatureScheme, (request: SignedRequest, body: unknown) => string | null>> = {
   "standard-webhooks": ({ header }) => header("webhook-id") ?? null,
   stripe: (_request, body) => readIdField(body, "id"),
@@ -187,8 +199,11 @@ const EVENT_ID_READERS: Partial<Record<SignatureScheme, (request: SignedRequest,
   twilio: ({ header }) => header("i-twilio-idempotency-token") ?? null,
 };
 
-/** Returns the event ID that the sender put into the request; null if there is none. `body` is the parsed body of the request. */
-export function eventIdOf(
+/**
+ * Returns the event ID that the sender put into the request; null if there is none.
+ * @param body parsed body of the request
+ */
+export function readEventId(
   request: SignedRequest,
   { auth, idempotencyHeader }: { auth: HttpAuth; idempotencyHeader?: string },
   body: unknown,

@@ -2,7 +2,7 @@
 import type { HttpAuth, HttpMethod, HttpWhere, SignatureScheme } from "../../data/action-types.js";
 import { describeValue, isObject } from "../described.js";
 import { flatShape, type Shape } from "../unknown-fields.js";
-import { patternFault, patternShapeOf } from "./path.js";
+import { findPatternFault, getPatternShape } from "./path.js";
 
 export const HTTP_METHODS: readonly HttpMethod[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 export const AUTH_TYPES: readonly HttpAuth["type"][] = ["none", "secret", "basic", "bearer", "signature"];
@@ -19,12 +19,14 @@ const CORS_ORIGINS_MAX = 50;
 const ORIGIN_MAX_CHARACTERS = 300;
 const SETTING_MAX_CHARACTERS = 512;
 
-/** Signature schemes whose signatures include a time. `toleranceSeconds` has an effect only for these schemes. */
+/**
+ * Signature schemes whose signatures contain a time. The field `toleranceSeconds` has an effect only for these schemes.
+ */
 const TIMED_SCHEMES: readonly string[] = ["standard-webhooks", "stripe", "slack", "sendgrid", "hmac"];
 const HMAC_FIELDS = ["header", "algorithm", "encoding", "prefix", "timestampHeader"];
 
 const AUTH_SHAPE = flatShape(["type", "setting", "scheme", "toleranceSeconds", ...HMAC_FIELDS]);
-/** Fields of `where` that only HTTP triggers have. */
+/** Allowed fields of `where` that only HTTP triggers have. */
 export const HTTP_WHERE_FIELDS: Shape["fields"] = {
   ...flatShape(["method", "path", "respond", "idempotencyHeader"]).fields,
   auth: AUTH_SHAPE,
@@ -37,7 +39,7 @@ type Fields = Record<string, unknown>;
 const fieldOrNull = (object: Fields, key: string): unknown =>
   Object.hasOwn(object, key) ? (object[key] ?? null) : null;
 
-function oneOfFault(value: unknown, path: string, allowedValues: readonly string[]): string | null {
+function findOneOfFault(value: unknown, path: string, allowedValues: readonly string[]): string | null {
   if ((allowedValues as readonly unknown[]).includes(value)) return null;
   return `${path} must be one of ${allowedValues.join(", ")} (got ${describeValue(value)})`;
 }
@@ -45,19 +47,19 @@ function oneOfFault(value: unknown, path: string, allowedValues: readonly string
 const checkIfPresent = (value: unknown, fault: (value: unknown) => string | null): string | null =>
   value === null ? null : fault(value);
 
-function headerFault(value: unknown, path: string): string | null {
+function findHeaderFault(value: unknown, path: string): string | null {
   if (typeof value === "string" && HEADER_NAME.test(value)) return null;
   return `${path} must be the name of a header (got ${describeValue(value)})`;
 }
 
-function settingFault(auth: Fields): string | null {
+function findSettingFault(auth: Fields): string | null {
   const setting = fieldOrNull(auth, "setting");
   const isKey = typeof setting === "string" && setting.startsWith("_") && setting.length <= SETTING_MAX_CHARACTERS;
   if (isKey && !setting.includes("\0") && setting.isWellFormed()) return null;
   return `where.auth.setting must be the key of a private or protected setting, such as __stripe (got ${describeValue(setting)})`;
 }
 
-function toleranceFault(value: unknown, scheme: string, isTimed: boolean): string | null {
+function findToleranceFault(value: unknown, scheme: string, isTimed: boolean): string | null {
   if (!isTimed)
     return `where.auth.toleranceSeconds is allowed only if the signature includes a time (got the scheme ${scheme})`;
   const isInRange = Number.isInteger(value) && (value as number) >= 1 && (value as number) <= TOLERANCE_MAX_SECONDS;
@@ -65,28 +67,30 @@ function toleranceFault(value: unknown, scheme: string, isTimed: boolean): strin
   return `where.auth.toleranceSeconds must be an integer from 1 to ${TOLERANCE_MAX_SECONDS} (got ${describeValue(value)})`;
 }
 
-function prefixFault(value: unknown): string | null {
+function findPrefixFault(value: unknown): string | null {
   if (typeof value === "string" && /^[\x21-\x7e]{1,50}$/.test(value)) return null;
   return `where.auth.prefix must be 1 to 50 printable ASCII characters without spaces (got ${describeValue(value)})`;
 }
 
-function hmacFault(auth: Fields): string | null {
+function findHmacFault(auth: Fields): string | null {
   return (
-    headerFault(fieldOrNull(auth, "header"), "where.auth.header") ??
+    findHeaderFault(fieldOrNull(auth, "header"), "where.auth.header") ??
     checkIfPresent(fieldOrNull(auth, "algorithm"), (value) =>
-      oneOfFault(value, "where.auth.algorithm", HMAC_ALGORITHMS),
+      findOneOfFault(value, "where.auth.algorithm", HMAC_ALGORITHMS),
     ) ??
     checkIfPresent(fieldOrNull(auth, "encoding"), (value) =>
-      oneOfFault(value, "where.auth.encoding", SIGNATURE_ENCODINGS),
+      findOneOfFault(value, "where.auth.encoding", SIGNATURE_ENCODINGS),
     ) ??
-    checkIfPresent(fieldOrNull(auth, "prefix"), prefixFault) ??
-    checkIfPresent(fieldOrNull(auth, "timestampHeader"), (value) => headerFault(value, "where.auth.timestampHeader"))
+    checkIfPresent(fieldOrNull(auth, "prefix"), findPrefixFault) ??
+    checkIfPresent(fieldOrNull(auth, "timestampHeader"), (value) =>
+      findHeaderFault(value, "where.auth.timestampHeader"),
+    )
   );
 }
 
-function signatureFault(auth: Fields): string | null {
+function findSignatureFault(auth: Fields): string | null {
   const scheme = fieldOrNull(auth, "scheme");
-  const fault = oneOfFault(scheme, "where.auth.scheme", SIGNATURE_SCHEMES) ?? settingFault(auth);
+  const fault = findOneOfFault(scheme, "where.auth.scheme", SIGNATURE_SCHEMES) ?? findSettingFault(auth);
   if (fault !== null) return fault;
   const isHmac = scheme === "hmac";
   const strayField = isHmac ? undefined : HMAC_FIELDS.find((field) => fieldOrNull(auth, field) !== null);
@@ -95,22 +99,22 @@ function signatureFault(auth: Fields): string | null {
   const isTimed =
     TIMED_SCHEMES.includes(scheme as string) && (!isHmac || fieldOrNull(auth, "timestampHeader") !== null);
   return (
-    (isHmac ? hmacFault(auth) : null) ??
-    checkIfPresent(fieldOrNull(auth, "toleranceSeconds"), (value) => toleranceFault(value, String(scheme), isTimed))
+    (isHmac ? findHmacFault(auth) : null) ??
+    checkIfPresent(fieldOrNull(auth, "toleranceSeconds"), (value) => findToleranceFault(value, String(scheme), isTimed))
   );
 }
 
-function authFault(auth: unknown): string | null {
+function findAuthFault(auth: unknown): string | null {
   if (!isObject(auth)) return `where.auth must be an object such as {"type": "none"} (got ${describeValue(auth)})`;
   const type = fieldOrNull(auth, "type");
-  const fault = oneOfFault(type, "where.auth.type", AUTH_TYPES);
-  if (fault !== null || type === "signature") return fault ?? signatureFault(auth);
+  const fault = findOneOfFault(type, "where.auth.type", AUTH_TYPES);
+  if (fault !== null || type === "signature") return fault ?? findSignatureFault(auth);
   const allowedFields = type === "basic" ? ["type", "setting"] : ["type"];
   const strayField = Object.keys(AUTH_SHAPE.fields).find(
     (field) => !allowedFields.includes(field) && fieldOrNull(auth, field) !== null,
   );
   if (strayField !== undefined) return `where.auth.${strayField} is not allowed with the type ${type}; remove it`;
-  return type === "basic" ? settingFault(auth) : null;
+  return type === "basic" ? findSettingFault(auth) : null;
 }
 
 function isOrigin(value: unknown): value is string {
@@ -119,7 +123,7 @@ function isOrigin(value: unknown): value is string {
   return url !== null && /^https?:$/.test(url.protocol) && url.origin === value;
 }
 
-function corsFault(cors: unknown): string | null {
+function findCorsFault(cors: unknown): string | null {
   const origins = isObject(cors) ? fieldOrNull(cors, "origins") : null;
   if (!Array.isArray(origins) || origins.length > CORS_ORIGINS_MAX) {
     return `where.cors.origins must be an array of at most ${CORS_ORIGINS_MAX} origins (got ${describeValue(isObject(cors) ? origins : cors)})`;
@@ -130,28 +134,30 @@ function corsFault(cors: unknown): string | null {
 }
 
 /** Returns the error message for an invalid `where` of an HTTP trigger (TRIGGERS_INVALID); null if it is valid. */
-export function httpWhereFault(where: unknown): string | null {
+export function findHttpWhereFault(where: unknown): string | null {
   if (!isObject(where)) return `where must be an object for an http trigger (got ${describeValue(where)})`;
   const path = fieldOrNull(where, "path");
-  const pathFault = patternFault(path);
+  const pathFault = findPatternFault(path);
   if (pathFault !== null) return `where.path ${pathFault} (got ${describeValue(path)})`;
   return (
-    checkIfPresent(fieldOrNull(where, "method"), (value) => oneOfFault(value, "where.method", HTTP_METHODS)) ??
-    authFault(fieldOrNull(where, "auth")) ??
-    checkIfPresent(fieldOrNull(where, "cors"), corsFault) ??
-    checkIfPresent(fieldOrNull(where, "respond"), (value) => oneOfFault(value, "where.respond", RESPONSE_MODES)) ??
-    checkIfPresent(fieldOrNull(where, "idempotencyHeader"), (value) => headerFault(value, "where.idempotencyHeader"))
+    checkIfPresent(fieldOrNull(where, "method"), (value) => findOneOfFault(value, "where.method", HTTP_METHODS)) ??
+    findAuthFault(fieldOrNull(where, "auth")) ??
+    checkIfPresent(fieldOrNull(where, "cors"), findCorsFault) ??
+    checkIfPresent(fieldOrNull(where, "respond"), (value) => findOneOfFault(value, "where.respond", RESPONSE_MODES)) ??
+    checkIfPresent(fieldOrNull(where, "idempotencyHeader"), (value) =>
+      findHeaderFault(value, "where.idempotencyHeader"),
+    )
   );
 }
 
 /**
- * Returns the error message if two HTTP triggers of an action have the same method and match the same paths
- * (TRIGGERS_INVALID); otherwise null. Call it only with triggers that `httpWhereFault` accepts.
+ * Returns an error message if two HTTP triggers of an action have the same method and match the same paths
+ * (TRIGGERS_INVALID); otherwise null. Callers must pass only triggers that `findHttpWhereFault` accepts.
  */
-export function repeatedRouteFault(wheres: readonly { at: number; where: HttpWhere }[]): string | null {
+export function findRepeatedRouteFault(wheres: readonly { at: number; where: HttpWhere }[]): string | null {
   const seenRoutes = new Map<string, number>();
   for (const { at, where } of wheres) {
-    const key = routeKey(where);
+    const key = createRouteKey(where);
     const first = seenRoutes.get(key);
     if (first !== undefined) return `triggers[${at}].where has the same method and path as triggers[${first}].where`;
     seenRoutes.set(key, at);
@@ -159,9 +165,9 @@ export function repeatedRouteFault(wheres: readonly { at: number; where: HttpWhe
   return null;
 }
 
-/** Returns the method and path shape of a trigger. An app cannot have two triggers with the same key. */
-export const routeKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): string =>
-  `${method ?? ""} ${patternShapeOf(path)}`;
+/** Returns a text from the method and the path shape of a trigger. No two triggers of an app can have the same text. */
+export const createRouteKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): string =>
+  `${method ?? ""} ${getPatternShape(path)}`;
 
 function pickSetFields<T extends object>(object: object, fields: readonly string[]): T {
   const fieldValues = fields.map((field) => [field, fieldOrNull(object as Fields, field)] as const);

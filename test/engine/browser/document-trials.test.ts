@@ -7,8 +7,8 @@ import { expect } from "chai";
 import globals from "globals";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import {
-  documentStandIns,
   ISOLATE_GLOBALS,
+  listDocumentStandIns,
   NETWORK_ISOLATE_GLOBALS,
   type StandIn,
 } from "../../../src/engine/browser/globals.js";
@@ -146,13 +146,13 @@ describe("a run whose library names a document", () => {
 
   it("sees each global of a document with its real type, or runs in a document", async () => {
     const every = (await resultOf(browsers, EVERY_NAME_CODE)) as string[];
-    const standing = documentStandIns([]).map(([name]) => name);
+    const standing = listDocumentStandIns([]).map(([name]) => name);
     const names = every.filter((name) => /^[\w$]+$/.test(name) && ![...ISOLATE_GLOBALS, ...standing].includes(name));
     expect(names).to.have.lengthOf.greaterThan(500);
     // A name outside this list would be undefined in the isolate, and the service would not try a document.
     expect(findDocumentNames(names.join(" "))).to.include.members(names);
     const known = new Set([...Object.keys(globals.browser), ...NETWORK_ISOLATE_GLOBALS]);
-    const held = documentStandIns([...known]).filter(([, kind]) => kind !== "refused");
+    const held = listDocumentStandIns([...known]).filter(([, kind]) => kind !== "refused");
     expect(held).to.have.lengthOf.greaterThan(90);
     const types = `globalThis.library = [${held.map(([name]) => `["${name}", typeof ${name}, typeof globalThis.${name}]`)}]`;
     const { result, seen } = await ran(types, "return library");

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { hasNetwork, type Mode, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { hasNetwork, SANDBOX_MODES, type SandboxMode } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { sampleOf } from "../../harness/samples.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
@@ -128,7 +128,7 @@ const EGRESS_APIS: [string, string][] = [
 ];
 
 /** The APIs of each protocol and each kind of request. The gate tests them and a sample of the others. */
-const ALWAYS_TESTED: Partial<Record<Mode, readonly string[]>> = {
+const ALWAYS_TESTED: Partial<Record<SandboxMode, readonly string[]>> = {
   "network-isolate": ["fetch", "fetch without cors", "a redirect"],
   document: [
     ...["fetch", "XMLHttpRequest", "WebSocket", "WebRTC by STUN", "WebRTC by TURN over UDP", "WebRTC by TURN over TLS"],
@@ -198,7 +198,7 @@ describe("network access of a run", () => {
     const shut = createEgressProxy({ allowPrivateNetwork: false, ports: [80, 443, port], endpoints, resolve });
     const lifted = createEgressProxy({ allowPrivateNetwork: true, resolve });
     proxies = [shut, lifted];
-    browsers = testBrowsers({ openProxyPort: () => shut.openProxyPort(), spares: 4 });
+    browsers = testBrowsers({ openProxyPort: () => shut.openProxyPort(), spareContexts: 4 });
     open = testBrowsers({ openProxyPort: () => lifted.openProxyPort() });
     await Promise.all([browsers.start(), open.start()]);
   });

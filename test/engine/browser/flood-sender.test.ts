@@ -17,8 +17,8 @@ const noted = (at: number, usages: Record<number, ProcessorTime>): UsageSample =
       Number(pid),
       {
         pid: Number(pid),
-        renderer: Number(pid) !== BROWSER,
-        network: false,
+        isRenderer: Number(pid) !== BROWSER,
+        isNetworkService: false,
         cpuMs: spent,
         kernelMs: kernel,
         residentBytes: 0,

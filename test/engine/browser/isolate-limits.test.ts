@@ -3,13 +3,13 @@
  * page.
  */
 import { expect } from "chai";
-import { createNeedsOfCode } from "../../../src/engine/browser/mode.js";
-import type { Mode } from "../../../src/engine/browser/run.js";
+import { createCodeNeedsFinder } from "../../../src/engine/browser/mode.js";
+import type { SandboxMode } from "../../../src/engine/browser/run.js";
 import { sampleOf } from "../../harness/samples.js";
 import { type ReachableHost, reachableHost } from "./host.js";
 import { failureOf, resultOf } from "./support.js";
 
-const modeOf = (body: string): Mode => createNeedsOfCode()(`async function execute() { ${body} }`).mode;
+const modeOf = (body: string): SandboxMode => createCodeNeedsFinder()(`async function execute() { ${body} }`).mode;
 
 const RUN_ONCE_SAMPLES = [
   "const c = new AbortController(); setTimeout(() => c.abort(), 5); return (await fetch('/', { signal: c.signal })).text()",
@@ -99,7 +99,7 @@ describe("in a network isolate", () => {
     });
   });
   after(() => host.stop());
-  const run = (body: string, mode?: Mode) =>
+  const run = (body: string, mode?: SandboxMode) =>
     resultOf(host.browsers, `async function execute() { ${body} }`, { mode } as object);
 
   for (const [at, [what, body]] of sampleOf([...HEAVY_SAMPLES.entries()], 0, 4)) {

@@ -7,9 +7,9 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../src/engine/browser/globals.js";
-import { needsOfNames } from "../../../src/engine/browser/mode.js";
+import { computeNeedsOfNames } from "../../../src/engine/browser/mode.js";
 import { ISOLATE_READY_TIMEOUT_MS } from "../../../src/engine/browser/pages/harness.js";
-import { type ConsoleLine, hasNetwork, type Mode, type PageScript } from "../../../src/engine/browser/run.js";
+import { type ConsoleLine, hasNetwork, type PageScript, type SandboxMode } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
@@ -130,7 +130,7 @@ describe("a run without a document", function () {
   longTest("is chosen for code that names and loads nothing else; all other code gets a document", async () => {
     const modeOf = async (source: string, packages: PageScript[] = []) => {
       let received = "";
-      const onMode = (mode: Mode) => {
+      const onMode = (mode: SandboxMode) => {
         received += mode;
       };
       await resultOf(browsers, source, { mode: undefined, packages, onMode });
@@ -186,7 +186,7 @@ describe("a run without a document", function () {
     const names = (await resultOf(browsers, source)) as string[];
     expect(names).to.include("localStorage");
     const fewer = names.filter(
-      (name) => needsOfNames([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
+      (name) => computeNeedsOfNames([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
     );
     // Every object has the names that this filter removes.
     expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);

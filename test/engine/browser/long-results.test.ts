@@ -19,7 +19,7 @@ describe("a long text", () => {
       for (let second = first; second < text.length; second += 1) {
         const long = new LongText(text.length);
         for (const part of [text.slice(0, first), text.slice(first, second), text.slice(second)]) long.add(part);
-        expect(long.bytes().equals(Buffer.from(text)), `${first} ${second}`).to.equal(true);
+        expect(long.toBytes().equals(Buffer.from(text)), `${first} ${second}`).to.equal(true);
       }
     }
   });

@@ -5,7 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { findZygotes, hasEnded } from "../../../src/engine/browser/processes/local-browser.js";
+import { findZygotes, hasProcessEnded } from "../../../src/engine/browser/processes/local-browser.js";
 import { readProcesses } from "../../../src/engine/browser/processes/sandbox-proof.js";
 import { CHECK_INTERVAL_MS } from "../../../src/engine/browser/watch/launches.js";
 import { signalProcess } from "../../../src/engine/browser/watch/processes.js";
@@ -19,9 +19,12 @@ describe("the check of a zygote process", () => {
     const read = (code: string) => () => {
       throw Object.assign(new Error(code), { code });
     };
-    const ended = ["ENOENT", "ESRCH", "EMFILE", "ENFILE", "ENOMEM"].filter((code) => hasEnded(1, read(code)));
+    const ended = ["ENOENT", "ESRCH", "EMFILE", "ENFILE", "ENOMEM"].filter((code) => hasProcessEnded(1, read(code)));
     expect(ended).to.deep.equal(["ENOENT", "ESRCH"]);
-    expect([hasEnded(1, () => "1 (chrome) Z 0"), hasEnded(1, () => "1 (chrome) S 0")]).to.deep.equal([true, false]);
+    expect([hasProcessEnded(1, () => "1 (chrome) Z 0"), hasProcessEnded(1, () => "1 (chrome) S 0")]).to.deep.equal([
+      true,
+      false,
+    ]);
   });
 });
 

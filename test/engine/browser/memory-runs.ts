@@ -1,11 +1,15 @@
 /** Executes a run that fills its memory, beside a run of a neighbour app. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { Mode } from "../../../src/engine/browser/run.js";
+import type { SandboxMode } from "../../../src/engine/browser/run.js";
 import { failureOf, runOf } from "./support.js";
 
 /** Expects that the run fails with a memory error, and that the neighbour's run succeeds. */
-export async function expectEndedByMemory(browsers: Browsers, code: string, mode: Mode = "document"): Promise<void> {
+export async function expectEndedByMemory(
+  browsers: Browsers,
+  code: string,
+  mode: SandboxMode = "document",
+): Promise<void> {
   const neighbour = browsers.run(
     runOf(
       "const execute = async () => { for (let i = 0; i < 200; i += 1) await new Promise((r) => setTimeout(r, 5)); return 1 }",

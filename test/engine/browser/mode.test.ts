@@ -1,7 +1,7 @@
 /** Tests the choice of the mode: code runs in an isolate only if the isolate has every global that the code names. */
 import { expect } from "chai";
-import { createNeedsOfCode, needsOfNames } from "../../../src/engine/browser/mode.js";
-import type { Mode } from "../../../src/engine/browser/run.js";
+import { computeNeedsOfNames, createCodeNeedsFinder } from "../../../src/engine/browser/mode.js";
+import type { SandboxMode } from "../../../src/engine/browser/run.js";
 
 const ISOLATE_SAMPLES: [string, string][] = [
   ["the language", "async function execute({ payload }) { return Math.max(...payload.list) + `${new Date(0)}` }"],
@@ -94,7 +94,7 @@ const DOCUMENT: [string, string][] = [
   ["what is too long to look at", `const execute = async () => 1; //${" ".repeat(16_384)}`],
 ];
 
-const ALL: [Mode, [string, string][]][] = [
+const ALL: [SandboxMode, [string, string][]][] = [
   ["isolate", ISOLATE_SAMPLES],
   ["network-isolate", NETWORK_ISOLATE_SAMPLES],
   ["document", [...PARTLY_SUPPORTED_SAMPLES, ...BOTH_MODES_SAMPLES]],
@@ -102,7 +102,7 @@ const ALL: [Mode, [string, string][]][] = [
 ];
 
 describe("the mode of code", () => {
-  const needsOf = createNeedsOfCode();
+  const needsOf = createCodeNeedsFinder();
 
   for (const [mode, codes] of ALL) {
     for (const [title, code] of codes) {
@@ -121,17 +121,17 @@ describe("the mode of code", () => {
 
   it("of a package ignores names that no document has", () => {
     const silent = { mode: "network-isolate", network: false };
-    expect(needsOfNames(["Array", "require", "process", "setImmediate", "toString"])).to.deep.equal(silent);
-    expect(needsOfNames(["globalThis", "setTimeout", "Response", "Function"])).to.deep.equal(silent);
-    expect(needsOfNames(["Deno", "File", "fetch"])).to.deep.equal({ mode: "network-isolate", network: true });
+    expect(computeNeedsOfNames(["Array", "require", "process", "setImmediate", "toString"])).to.deep.equal(silent);
+    expect(computeNeedsOfNames(["globalThis", "setTimeout", "Response", "Function"])).to.deep.equal(silent);
+    expect(computeNeedsOfNames(["Deno", "File", "fetch"])).to.deep.equal({ mode: "network-isolate", network: true });
     const beyond = ["navigator", "navigator.language", "performance.now", "Crypto", "structuredClone", "import()"];
     for (const name of [...beyond, "document", "onfocus", "webkitURL", "eval"]) {
-      expect(needsOfNames(["Array", name]).mode, name).to.equal("document");
+      expect(computeNeedsOfNames(["Array", name]).mode, name).to.equal("document");
     }
   });
 
   it("is the same the second time, and after other code has replaced it in the cache", () => {
-    const few = createNeedsOfCode(80);
+    const few = createCodeNeedsFinder(80);
     const codes = ["Math.max", "document", "fetch", "window", "Math.abs"].map(
       (name) => `const execute = async () => ${name}`,
     );
@@ -142,7 +142,7 @@ describe("the mode of code", () => {
   });
 
   it("depends on the globals that the packages of this code define, not on other code with the same first line", () => {
-    const one = createNeedsOfCode();
+    const one = createCodeNeedsFinder();
     const code = "async function execute() {}";
     expect(one(code, ["fetch"]).mode).to.equal("isolate");
     expect(one(`fetch\n${code}`).mode).to.equal("network-isolate");

@@ -1,6 +1,6 @@
 /** Tests that new contexts and documents do not remove pages that are ready for other runs. */
 import { expect } from "chai";
-import { oldestOfLargest } from "../../../src/engine/browser/pages/pool.js";
+import { findOldestOfLargestOrigin } from "../../../src/engine/browser/pages/pool.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 const origin = (app: number) => `https://app-${app}.actions.internal`;
@@ -38,7 +38,7 @@ describe("prepared pages", () => {
     const pages = ["a1", "b1", "c1", "b2", "c2", "c3", "a2"];
     const givenUp: string[] = [];
     while (pages.length > 0) {
-      const least = oldestOfLargest(pages, ([origin]) => origin!);
+      const least = findOldestOfLargestOrigin(pages, ([origin]) => origin!);
       pages.splice(pages.indexOf(least), 1);
       givenUp.push(least);
     }

@@ -1,18 +1,18 @@
 /** Tests requests that a run's library sends to other services, in each sandbox that supports them: input, output, and end. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { Mode, SendOutgoing } from "../../../src/engine/browser/run.js";
+import type { SandboxMode, SendOutgoing } from "../../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 const LONG_TEXT = "ä€😀".repeat(150_000);
-const MODES: Mode[] = ["network-isolate", "document"];
+const MODES: SandboxMode[] = ["network-isolate", "document"];
 
 for (const mode of MODES) {
   describe(`requests to other services in the sandbox ${mode}`, () => {
     let browsers: Browsers;
 
     before(async () => {
-      browsers = testBrowsers({ warmPages: 1 });
+      browsers = testBrowsers({ idlePagesMax: 1 });
       await browsers.start();
     });
     after(() => browsers.stop());

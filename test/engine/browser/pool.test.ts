@@ -23,7 +23,14 @@ describe("a pool whose browser starts no renderer", () => {
   it("counts a page that is being opened, so that the browser is replaced before the page's own limit", async () => {
     for (const pid of zygotesOf(chromium.pid!)) process.kill(pid, "SIGSTOP");
     const openings = { enter: async () => () => undefined };
-    const pool = new Pool({ chromium, crashCause: () => null, openProxyPort: null, openings, spares: 1, warmPages: 4 });
+    const pool = new Pool({
+      chromium,
+      crashCause: () => null,
+      openProxyPort: null,
+      openings,
+      spareContexts: 1,
+      idlePagesMax: 4,
+    });
     const filled = pool.fill();
     await until(pool.hasPages);
     await chromium.stop();
@@ -43,7 +50,14 @@ describe("a page after a run", () => {
   before(async () => {
     chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
     const openings = { enter: () => enter() };
-    pool = new Pool({ chromium, crashCause: () => null, openProxyPort: null, openings, spares: 1, warmPages: 4 });
+    pool = new Pool({
+      chromium,
+      crashCause: () => null,
+      openProxyPort: null,
+      openings,
+      spareContexts: 1,
+      idlePagesMax: 4,
+    });
     page = await pool.acquire(SLOT);
     const renew = page.resetSandbox.bind(page);
     page.resetSandbox = (...given) => {
@@ -84,11 +98,11 @@ describe("a page after a run", () => {
   it("is renewed at once if runs follow each other closely", async () => {
     await runIt();
     // On a busy machine, some renewals may be late.
-    for (let tries = 0; tries < 20 && !page.followedAtOnce; tries += 1) {
+    for (let tries = 0; tries < 20 && !page.wasFollowUpRun; tries += 1) {
       expect(await pool.acquire(SLOT)).to.equal(page);
       await runIt();
     }
-    expect(page.followedAtOnce).to.equal(true);
+    expect(page.wasFollowUpRun).to.equal(true);
     expect(renewed).to.equal(1);
     expect(await pool.acquire(SLOT)).to.equal(page);
   });

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect } from "chai";
-import { BROWSER_PRIORITY, priorityOf, SESSION_PRIORITY } from "../../../src/engine/browser/watch/priorities.js";
+import { BROWSER_PRIORITY, choosePriority, SESSION_PRIORITY } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
@@ -21,7 +21,7 @@ describe("the priority of renderers", () => {
     });
 
   it("falls with the processor time that they use", () => {
-    expect([0, 0.1, 0.2, 0.7, 1, 14].map(priorityOf)).to.deep.equal([5, 5, 10, 15, 19, 19]);
+    expect([0, 0.1, 0.2, 0.7, 1, 14].map(choosePriority)).to.deep.equal([5, 5, 10, 15, 19, 19]);
   });
 
   it("is below that of the service from the browser's first process on", () => {

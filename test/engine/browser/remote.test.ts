@@ -10,7 +10,7 @@ import { expect } from "chai";
 import pino from "pino";
 import { WebSocket, WebSocketServer } from "ws";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { browserFlags } from "../../../src/engine/browser/chromium-flags.js";
+import { createBrowserFlags } from "../../../src/engine/browser/chromium-flags.js";
 import { createEgressProxy } from "../../../src/engine/egress-proxy.js";
 import { type RemoteChromium, type RemoteChromiumOptions, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { longTest } from "../../harness/samples.js";
@@ -219,7 +219,7 @@ describe("browsers that were started elsewhere", () => {
     async () => {
       const bare = await remote({ flags: ["--no-startup-window"], more: ["--no-sandbox"] });
       const message = await startFault([bare.endpoint]);
-      for (const flag of [...browserFlags("127.0.0.1").slice(0, 5), "--host-resolver-rules=MAP * ~NOTFOUND"]) {
+      for (const flag of [...createBrowserFlags("127.0.0.1").slice(0, 5), "--host-resolver-rules=MAP * ~NOTFOUND"]) {
         expect(message).to.include(`lacks ${flag}`);
       }
       expect(message).to.include("has --no-sandbox");
@@ -227,7 +227,7 @@ describe("browsers that were started elsewhere", () => {
       const more = await remote({ more: ["--disable-features=Other"] });
       expect(await startFault([more.endpoint])).to.include("lacks --disable-features=BackForwardCache");
       for (const safety of ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"]) {
-        const flags = browserFlags("127.0.0.1").map((flag) => flag.replace(` ${safety}`, ""));
+        const flags = createBrowserFlags("127.0.0.1").map((flag) => flag.replace(` ${safety}`, ""));
         const { endpoint } = await remote({ flags });
         expect(await startFault([endpoint])).to.include(`lacks --js-flags=${safety}`);
       }
@@ -254,7 +254,7 @@ describe("browsers that were started elsewhere", () => {
         peers.add(source.isAt(peer));
         return source.isAt(peer);
       };
-      const proxy = createEgressProxy({ allowPrivateNetwork: true, host: outerAddress, serves });
+      const proxy = createEgressProxy({ allowPrivateNetwork: true, host: outerAddress, servesAddress: serves });
       const browsers = browsersOf([], { sources: [source], openProxyPort: proxy.openProxyPort });
       await browsers.start();
       expect(await resultOf(browsers, `const execute = async () => (await fetch("${url}")).text()`)).to.equal(
@@ -270,7 +270,7 @@ describe("browsers that were started elsewhere", () => {
       const proxy = createEgressProxy({
         allowPrivateNetwork: true,
         host: "127.0.0.2",
-        serves: (peer) => peer === "127.0.0.3",
+        servesAddress: (peer) => peer === "127.0.0.3",
       });
       const proxyPort = await proxy.openProxyPort();
       proxyPort.startRun({ onHost: () => {} });

@@ -8,7 +8,7 @@ import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Page } from "../../../src/engine/browser/pages/page.js";
 import { Pool } from "../../../src/engine/browser/pages/pool.js";
 import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
-import { hasNetwork, type Mode, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { hasNetwork, SANDBOX_MODES, type SandboxMode } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { sampleOf } from "../../harness/samples.js";
@@ -18,7 +18,7 @@ import { runOf } from "./support.js";
 const ORIGIN = runOf("").origin;
 
 /** Title, code that uses `url`, and the requests that the host receives from each of two runs. */
-const LEFTOVERS: [string, string, string[], Mode?][] = [
+const LEFTOVERS: [string, string, string[], SandboxMode?][] = [
   ["a cached answer", "await (await fetch(url + '/cached')).text()", ["GET /cached"]],
   [
     "a cached answer that is asked for by force",
@@ -47,7 +47,7 @@ const LEFTOVERS: [string, string, string[], Mode?][] = [
  * Code, and the modes to test. It requests `named`, a URL with a user name and password, or `/in`, which redirects to such a URL. No
  * request with credentials may reach the host.
  */
-const NEVER_SENT_CREDENTIALS: [string, string, Mode[]][] = [
+const NEVER_SENT_CREDENTIALS: [string, string, SandboxMode[]][] = [
   ["a request", "await fetch(named + '/auth', hidden)", ["network-isolate", "document"]],
   ["a redirect", "await fetch(url + '/in', hidden)", ["network-isolate", "document"]],
   ["a redirect that is read", "await fetch(url + '/in', { credentials: 'include' })", ["network-isolate", "document"]],
@@ -57,7 +57,7 @@ const NEVER_SENT_CREDENTIALS: [string, string, Mode[]][] = [
   ["a script's redirect", "await import(url + '/in')", ["document"]],
 ];
 /** Code, and the modes to test. Its request with credentials reaches the host once, and the document can be used again. */
-const CREDENTIALS_SENT_ONCE: [string, string, Mode[]][] = [
+const CREDENTIALS_SENT_ONCE: [string, string, SandboxMode[]][] = [
   ["a redirect of what may go on", "fetch(url + '/in', { ...hidden, keepalive: true }).catch(() => {})", ["document"]],
   ["a beacon's redirect", "navigator.sendBeacon(url + '/in', 'x')", ["document"]],
   ["a socket", "new WebSocket(named.replace('http', 'ws') + '/auth')", ["document"]],
@@ -222,8 +222,8 @@ describe("after the requests of a run", () => {
           crashCause: () => null,
           openProxyPort: () => proxy.openProxyPort(),
           openings: { enter: async () => () => undefined },
-          spares: 1,
-          warmPages: 4,
+          spareContexts: 1,
+          idlePagesMax: 4,
         });
         await pool.fill();
         const first = await pool.acquire(slot);

@@ -140,7 +140,7 @@ describe("URLs that a run may not request", () => {
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     port = (server.address() as AddressInfo).port;
     proxy = createEgressProxy({ allowPrivateNetwork: true });
-    browsers = testBrowsers({ openProxyPort: () => proxy.openProxyPort(), spares: 4 });
+    browsers = testBrowsers({ openProxyPort: () => proxy.openProxyPort(), spareContexts: 4 });
     await browsers.start();
   });
   beforeEach(() => {

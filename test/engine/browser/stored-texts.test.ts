@@ -20,7 +20,7 @@ function createStoredTextPair(maxCharacters: number) {
   const page = new Map<string, string>();
   return (contents: readonly string[]) => {
     const packages = contents.map((content) => ({ name: `${content}.js`, source: content.repeat(4), content }));
-    const [, , forget, scripts] = kept.runArguments(runOf("own", { packages })) as [
+    const [, , forget, scripts] = kept.createRunArguments(runOf("own", { packages })) as [
       string,
       string,
       string[],
@@ -47,7 +47,7 @@ describe("texts that a page stores", () => {
     const kept = new StoredTexts();
     const sent = (name: string) => {
       const packages = [{ name, source: "1", content: "a" }];
-      return (kept.runArguments(runOf("own", { packages }))[3] as SentScript[])[0]![1];
+      return (kept.createRunArguments(runOf("own", { packages }))[3] as SentScript[])[0]![1];
     };
     expect(["a.js", "b.js", "a.js"].map(sent)).to.deep.equal([named("a.js", "1"), named("b.js", "1"), null]);
   });

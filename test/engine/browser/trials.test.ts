@@ -11,7 +11,12 @@ import { Browsers } from "../../../src/engine/browser/browsers.js";
 import { NETWORK_ISOLATE_STAND_INS } from "../../../src/engine/browser/globals.js";
 import { createStandIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
-import { type FailureCause, failedPageOutcome, type Mode, type PageRun } from "../../../src/engine/browser/run.js";
+import {
+  type FailureCause,
+  failedPageOutcome,
+  type PageRun,
+  type SandboxMode,
+} from "../../../src/engine/browser/run.js";
 import { RememberedCode, Trials } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
@@ -20,7 +25,7 @@ import { resultOf, runBody, runOf, testBrowsers } from "./support.js";
 
 const log = pino({ level: "silent" });
 
-const library = (source: string, mode: Mode = "network-isolate") => ({
+const library = (source: string, mode: SandboxMode = "network-isolate") => ({
   name: "library.js",
   source,
   content: source,
@@ -73,7 +78,7 @@ describe("runs that are tried", () => {
     const trials = new Trials(2);
     const seen: unknown[] = [];
     for (const cause of causes) {
-      const trialOf = trials.modeToTry(request, "network-isolate", "isolate");
+      const trialOf = trials.selectTrialMode(request, "network-isolate", "isolate");
       if (trialOf === null) seen.push("not tried");
       else {
         const outcome = await trials.run(request, trialOf, async () =>
@@ -120,7 +125,7 @@ describe("runs that are tried", () => {
       });
       expect(outcome).to.equal(held ? ok : null);
       expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
-      expect(trials.modeToTry(request, "network-isolate", "isolate")).to.equal(held ? "network-isolate" : null);
+      expect(trials.selectTrialMode(request, "network-isolate", "isolate")).to.equal(held ? "network-isolate" : null);
     }
   });
 
@@ -135,8 +140,8 @@ describe("runs that are tried", () => {
 
   it("are those of packages that may need less, and of code that names only the language", () => {
     const trials = new Trials();
-    const of = (changes: object, mode: Mode, ofSource: Mode = "isolate") =>
-      trials.modeToTry(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), mode, ofSource);
+    const of = (changes: object, mode: SandboxMode, ofSource: SandboxMode = "isolate") =>
+      trials.selectTrialMode(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), mode, ofSource);
     expect(of({}, "network-isolate")).to.equal("network-isolate");
     expect(of({ canBeTried: false }, "isolate")).to.equal("isolate");
     expect(of({}, "document")).to.equal("document");
@@ -274,7 +279,7 @@ describe("a browser without isolates", function () {
       for (let turn = 0; turn < 3; turn += 1) expect(await resultOf(browsers, listens, here)).to.equal("function");
       const seen: string[] = [];
       const packages = [library("globalThis.library = typeof setTimeout")];
-      const onMode = (mode: Mode) => void seen.push(mode);
+      const onMode = (mode: SandboxMode) => void seen.push(mode);
       const run = { mode: undefined, packages, onMode };
       expect(await resultOf(browsers, "async function execute() { return library }", run)).to.equal("function");
       expect(seen).to.deep.equal(["network-isolate", "document"]);

@@ -8,7 +8,7 @@ import { type DataSourceKey, entryConditionSql, entrySource } from "../../../src
 import { createRecentQueries } from "../../../src/operations/data-sources/recent-queries.js";
 import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { orderBySql, parseOrder, sortKeySql } from "../../../src/rules/entry-query/order.js";
-import { doesIndexHelpShape, queryShapeOf } from "../../../src/rules/entry-query/query-shape.js";
+import { createQueryShape, doesIndexHelpShape } from "../../../src/rules/entry-query/query-shape.js";
 import { SqlStatement } from "../../../src/rules/entry-query/statement.js";
 import { type Fixture, startFixture } from "./fixture.js";
 
@@ -170,7 +170,7 @@ describe("the index that is shown for a query", () => {
     { where: { Name: "x" }, order: ["createdAt"] },
   ]) {
     it(`is the one that PostgreSQL uses: ${JSON.stringify(query)}`, async () => {
-      const shape = queryShapeOf(query, () => true)!;
+      const shape = createQueryShape(query, () => true)!;
       const said = [["Email"], ["Address.zip"], ["Age", "Email"]].some((columns) => doesIndexHelpShape(columns, shape));
       const plan = await planOf(query);
       const taken = /entry_ix_/.test(plan) && ("where" in query || !/Sort/.test(plan));

@@ -6,14 +6,14 @@ import type { AccessRule } from "../../../src/rules/entries/access-rules.js";
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
 import {
   checkRequiredColumns,
-  columnOfWhereKey,
-  columnsInWhere,
-  conditionsAsWhere,
-  decidingRuleIndex,
-  entryScopeFor,
+  createEntryScope,
+  findDecidingRuleIndex,
+  findPermissions,
+  getColumnOfWhereKey,
+  listWhereColumns,
   maySelectById,
-  permissionsFor,
   rejectContradictingWhere,
+  toWhereFilter,
 } from "../../../src/rules/entries/entry-access.js";
 import { splitHashedWhere } from "../../../src/rules/entries/hashed-where.js";
 import { refusal } from "../refusal.js";
@@ -58,7 +58,7 @@ const user = fc.option(
 
 function grantOrNull(rules: AccessRule[], who: Record<string, unknown> | null) {
   try {
-    return permissionsFor(rules, "select", { isTrusted: false, user: who });
+    return findPermissions(rules, "select", { isTrusted: false, user: who });
   } catch {
     return null;
   }
@@ -90,7 +90,7 @@ describe("access rules, generated", () => {
             expect(String(value)).to.not.match(/\{\{|^$/);
           }
         }
-        const where = JSON.stringify(conditionsAsWhere(grant.conditions) ?? {});
+        const where = JSON.stringify(toWhereFilter(grant.conditions) ?? {});
         expect(where).to.not.include('"$ne":""');
       }),
       { numRuns: 2_000 },
@@ -109,7 +109,7 @@ describe("access rules, generated", () => {
     fc.assert(
       fc.property(where, (one) => {
         const keys = Object.keys(one as object).filter((key) => !key.startsWith("$"));
-        expect(columnsInWhere(one).size).to.be.at.most(keys.length);
+        expect(listWhereColumns(one).size).to.be.at.most(keys.length);
       }),
       { numRuns: 1_000 },
     );
@@ -222,10 +222,13 @@ describe("the requirements of a grant", () => {
   });
 
   it("hide hashed columns, excluded ones, and all that are not included", () => {
-    const { canSee: sees, filter } = entryScopeFor(grant({ include: ["a", "b", "p"], exclude: ["b"] }), new Set(["p"]));
+    const { canSee: sees, filter } = createEntryScope(
+      grant({ include: ["a", "b", "p"], exclude: ["b"] }),
+      new Set(["p"]),
+    );
     expect(["a", "b", "c", "p"].map(sees)).to.deep.equal([true, false, false, false]);
     expect(filter).to.equal(null);
-    const open = entryScopeFor(grant({ require: [{ a: { equals: 1 } }] }), new Set());
+    const open = createEntryScope(grant({ require: [{ a: { equals: 1 } }] }), new Set());
     expect(open.canSee("p")).to.equal(true);
     expect(open.filter).to.not.equal(null);
   });
@@ -237,15 +240,19 @@ describe("the requirements of a grant", () => {
       { type: ["select"], allow: "loggedIn" },
       { type: ["select", "insert"], allow: "all", enabled: true },
     ];
-    expect([decidingRuleIndex(rules, "select", null), decidingRuleIndex(rules, "select", {})]).to.deep.equal([3, 2]);
-    expect([decidingRuleIndex(rules, "update", {}), decidingRuleIndex(rules, "delete", null)]).to.deep.equal([-1, 0]);
-    refusal("DATA_SOURCE_ACCESS_DENIED", () => permissionsFor(rules, "update", { isTrusted: false, user: {} }));
-    const trusted = permissionsFor([], "update", { isTrusted: true });
+    expect([findDecidingRuleIndex(rules, "select", null), findDecidingRuleIndex(rules, "select", {})]).to.deep.equal([
+      3, 2,
+    ]);
+    expect([findDecidingRuleIndex(rules, "update", {}), findDecidingRuleIndex(rules, "delete", null)]).to.deep.equal([
+      -1, 0,
+    ]);
+    refusal("DATA_SOURCE_ACCESS_DENIED", () => findPermissions(rules, "update", { isTrusted: false, user: {} }));
+    const trusted = findPermissions([], "update", { isTrusted: true });
     expect([trusted.mayAccessColumn("any"), trusted.requiredColumns, trusted.conditions]).to.deep.equal([true, [], {}]);
   });
 
   it("use the whole column that a key names", () => {
-    expect(["a", "data.a", "data.a.b", "a.b", "data.", ""].map(columnOfWhereKey)).to.deep.equal([
+    expect(["a", "data.a", "data.a.b", "a.b", "data.", ""].map(getColumnOfWhereKey)).to.deep.equal([
       "a",
       "a",
       null,
@@ -258,28 +265,28 @@ describe("the requirements of a grant", () => {
 
 describe("the tests of a rule as a where", () => {
   it("have each condition once, and none without a test", () => {
-    expect(conditionsAsWhere({})).to.equal(null);
-    expect(conditionsAsWhere({ "a.b": { equals: "x", notequals: "y", contains: "z" } })).to.deep.equal({
+    expect(toWhereFilter({})).to.equal(null);
+    expect(toWhereFilter({ "a.b": { equals: "x", notequals: "y", contains: "z" } })).to.deep.equal({
       $and: [
         { "data.a\\.b": { $eq: "x", $not: { $type: "array" } } },
         { "data.a\\.b": { $ne: "y" } },
         { "data.a\\.b": { $iLike: "z" } },
       ],
     });
-    expect(conditionsAsWhere({ a: { notequals: 1 } })).to.deep.equal({ $and: [{ "data.a": { $ne: 1 } }] });
-    expect(conditionsAsWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [{ "data.a": { $iLike: "z" } }] });
+    expect(toWhereFilter({ a: { notequals: 1 } })).to.deep.equal({ $and: [{ "data.a": { $ne: 1 } }] });
+    expect(toWhereFilter({ a: { contains: "z" } })).to.deep.equal({ $and: [{ "data.a": { $iLike: "z" } }] });
   });
 
   it("are rejected if they need a value that the user does not have", () => {
     const rules: AccessRule[] = [{ type: ["select"], allow: "all", require: [{ a: { equals: "{{user.Boss}}" } }] }];
     const grant = (user: Record<string, unknown> | null) => () =>
-      permissionsFor(rules, "select", { isTrusted: false, user });
+      findPermissions(rules, "select", { isTrusted: false, user });
     for (const user of [null, {}, { Boss: "" }]) refusal("DATA_SOURCE_ACCESS_DENIED", grant(user));
     expect(grant({ Boss: "x" })().conditions).to.deep.equal({ a: { equals: "x" } });
   });
 
   it("need only whole columns of what every found entry must match", () => {
-    const demanded = (where: unknown) => [...columnsInWhere(where)].sort();
+    const demanded = (where: unknown) => [...listWhereColumns(where)].sort();
     expect(demanded({ a: 1, $and: [{ b: 2 }, { $and: [{ c: 3 }] }] })).to.deep.equal(["a", "b", "c"]);
     expect(demanded({ $or: [{ a: 1 }], $and: { b: 1 }, $filters: "c" })).to.deep.equal([]);
     expect(demanded({ $filters: [{ column: "a" }, { column: 5 }, "b", null] })).to.deep.equal(["a"]);

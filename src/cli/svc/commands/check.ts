@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { buildProjectTypes, hashesOfImportedPackages } from "../../../rules/project-types.js";
+import { buildProjectTypes, collectPackageHashes } from "../../../rules/project-types.js";
 import { CliError } from "../failure.js";
 import { Project } from "../project.js";
 import type { Run, Session } from "../session.js";
@@ -95,7 +95,7 @@ export async function writeTypes(session: Session, project: Project): Promise<vo
   const { body: server } = await client.request("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.request("GET", "/client/svc.d.ts", { anonymous: true });
   // The server knows a package's types only after a push that contained the package.
-  const packageNames = hashesOfImportedPackages([...(server.actions ?? []), ...(await project.readConfigs())]);
+  const packageNames = collectPackageHashes([...(server.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
   for (const [name, integrity] of packageNames)
     packages.set(name, integrity === null ? null : await readPackage(session, integrity));

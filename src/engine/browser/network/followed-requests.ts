@@ -1,6 +1,6 @@
 /**
- * Reports each request of a run when the request starts, and when it ends with its status. Can add headers to the
- * request, such as traceparent.
+ * Reports each request of a run twice: when the request starts, and with its status when the request ends. Can add
+ * headers to the request, such as traceparent.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRun } from "../run.js";
@@ -12,15 +12,18 @@ interface OpenRequest {
   status: number | null;
 }
 
-/** Maximum number of open requests that are reported. A page may have thousands that never end. */
+/**
+ * Maximum number of open requests that are reported at the same time. A page may have thousands of requests that never
+ * end.
+ */
 const OPEN_REQUESTS_MAX = 500;
 
-export class FollowedRequests {
+export class RequestReporter {
   private onRequest: OnRequest;
   private open = new Map<string, OpenRequest>();
 
-  /** Sets the function to which the requests of the next run are reported; undefined to report none. */
-  follow(onRequest: OnRequest): void {
+  /** Sets the function to which the requests of the next run are reported; undefined if they are not reported. */
+  setListener(onRequest: OnRequest): void {
     this.onRequest = onRequest;
     this.open = new Map();
   }
@@ -30,14 +33,17 @@ export class FollowedRequests {
       const request = this.open.get(requestId);
       if (request) request.status = response.status;
     });
-    session.on("Network.loadingFinished", ({ requestId }) => this.finish(requestId));
-    session.on("Network.loadingFailed", ({ requestId }) => this.finish(requestId));
+    session.on("Network.loadingFinished", ({ requestId }) => this.endRequest(requestId));
+    session.on("Network.loadingFailed", ({ requestId }) => this.endRequest(requestId));
   }
 
-  /** Reports a request before it is sent. @returns the headers to send instead of the request's own; {} for no change */
+  /**
+   * Reports a request before the browser sends it.
+   * @returns the complete list of headers for the request; {} to keep the request's headers
+   */
   reportRequest({ networkId, request }: Protocol.Fetch.RequestPausedEvent): { headers?: Protocol.Fetch.HeaderEntry[] } {
     const { onRequest, open } = this;
-    // A redirected request has already been reported, and gets no additional headers.
+    // Skips a redirected request: its start has already been reported, and it gets no additional headers.
     if (!onRequest || networkId === undefined || open.has(networkId) || open.size >= OPEN_REQUESTS_MAX) return {};
     const { method, url } = request;
     const following = onRequest({ method, url });
@@ -48,7 +54,7 @@ export class FollowedRequests {
     return { headers: Object.entries(headers).map(([name, value]) => ({ name, value })) };
   }
 
-  private finish(id: string): void {
+  private endRequest(id: string): void {
     const request = this.open.get(id);
     this.open.delete(id);
     request?.end(request.status);

@@ -6,7 +6,7 @@ import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome } from "../run.js";
 
-/** Message of every failed fetch in Chromium. */
+/** Error message that Chromium gives a page for every failed `fetch`. */
 const DEFAULT_MESSAGE = "Failed to fetch";
 export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL contains a secret of the app";
 /**
@@ -33,24 +33,27 @@ function describeReason(
 }
 
 export class RequestFaults {
-  /** URLs of the requests that have not ended, by the ID of the request. */
+  /** URLs of the active requests, by the ID of the request. */
   private readonly pending = new Map<string, string>();
-  /** Number of calls of `fetch` that the browser has reported. Preflights and redirects do not count. */
-  private fetches = 0;
+  /** Number of `fetch` calls that the browser has reported. Preflights and redirects do not count. */
+  private fetchCount = 0;
   /** Reasons why the egress proxy rejected hosts, by host. */
-  private readonly refusals = new Map<string, string>();
+  private readonly rejectionByHost = new Map<string, string>();
   private faults = new Set<string>();
   private onFault: (fault: string) => void = () => {};
   private onSettled: (() => void) | null = null;
-  /** True if the run has had more than PENDING_REQUESTS_MAX pending requests, so that not all are recorded. */
+  /**
+   * True if the run has had more than PENDING_REQUESTS_MAX active requests at once. Then `pending` does not contain all
+   * of them.
+   */
   private hasTooManyRequests = false;
 
   constructor(private readonly origin: string) {}
 
-  /** Listens to the events of a session whose Network domain is enabled. */
+  /** Listens to request events of a DevTools session whose Network domain is enabled. */
   watch(session: CDPSession): void {
     session.on("Network.requestWillBeSent", ({ requestId, request, type, redirectResponse }) => {
-      if (type === "Fetch" && redirectResponse === undefined) this.fetches += 1;
+      if (type === "Fetch" && redirectResponse === undefined) this.fetchCount += 1;
       if (this.pending.size < PENDING_REQUESTS_MAX) this.pending.set(requestId, request.url);
       else this.hasTooManyRequests = true;
     });
@@ -58,37 +61,40 @@ export class RequestFaults {
     session.on("Network.loadingFailed", (event) => this.onFailed(event));
   }
 
-  /** Resets the records for the next run. `onFault` is called once for each reason of a failed request. */
+  /** Removes all records of the last run. @param onFault called once for each different reason of a failed request */
   beginRun(onFault: (fault: string) => void): void {
     this.onFault = onFault;
     this.pending.clear();
-    this.fetches = 0;
+    this.fetchCount = 0;
     this.hasTooManyRequests = false;
-    this.refusals.clear();
+    this.rejectionByHost.clear();
     this.faults = new Set();
   }
 
-  /** Records that the proxy port refused `host:port`. */
-  recordRefusal(host: string, reason: string): void {
-    if (this.refusals.size < FAULTS_MAX) this.refusals.set(host, reason);
+  /** Records that the proxy port rejected requests to `host:port`. */
+  recordRejection(host: string, reason: string): void {
+    if (this.rejectionByHost.size < FAULTS_MAX) this.rejectionByHost.set(host, reason);
   }
 
-  /** Records that the proxy port has connected to `host:port`, so that later failures are not refusals. */
+  /**
+   * Records that the proxy port has connected to `host:port`. Later failures of this host are then not reported as
+   * rejected by the proxy.
+   */
   recordConnection(host: string): void {
-    this.refusals.delete(host);
+    this.rejectionByHost.delete(host);
   }
 
-  /** Records the failure of a request that the service sent itself, or that was blocked. */
+  /** Records the failure of a request that the service sent for the run, or that the service blocked. */
   recordFailure(url: string, reason: string): void {
     this.addFault(new URL(url), reason);
   }
 
-  /** True if at least `fetches` calls of `fetch` have been reported, and all requests have ended. */
+  /** True if the browser has reported at least `fetches` calls of `fetch`, and all reported requests have ended. */
   haveAllEnded(fetches: number): boolean {
-    return this.fetches >= fetches && this.pending.size === 0 && !this.hasTooManyRequests;
+    return this.fetchCount >= fetches && this.pending.size === 0 && !this.hasTooManyRequests;
   }
 
-  /** Resolves when all reported requests have ended. Rejects if that takes longer than `timeoutMs`. */
+  /** Resolves when all reported requests have ended. Rejects if they do not end within `timeoutMs`. */
   async waitForEnd(timeoutMs: number): Promise<void> {
     if (this.hasTooManyRequests) throw new Error("the run has too many requests in progress to detect their end");
     if (this.pending.size === 0) return;
@@ -105,7 +111,7 @@ export class RequestFaults {
     });
   }
 
-  /** True if a request has not ended, or if the outcome is a failed request for which no reason is recorded yet. */
+  /** True if a request is still active, or if the run failed because of a request and no reason is recorded yet. */
   isPending(outcome: PageOutcome): boolean {
     if (outcome.ok) return this.pending.size > 0;
     return outcome.cause === "script" && (this.pending.size > 0 || outcome.error.message === DEFAULT_MESSAGE);
@@ -140,7 +146,7 @@ export class RequestFaults {
     this.endRequest(event.requestId);
     if (url === null || url.origin === "null" || event.canceled) return;
     const port = url.port || (url.protocol === "https:" ? "443" : "80");
-    const refusal = this.refusals.get(`${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${port}`);
+    const refusal = this.rejectionByHost.get(`${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${port}`);
     this.addFault(url, refusal ?? describeReason(event, this.origin));
   }
 }

@@ -6,14 +6,14 @@ import type { CDPSession } from "puppeteer";
 import type { PageRequest, PageRun } from "../run.js";
 import type { ProxyPort } from "./proxy-port.js";
 import { BLOCKED_REQUEST_TEXT, RequestFaults } from "./request-faults.js";
-import { hostOf, NO_BUFFERS, RequestGuard } from "./request-guard.js";
+import { getUrlHost, NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.js";
 
-/** Maximum time to wait for the end of requests after the proxy port is closed. */
+/** Maximum time in milliseconds to wait for the end of a run's requests after the proxy port is closed. */
 const SETTLE_TIMEOUT_MS = 200;
 
 /**
- * Request that the service is allowed to send for a run: additional headers, and a function to call when the request has
- * ended. `failure` is the reason if there is no response.
+ * Request that the service may send for a run. `headers` are added to the request. The caller must call `end` when the
+ * request has ended; `failure` is the reason if there is no response.
  */
 export interface AdmittedRequest {
   headers: Readonly<Record<string, string>>;
@@ -24,8 +24,8 @@ interface RunRequestsOptions {
   session: CDPSession;
   origin: string;
   proxyPort: ProxyPort | null;
-  /** Waits until all events that the page and its children have sent so far have arrived. Rejects at the timeout. */
-  catchUp: (timeoutMs: number) => Promise<void>;
+  /** Waits for all events that the page and its children have already sent. Rejects after `timeoutMs`. */
+  waitForSentEvents: (timeoutMs: number) => Promise<void>;
 }
 
 export class RunRequests {
@@ -36,13 +36,13 @@ export class RunRequests {
   private reportHost: (host: string) => void = () => {};
 
   constructor(private readonly options: RunRequestsOptions) {
-    this.guard = new RequestGuard(options.session, options.catchUp);
+    this.guard = new RequestGuard(options.session, options.waitForSentEvents);
     this.faults = new RequestFaults(options.origin);
   }
 
   /**
    * Opens the proxy port for a run.
-   * @returns true if this call enabled the guard, which was not enabled while earlier code ran in the page
+   * @returns true if this call enabled the request guard, which did not check requests of earlier runs
    */
   beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRun): Promise<boolean> {
     this.runs += 1;
@@ -55,7 +55,7 @@ export class RunRequests {
     this.faults.beginRun((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
     this.options.proxyPort?.startRun({
       onHost: this.reportHost,
-      onRejected: (host, reason) => this.faults.recordRefusal(host, reason),
+      onRejected: (host, reason) => this.faults.recordRejection(host, reason),
       onReached: (host) => this.faults.recordConnection(host),
       mayConnect: async (host) => network && this.guard.mayConnect(host),
     });
@@ -66,10 +66,13 @@ export class RunRequests {
   readonly watch = (session: CDPSession): Promise<unknown> => {
     this.faults.watch(session);
     if (session !== this.options.session) this.guard.listenToChild(session);
-    return session.send("Network.enable", NO_BUFFERS);
+    return session.send("Network.enable", NO_BUFFERING_OPTIONS);
   };
 
-  /** Checks and reports a request that the service is about to send for the run. @returns null if the request is blocked */
+  /**
+   * Checks and reports a request that the service will send for the run.
+   * @returns null if the URL check rejects the request
+   */
   readonly admitRequest = async ({ method, url }: PageRequest): Promise<AdmittedRequest | null> => {
     const run = this.runs;
     const passes = await this.guard.accepts(url).catch(() => false);
@@ -78,7 +81,7 @@ export class RunRequests {
       this.faults.recordFailure(url, BLOCKED_REQUEST_TEXT);
       return null;
     }
-    this.reportHost(hostOf(url)!);
+    this.reportHost(getUrlHost(url)!);
     const followed = this.onRequest?.({ method, url });
     return {
       headers: followed?.headers ?? {},
@@ -96,13 +99,13 @@ export class RunRequests {
 
   /**
    * Removes cached responses, preflights, cookies and HSTS entries of the run. Passwords of hosts cannot be removed;
-   * see traces.ts. Call it when no code of the run can send another request.
+   * see traces.ts. Call this method when no code of the run can send another request.
    * @returns false if the run has sent no request, so that there was nothing to remove
    */
   async clear(): Promise<boolean> {
     const { session, proxyPort } = this.options;
     if (proxyPort?.wasUsed() !== true) return false;
-    // clearBrowserCache also removes HSTS entries.
+    // The command Network.clearBrowserCache also removes HSTS entries.
     await Promise.all([session.send("Network.clearBrowserCache"), session.send("Network.clearBrowserCookies")]);
     return true;
   }

@@ -1,20 +1,26 @@
 /**
  * Performs requests of the client library in a run: to this service, and through it to other services. The page sends
- * them through a DevTools binding instead of the network, and gets responses in parts. Each field is checked, because
- * code of the run may have taken over the page.
+ * them through a DevTools binding instead of the network, and gets the responses in parts. This module checks each
+ * field of a request, because code of the run may have taken over the page.
  */
 import { RUN_REQUESTS_AT_ONCE } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRequest, RunRequests } from "./run-requests.js";
 
-/** Maximum number of concurrent requests to this service. It is the number of connections that a browser opens to a host. */
+/** Maximum number of concurrent requests of a run to this service: as many as a browser opens to one host. */
 export const SERVICE_REQUESTS_MAX = 6;
-/** Maximum length of a request's body in this way. The client library sends larger requests through the browser's network. */
+/**
+ * Maximum length of the body of a request through the binding. The client library sends larger requests through the
+ * browser's network.
+ */
 export const BODY_MAX_CHARACTERS = 128 * 1024;
-/** Maximum length of a message from the page: the ID, and the request with its headers and body. */
+/** Maximum length of one message from the page, which contains the request's ID, URL, headers and body. */
 export const CALL_MAX_CHARACTERS = 256 * 1024;
 
-/** Maximum number of concurrent requests to other services. The library in the run queues further requests. */
+/**
+ * Maximum number of concurrent requests of a run to other services. The client library in the run queues further
+ * requests.
+ */
 export const OUTGOING_REQUESTS_MAX = RUN_REQUESTS_AT_ONCE;
 /** Maximum length of the JSON options of a request to another service. A body of 1 MB in base64 fits. */
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
@@ -23,18 +29,21 @@ const CANCEL_MESSAGE = "cancel";
 const PART_CHARACTERS = 256 * 1024;
 
 /**
- * Sends a part of a response to the page. The first part has a `head`: status and headers as JSON. If `text` is null, the
- * request has failed, or the rest of the response is missing.
+ * Sends a part of a response to the page. The first part has a `head`: status and headers as JSON. A `text` of null
+ * reports that the request has failed, or that the rest of the response is missing.
  */
 export type SendReply = (id: number, head: string | null, text: string | null, last: boolean) => Promise<unknown>;
 
-/** Error that all runs share. Creating an error takes longer than all other steps at the end of a run. */
+/**
+ * Error with which all runs abort their requests. There is only one, because creating an error would take longer than
+ * all other steps at the end of a run.
+ */
 const RUN_ENDED_ERROR = new DOMException("The run has ended", "AbortError");
 
 const CALL_ID = /^(\d{1,15}):/;
 const isText = (value: unknown): value is string => typeof value === "string";
 
-/** Parses a request of the library. @returns null if the message is invalid */
+/** Parses a request of the client library. @param base URL of the service @returns null if the message is invalid */
 function readRequest(json: string, base: string): ServiceRequest | null {
   if (json.length > CALL_MAX_CHARACTERS) return null;
   let message: unknown;
@@ -50,8 +59,11 @@ function readRequest(json: string, base: string): ServiceRequest | null {
   return url?.startsWith(base) ? { method, url, headers: headers as Record<string, string>, body } : null;
 }
 
-/** Returns a position at which the text can be cut: `at`, or `at - 1` if `at` is inside a surrogate pair. */
-function endOfPart(text: string, at: number): number {
+/**
+ * Returns the position at which to cut the text: `at`, or `at - 1` if `at` is between the two halves of a surrogate
+ * pair.
+ */
+function findPartEnd(text: string, at: number): number {
   const code = text.charCodeAt(at - 1);
   return code >= 0xd800 && code <= 0xdbff ? at - 1 : at;
 }
@@ -70,7 +82,7 @@ export class ServiceCalls {
   ) {}
 
   /**
-   * Accepts requests of the next run. Without `service`, requests to this service are rejected; without `outgoing`,
+   * Accepts requests of the next run. Without `service`, rejects requests to this service. Without `outgoing`, rejects
    * requests to other services.
    */
   beginRun({ service, outgoing }: { service?: ServiceClient | undefined; outgoing?: SendOutgoing | undefined }): void {
@@ -123,7 +135,7 @@ export class ServiceCalls {
 
   /** Reports to the page that the request has failed. */
   private async reject(id: number): Promise<void> {
-    // The call fails only if the page has closed.
+    // Ignores the error: the call fails only if the page has closed.
     await this.reply(id, null, null, true).catch(() => {});
   }
 
@@ -135,12 +147,18 @@ export class ServiceCalls {
     let admitted: AdmittedRequest | null = null;
     let status: number | null = null;
     let head: string | null = null;
-    /** Reports the end of the request. Called before the page gets the last part, because the run may then end at once. */
+    /**
+     * Reports the end of the request. This must happen before the page gets the last part of the response, because the
+     * run may then end at once.
+     */
     const endCall = (failure?: string) => {
       admitted?.end(status, failure);
       admitted = null;
     };
-    /** Sends the last part. Frees the slot before that, because the page may then send its next request at once. */
+    /**
+     * Sends the last part of the response. Frees the request's slot first, because the page may send its next request
+     * as soon as it gets this part.
+     */
     const last = (text: string | null) => {
       if (!signal.aborted) active.delete(id);
       return this.reply(id, head, text, true);
@@ -156,7 +174,8 @@ export class ServiceCalls {
       status = answer.status;
       head = JSON.stringify([status, answer.headers]);
       let part = "";
-      // Backpressure: waits until the page has received a part before it reads the next one.
+      // Sends the text that has arrived. Waits until the page has received it before the caller reads the next part
+      // (backpressure).
       const passOn = async () => {
         if (part === "") return;
         await this.reply(id, head, part, false);
@@ -173,7 +192,7 @@ export class ServiceCalls {
     } catch (error) {
       if (signal.aborted) return;
       endCall((error as Error).message);
-      // The call fails only if the page has closed.
+      // Ignores the error: the call fails only if the page has closed.
       await last(null).catch(() => {});
     } finally {
       endCall();
@@ -189,7 +208,7 @@ export class ServiceCalls {
       const { head, text } = await sendOutgoing(options, run.signal);
       let from = 0;
       while (text.length - from > PART_CHARACTERS) {
-        const to = endOfPart(text, from + PART_CHARACTERS);
+        const to = findPartEnd(text, from + PART_CHARACTERS);
         await this.reply(id, from === 0 ? head : null, text.slice(from, to), false);
         from = to;
       }

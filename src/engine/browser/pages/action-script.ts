@@ -4,7 +4,7 @@
  */
 
 const SCRIPT_HEAD = "(()=>{";
-/** Text after the action's code. The line break ends a comment in the last line of the code. */
+/** Text after the action's code. Its line break is needed because the last line of the code may be a comment. */
 const SCRIPT_TAIL = '\n;return typeof execute==="undefined"?undefined:execute})';
 
 /** Returns the source of a function that evaluates the action's code and returns its `execute`. */

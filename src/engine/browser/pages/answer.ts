@@ -9,18 +9,18 @@ import type { HarnessFailure } from "./in-page/core.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
 
-/** Answer of an isolate if the run uses a global that the isolate does not have. */
+/** Answer of an isolate when the code of the run uses a global that this isolate does not have. */
 export const NEEDS_OTHER_MODE = "needs-more";
 const ERROR_PREFIX = "error ";
 const DATA_PREFIX = "data ";
 
 /**
- * Source name of the service's script in a page (harness). By this name, its frames are found and removed from stack
- * traces.
+ * Source name of the service's script in a page (harness). The functions below use this name to find and remove its
+ * frames in stack traces.
  */
 export const HARNESS_NAME = "svc-harness.js";
 
-/** Matches line and column of a frame, with the closing bracket. */
+/** Matches the line and column in a stack frame of the harness, with the closing bracket. */
 const HARNESS_POSITION = /\d+:\d+\)?/y;
 const STACK_FRAME = /^\s+at /;
 
@@ -31,11 +31,11 @@ const EVALUATING_FRAME = "at eval (<anonymous>)";
 /** Matches the text that Chromium puts before the message of a syntax error in a script element. */
 const APPEND_CHILD_PREFIX = /^Failed to execute 'appendChild' on 'Node': /;
 
-function stringOr(value: unknown, fallback: string): string {
+function stringOrFallback(value: unknown, fallback: string): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
 }
 
-/** True if the text has the maximum length, at which the page truncates texts. */
+/** True if the page probably truncated this text, because the text has the maximum length. */
 export const wasTruncated = (value: unknown): boolean =>
   typeof value === "string" && value.length >= TEXT_MAX_CHARACTERS;
 
@@ -75,8 +75,8 @@ export function removeHarnessFrames(stack: string): string {
 }
 
 /**
- * Returns a stack trace with only the frames of the action. If there are none, as for a syntax error, adds a frame for the
- * position `at`.
+ * Returns a stack trace with only the frames of the action. If there are none, as for a syntax error, adds a frame with
+ * the position `at`.
  */
 function cleanStack(stack: string, at: string): string {
   const frames = removeFrames(removeHarnessFrames(stack), textAfterEvaluatingFrame);
@@ -87,12 +87,12 @@ function cleanStack(stack: string, at: string): string {
 
 function readFailure(json: string, sourceName: string): PageOutcome {
   const failure = JSON.parse(json) as Partial<HarnessFailure>;
-  const name = stringOr(failure.name, "Error");
-  const message = stringOr(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
+  const name = stringOrFallback(failure.name, "Error");
+  const message = stringOrFallback(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
   const wasAnyCut = [failure.name, failure.message, failure.stack].some(wasTruncated);
-  // If the text was truncated, does not add the position of the error.
+  // If the page truncated the stack, its end is missing, so the position of the error is not added.
   const stack = correctFirstLineColumns(
-    cleanStack(stringOr(failure.stack, name), wasAnyCut ? "" : stringOr(failure.at, "")),
+    cleanStack(stringOrFallback(failure.stack, name), wasAnyCut ? "" : stringOrFallback(failure.at, "")),
     sourceName,
   );
   const error = { name, message, stack, ...(wasAnyCut && { cut: wasAnyCut }) };

@@ -5,7 +5,10 @@
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 
-/** Function that prepares a child. `type` is `worker` for a dedicated worker, or `iframe` for a frame in another process. */
+/**
+ * Prepares a worker or frame before its code runs. `type` is `worker` for a dedicated worker, or `iframe` for a frame
+ * in another process.
+ */
 type PrepareChild = (child: CDPSession, type: string) => Promise<unknown>;
 
 const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
@@ -21,24 +24,26 @@ export class Children {
     this.sessions = new Set([page]);
   }
 
-  /** Starts to attach to children. Each child waits until the service has prepared it. */
+  /** Makes the browser report each new worker and frame. Each of them waits until the service has prepared it. */
   async attach(): Promise<void> {
     await this.attachTo(this.page);
   }
 
-  /** Resolves when all events that the page and its children have sent so far have arrived. Rejects after `timeoutMs`. */
-  readonly catchUp = async (timeoutMs: number): Promise<void> => {
+  /**
+   * Resolves when all events that the page and its children have already sent have arrived. Rejects after `timeoutMs`.
+   */
+  readonly waitForSentEvents = async (timeoutMs: number): Promise<void> => {
     const options = { timeout: timeoutMs };
     await Promise.all([...this.sessions].map((session) => session.send("Runtime.getIsolateId", undefined, options)));
   };
 
   /** True if the page has a worker or a frame in another process now. */
-  hasAny(): boolean {
+  hasChildren(): boolean {
     return this.sessions.size > 1;
   }
 
   /** True if the page has ever had a worker or a frame in another process. */
-  hasHadAny(): boolean {
+  hasHadChildren(): boolean {
     return this.hadAny;
   }
 
@@ -56,7 +61,7 @@ export class Children {
     if (!child) return;
     this.sessions.add(child);
     await Promise.allSettled([this.attachTo(child), this.prepare(child, targetInfo.type)]);
-    // The command fails only if the child has ended.
+    // Ignores the error: the command fails only if the child has ended.
     await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
   }
 }

@@ -25,7 +25,10 @@ function readLine(payload: string, sourceName: string): ConsoleLine | null {
   }
 }
 
-/** Returns a function that reads one line of a page or worker, as the JSON of a ConsoleLine, and passes it to `print`. */
+/**
+ * Returns a function that parses one console line of a page or worker (a ConsoleLine as JSON) and passes the line to
+ * `print`.
+ */
 export function createLineReader(
   print: (line: ConsoleLine) => void,
   sourceName = DEFAULT_SOURCE_NAME,

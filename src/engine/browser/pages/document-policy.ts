@@ -32,7 +32,9 @@ const PICKER_APIS =
   "EyeDropper documentPictureInPicture getScreenDetails launchQueue queryLocalFonts showDirectoryPicker showOpenFilePicker " +
   "showSaveFilePicker webkitRequestFileSystem webkitResolveLocalFileSystemURL";
 const MODEL_APIS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
-/** Functions that change position and size of the window, which stay changed for the next document. */
+/**
+ * Functions that change the position or size of the window. The next document in this window would keep such a change.
+ */
 const WINDOW_POSITION_APIS = "moveBy moveTo requestResize resizeBy resizeTo";
 /** Other globals that are removed. `ShadowRealm` is among them, because only the service may use it (realm-worker.ts). */
 const OTHER_APIS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";
@@ -40,7 +42,7 @@ const OTHER_APIS = "IdleDetector Notification PaymentRequest PresentationRequest
 export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   Navigator: `${ADVERTISING_APIS} ${DEVICE_APIS} ${USER_DATA_APIS} ${SYSTEM_APIS}`.split(" "),
   WorkerNavigator: "clipboard connection gpu hid managed mediaDevices serial usb".split(" "),
-  // `activation` shows the URL and the state of the previous document.
+  // `navigation.activation` is removed, because it contains the URL and the state of the previous document.
   Navigation: ["activation"],
   Window: `${PICKER_APIS} ${MODEL_APIS} ${WINDOW_POSITION_APIS} ${OTHER_APIS}`.split(" "),
   DedicatedWorkerGlobalScope:

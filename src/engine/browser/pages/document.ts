@@ -6,7 +6,7 @@ import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { RunRequests } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
-import { DEFAULT_SOURCE_NAME, NO_SERVICE, type PageOutcome, type PageRun } from "../run.js";
+import { DEFAULT_SOURCE_NAME, NO_SERVICE_BASE, type PageOutcome, type PageRun } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
 import { Children } from "./children.js";
 import {
@@ -21,15 +21,15 @@ import {
 import { CHILD_CONSOLE, DOCUMENT_BOUNDS, DOCUMENT_HARNESS, WORKER_BOUNDS } from "./harness.js";
 import { PageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
-import { Traces } from "./traces.js";
+import { TraceDetector } from "./traces.js";
 
 /**
- * Maximum memory that earlier runs may still use after a garbage collection. If they use more, the page is discarded,
- * because the next run would have less memory.
+ * Maximum memory in bytes that earlier runs may still use after a garbage collection. If they use more, the page is
+ * discarded, because the next run would have less memory.
  */
 const REMAINING_MAX_BYTES = 24 * 1024 * 1024;
 
-/** Maximum time to wait at the end of a run for the last console lines of its workers. */
+/** Maximum time in milliseconds that the end of a run waits for the last console lines of its workers. */
 const LAST_LINES_TIMEOUT_MS = 1_000;
 
 function limitDocuments(session: CDPSession): Promise<unknown> {
@@ -37,7 +37,7 @@ function limitDocuments(session: CDPSession): Promise<unknown> {
 }
 
 export class DocumentSandbox implements Sandbox {
-  private readonly traces: Traces;
+  private readonly traces: TraceDetector;
   private readonly children: Children;
   private readonly requests: RunRequests;
   private readonly window: PageWindow;
@@ -49,7 +49,7 @@ export class DocumentSandbox implements Sandbox {
 
   constructor(private readonly options: SandboxOptions) {
     const { session, markLost: lose } = options;
-    this.traces = new Traces(
+    this.traces = new TraceDetector(
       options,
       () => lose("crowd"),
       () => lose("window"),
@@ -60,7 +60,7 @@ export class DocumentSandbox implements Sandbox {
         type === "worker" ? this.prepareWorker(child) : limitDocuments(child),
       ]),
     );
-    this.requests = new RunRequests({ ...options, catchUp: this.children.catchUp });
+    this.requests = new RunRequests({ ...options, waitForSentEvents: this.children.waitForSentEvents });
     this.window = new PageWindow(options);
     this.calls = new ServiceCalls(this.requests.admitRequest, (...part) =>
       callHarness(session, this.harnessId, "answer", part),
@@ -74,7 +74,7 @@ export class DocumentSandbox implements Sandbox {
     await limitDocuments(session);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
     await this.requests.watch(session);
-    // Tracks caches and databases, because the search for stored data (traces.ts) does not find empty ones.
+    // Starts to track caches and databases, because the search for stored data (traces.ts) does not find empty ones.
     await session.send("Storage.trackCacheStorageForOrigin", { origin });
     await session.send("Storage.trackIndexedDBForOrigin", { origin });
   }
@@ -84,7 +84,7 @@ export class DocumentSandbox implements Sandbox {
     const { traces, requests } = this;
     this.isRunning = false;
     this.window.reset();
-    if (traces.hasReportedAny() || this.children.hasHadAny()) return false;
+    if (traces.hasReportedData() || this.children.hasHadChildren()) return false;
     await requests.waitUntilSettled();
     const { loaded } = await navigatePage(session, `${origin}/`);
     const [harnessId, [hasTraces, holdsMuch]] = await Promise.all([
@@ -93,12 +93,12 @@ export class DocumentSandbox implements Sandbox {
       loaded,
     ]);
     this.harnessId = harnessId;
-    // Waits, because the old document may have sent requests during the navigation, which may still be active.
+    // Waits for the end of all requests, because the old document may have sent some during the navigation.
     await requests.waitUntilSettled();
-    // This command would fail right after the navigation has been committed, so the other commands are sent first.
+    // Sends this command after the others, because it would fail right after the browser has committed the navigation.
     await session.send("Page.resetNavigationHistory");
-    // The late requests are checked last, because by now the browser has reported all requests of the old document.
-    return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.hasReportedAny() && !requests.hasLateRequest();
+    // Checks for late requests at the end, because by now the browser has reported all requests of the old document.
+    return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.hasReportedData() && !requests.hasLateRequest();
   }
 
   async execute(request: PageRun): Promise<unknown> {
@@ -110,11 +110,11 @@ export class DocumentSandbox implements Sandbox {
     scripts.push(name, wrapInFunction({ name, source }));
     this.window.onRunStart();
     this.calls.beginRun({ outgoing });
-    const base = outgoing ? NO_SERVICE : "";
+    const base = outgoing ? NO_SERVICE_BASE : "";
     const values = [CONSOLE_BINDING, scripts, payload, settings, base];
     const answer = await callForText(this.options.session, this.harnessId, "run", values);
     // Console lines of workers come from other sessions, so they may arrive after the answer.
-    if (this.children.hasAny()) await this.children.catchUp(LAST_LINES_TIMEOUT_MS).catch(() => {});
+    if (this.children.hasChildren()) await this.children.waitForSentEvents(LAST_LINES_TIMEOUT_MS).catch(() => {});
     return answer;
   }
 
@@ -122,7 +122,7 @@ export class DocumentSandbox implements Sandbox {
     return 0;
   }
 
-  end(): void {
+  endRun(): void {
     this.calls.endRun();
     this.window.onRunEnd();
   }
@@ -161,7 +161,7 @@ export class DocumentSandbox implements Sandbox {
     else this.requests.guard.continueOrBlock(session, event);
   }
 
-  /** Prepares a worker. Sends all commands at once, so that all of them take effect before the worker's first line. */
+  /** Prepares a worker. Sends all commands at once, so that all of them take effect before the worker's code starts. */
   private prepareWorker(worker: CDPSession): Promise<unknown> {
     worker.on("Runtime.bindingCalled", (event) => this.options.print(event.payload));
     return Promise.all([
@@ -197,6 +197,6 @@ export class DocumentSandbox implements Sandbox {
     // Cookies are cleared after the navigation, because the old document could set cookies until then. They are cleared
     // before the search, because the search would find them.
     if (await this.requests.clear()) await this.clearMemoryCache();
-    return Promise.all([this.traces.search(this.options.origin), this.usesTooMuchMemory()]);
+    return Promise.all([this.traces.hasStoredData(this.options.origin), this.usesTooMuchMemory()]);
   }
 }

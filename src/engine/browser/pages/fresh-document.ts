@@ -24,8 +24,8 @@ const DOCUMENT_BASE64 = Buffer.from(
 ).toString("base64");
 
 /**
- * Time after which a navigation is repeated, because it never ends if Chromium's network process dies. Only the
- * navigation of a new page is repeated, because a reset of a used page has a shorter time limit.
+ * Time in milliseconds after which the service repeats the first navigation of a new page. A navigation never ends if
+ * Chromium's network process dies meanwhile. A reset of a used page has a shorter time limit and is not repeated.
  */
 const NAVIGATION_RETRY_MS = 1_000;
 
@@ -38,11 +38,14 @@ export function answerDocument(
   const responseHeaders = [{ name: "Content-Type", value: "text/html; charset=utf-8" }, POLICY_HEADER, ...headers];
   session
     .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT_BASE64 })
-    // The command fails only if the page has closed.
+    // Ignores the error: the command fails only if the page has closed.
     .catch(() => {});
 }
 
-/** Navigates the page. Resolves when the old document and its code are gone; `loaded` resolves when the new one is loaded. */
+/**
+ * Navigates the page. Resolves when the old document and its code are gone. The promise `loaded` resolves when the new
+ * document has loaded.
+ */
 export function navigatePage(session: CDPSession, url: string): Promise<{ loaded: Promise<void> }> {
   return new Promise((resolve) => {
     const onCommit = (event: Protocol.Page.FrameNavigatedEvent) => {
@@ -109,12 +112,19 @@ export async function callHarness(
   return result.value;
 }
 
-/** Maximum length of a text in one message. Longer messages would delay all other runs, which share one pipe. */
+/**
+ * Maximum length of a text in one DevTools message. Longer messages would delay all other runs, because all runs share
+ * one pipe to the browser.
+ */
 export const MESSAGE_CHARACTERS = 256 * 1024;
-/** Maximum length of a text that a page returns. The largest allowed result of a run fits. */
+/** Maximum length of a text that a page returns: the largest allowed result of a run, and a short tag before it. */
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
-/** Reads a text of `length` characters in parts. Resolves with its UTF-8 bytes; undefined if a part is missing or too short. */
+/**
+ * Reads a text of `length` characters in parts. Resolves with its UTF-8 bytes, or with undefined if a part is missing
+ * or too short.
+ * @param partOf reads the characters from index `from` up to, but not including, index `to`
+ */
 export async function readTextInParts(
   length: number,
   partOf: (from: number, to: number) => Promise<unknown>,
@@ -127,13 +137,13 @@ export async function readTextInParts(
     if (typeof part !== "string" || part.length !== to - from) return undefined;
     text.add(part);
   }
-  return text.bytes();
+  return text.toBytes();
 }
 
 /**
- * Function that calls a method of the service's script in the page (harness). If the result is too long for one
- * message, this function stores the result in the page and returns its length. It is evaluated before any line of the
- * action, because the action may replace all globals.
+ * Source of a function that calls a method of the service's script in the page (harness). If the result is too long for
+ * one message, this function stores the result in the page and returns its length. The page evaluates this source
+ * before any code of the action, because the action may replace all globals.
  */
 const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
   const { apply, defineProperty } = Reflect;
@@ -141,7 +151,7 @@ const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
   const { then } = Promise.prototype;
   const OwnPromise = Promise;
   const settled = this.METHOD(...values);
-  // Without a constructor, then() creates a plain promise, even if the action has replaced Promise.
+  // Without the property "constructor", then() creates a plain promise, even if the action has replaced Promise.
   defineProperty(settled, "constructor", { value: undefined });
   // Uses then() instead of await, because an await would appear in the stack traces of the action.
   const answer = apply(then, settled, [

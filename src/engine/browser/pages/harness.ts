@@ -43,16 +43,22 @@ export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL = "The console is full: further lines are not stored";
 
-/** Maximum numbers of broadcast channels, of their messages, and of locks in each document and worker. */
+/**
+ * Maximum numbers, in each document and worker, of broadcast channels, of messages to these channels, and of locks
+ * (next two constants).
+ */
 const CHANNELS_MAX = 8;
 const CHANNEL_MESSAGES_MAX = 1_000;
 const LOCKS_MAX = 1_000;
 
-/** Time limit for creating the next isolate after the end of a run. If it is exceeded, the page is discarded. */
+/**
+ * Time limit in milliseconds for creating the next isolate after the end of a run. After this time, the service
+ * discards the page.
+ */
 export const ISOLATE_READY_TIMEOUT_MS = 500;
 /**
- * Pause after a run before the next realm is created, so that the service can first store the result and answer the
- * caller. These two steps take less than the pause, even on two slow cores.
+ * Pause in milliseconds between a run and the creation of the next realm. Meanwhile the service stores the result and
+ * answers the caller, which takes less time than the pause, even on two slow cores.
  */
 export const REALM_PAUSE_MS = 8;
 
@@ -66,8 +72,8 @@ const THREAD_BOUNDS: ThreadBounds = {
 };
 
 /**
- * Maximum size of the platform objects, such as requests and blobs, that all runs of a thread create. They are freed
- * only when the thread ends, and measurements of memory do not include them.
+ * Maximum total size, in characters, of the platform objects, such as requests and blobs, that all runs of a thread
+ * create. Their memory is freed only when the thread ends, and measurements of the heap do not include it.
  */
 const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
@@ -85,8 +91,9 @@ function createCallCode(run: (...args: any[]) => unknown, ...args: string[]): st
 }
 
 /**
- * Adds a source name and strict mode to a script. Without strict mode, `Error.prepareStackTrace` would give code access to
- * the script's functions. "use strict" is inside a function, because V8 does not cache a script that starts with it.
+ * Adds a source name and strict mode to a script. Without strict mode, the action could get the script's functions
+ * through `Error.prepareStackTrace`. "use strict" is inside a function, because V8 does not cache a script that starts
+ * with it.
  */
 const createStrictScript = (source: string): string =>
   `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
@@ -173,6 +180,9 @@ function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): 
   };
 }
 
-/** Scripts for a page that runs code in isolates without network. NETWORK_ISOLATE_THREAD: with network. */
+/**
+ * Scripts for a page that runs code in isolates without network. NETWORK_ISOLATE_THREAD has the scripts for isolates
+ * with network.
+ */
 export const ISOLATE_THREAD = createIsolateScripts(ISOLATE_GLOBALS, false);
 export const NETWORK_ISOLATE_THREAD = createIsolateScripts(NETWORK_ISOLATE_GLOBALS, true);

@@ -15,7 +15,7 @@ import {
 } from "./fresh-document.js";
 import { ISOLATE_READY_TIMEOUT_MS, ISOLATE_THREAD, REALM_PAUSE_MS } from "./harness.js";
 import type { ThreadStep } from "./in-page/messages.js";
-import { splitWord } from "./long-text.js";
+import { splitFirstWord } from "./long-text.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { StoredTexts } from "./stored-texts.js";
 
@@ -36,11 +36,11 @@ const NO_NETWORK_KIND: IsolateKind = {
   workerMaxBytes: 48 * 1024 * 1024,
 };
 
-/** Result of the thread's `run` if there is no realm for the run. */
+/** Text that the thread's method `run` returns if there is no realm for the run. */
 const NO_REALM_RESULT = "late";
-/** Maximum time to wait for the events of a busy thread. */
+/** Maximum time in milliseconds to wait for the events of a busy thread. */
 const CATCH_UP_TIMEOUT_MS = 200;
-/** Time after a run after which a thread without a new realm counts as stuck. */
+/** Time in milliseconds after the end of a run after which a thread that has created no new realm counts as stuck. */
 const STUCK_AFTER_MS = REALM_PAUSE_MS + ISOLATE_READY_TIMEOUT_MS + 250;
 /**
  * Number of runs after which the service forces a garbage collection of the page. Until a collection, an ended worker
@@ -61,9 +61,9 @@ export class Isolate implements Sandbox {
   private pageRuns = 0;
   private worker: Worker | null = null;
   /** Resolves when the worker thread that was requested last is ready. */
-  private starting: Promise<void> = Promise.resolve();
+  private startPromise: Promise<void> = Promise.resolve();
   private onAttached: (session: CDPSession) => void = () => {};
-  private step: ThreadStep = "reuse";
+  private nextThreadStep: ThreadStep = "reuse";
   private endedAt = 0;
   /** Receives the answer of a run, or the length of a long answer. */
   private onAnswer: (answer: string | number) => void = () => {};
@@ -85,9 +85,10 @@ export class Isolate implements Sandbox {
   }
 
   async reset(): Promise<boolean> {
-    const { step, kind, options } = this;
+    const { nextThreadStep, kind, options } = this;
     const mustReplace =
-      step === "replace" || (step === "measure" && (await this.readWorkerBytes()) > kind.workerMaxBytes);
+      nextThreadStep === "replace" ||
+      (nextThreadStep === "measure" && (await this.readWorkerBytes()) > kind.workerMaxBytes);
     if (mustReplace) await this.replaceThread();
     this.pageRuns += 1;
     if (this.pageRuns % COLLECT_EVERY_RUNS === 0) await options.session.send("HeapProfiler.collectGarbage");
@@ -102,7 +103,7 @@ export class Isolate implements Sandbox {
     return Math.max(0, this.endedAt + STUCK_AFTER_MS - performance.now());
   }
 
-  end(): void {
+  endRun(): void {
     this.endedAt = performance.now();
     this.scheduleStuckCheck(STUCK_AFTER_MS);
   }
@@ -115,13 +116,15 @@ export class Isolate implements Sandbox {
     clearTimeout(this.stuckTimer ?? undefined);
   }
 
-  /** Called for each new worker before its first run. Subclasses listen to the worker here. */
+  /**
+   * Called with the session of each new worker before its first run. Subclasses listen to events of the worker here.
+   */
   protected async watchWorker(_worker: CDPSession): Promise<unknown> {
     return undefined;
   }
 
-  /** Called with each request of a run to the service. */
-  protected onCall(_payload: string): void {}
+  /** Called with the payload of each request of a run to the service. */
+  protected onServiceCall(_payload: string): void {}
 
   /** Navigates the page to its document, and installs the service's script (harness) there. */
   protected async openPage(): Promise<void> {
@@ -141,12 +144,12 @@ export class Isolate implements Sandbox {
 
   /** Starts a new worker with a realm for the next run, and ends the previous worker. */
   protected replaceThread(): Promise<void> {
-    this.starting = this.startThread();
-    return this.starting;
+    this.startPromise = this.startThread();
+    return this.startPromise;
   }
 
   /** Resolves when all events that the worker has sent so far have arrived. Rejects if the worker is busy for too long. */
-  protected async catchUp(): Promise<void> {
+  protected async waitForSentEvents(): Promise<void> {
     await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_TIMEOUT_MS });
   }
 
@@ -164,8 +167,8 @@ export class Isolate implements Sandbox {
     const worker = this.worker!;
     const answer = await new Promise<string | number>((resolve) => {
       this.onAnswer = resolve;
-      // An error means that the worker has ended, which is reported as the loss of its page.
-      this.callWorker("run", ...worker.texts.runArguments(request), base).then(
+      // Ignores the error: it means that the worker has ended, which the browser reports as the loss of the page.
+      this.callWorker("run", ...worker.texts.createRunArguments(request), base).then(
         (reply) => reply === NO_REALM_RESULT && resolve(reply),
         () => {},
       );
@@ -175,14 +178,14 @@ export class Isolate implements Sandbox {
       return undefined;
     }
     worker.runs += 1;
-    if (typeof answer !== "number") return this.readStep(answer);
-    return this.readStep(await readTextInParts(answer, (from, to) => this.callWorker("part", from, to)));
+    if (typeof answer !== "number") return this.readThreadStep(answer);
+    return this.readThreadStep(await readTextInParts(answer, (from, to) => this.callWorker("part", from, to)));
   }
 
   /** Reads the thread's next step from the start of an answer, and stores it. @returns the rest of the answer */
-  private readStep(answer: string | Buffer | undefined): string | Buffer | undefined {
-    const [step, rest] = answer === undefined ? ["replace", answer] : splitWord(answer);
-    this.step = step as ThreadStep;
+  private readThreadStep(answer: string | Buffer | undefined): string | Buffer | undefined {
+    const [step, rest] = answer === undefined ? ["replace", answer] : splitFirstWord(answer);
+    this.nextThreadStep = step as ThreadStep;
     return rest;
   }
 
@@ -207,13 +210,13 @@ export class Isolate implements Sandbox {
     const nameEnd = payload.indexOf(" ");
     const [tag, content] = [payload.slice(0, nameEnd), payload.slice(nameEnd + 1)];
     if (tag === "console") this.options.print(content);
-    else if (tag === "service") this.onCall(content);
+    else if (tag === "service") this.onServiceCall(content);
     else this.onAnswer(tag === "long-answer" ? Number(content) : content);
   }
 
   private scheduleStuckCheck(ms: number): void {
     this.stuckTimer ??= setTimeout(() => {
-      // The check fails only if the page has closed.
+      // Ignores the error: the check fails only if the page has closed.
       this.checkStuck().catch(() => {});
     }, ms);
     this.stuckTimer.unref();
@@ -224,10 +227,10 @@ export class Isolate implements Sandbox {
     this.stuckTimer = null;
     const rest = this.endedAt + STUCK_AFTER_MS - performance.now();
     if (rest > 0) return this.scheduleStuckCheck(rest);
-    const { starting } = this;
-    await starting;
+    const { startPromise } = this;
+    await startPromise;
     // A thread that is being replaced creates no more realms.
-    if (this.step === "replace" || starting !== this.starting) return;
+    if (this.nextThreadStep === "replace" || startPromise !== this.startPromise) return;
     const { session } = this.options;
     const hasRealm = await callHarness(session, this.pageHarnessId, "hasMade", [this.worker!.runs + 1]);
     if (hasRealm === false) this.options.markLost("unready");

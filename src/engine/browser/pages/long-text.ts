@@ -1,7 +1,7 @@
 /**
- * Collects a long text, which a page sends in parts, as UTF-8 bytes in shared memory. Threads can read these bytes, and
- * the database and responses get them, without a copy. Strings of megabytes would be copied at each of these steps, and
- * cause full garbage collections.
+ * Collects a long text, which a page sends in parts, as UTF-8 bytes in shared memory. Threads, the database and HTTP
+ * responses then use these bytes without a copy. Strings of megabytes would be copied at each of these steps, and cause
+ * full garbage collections.
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 
@@ -15,30 +15,30 @@ export class LongText {
   private readonly memory: Buffer;
   private end = 0;
   /** First half of a surrogate pair whose second half is in the next part. */
-  private firstSurrogate = "";
+  private pendingHighSurrogate = "";
 
-  /** @param characters length of the whole text */
+  /** @param characters length of the complete text in characters */
   constructor(characters: number) {
     const bytes = Math.min(characters * CHARACTER_MAX_BYTES, TEXT_MAX_BYTES);
     this.memory = Buffer.from(new SharedArrayBuffer(bytes));
   }
 
   add(part: string): void {
-    const text = this.firstSurrogate + part;
+    const text = this.pendingHighSurrogate + part;
     const isSplit = (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
-    this.firstSurrogate = isSplit ? text.slice(-1) : "";
+    this.pendingHighSurrogate = isSplit ? text.slice(-1) : "";
     this.end += this.memory.write(isSplit ? text.slice(0, -1) : text, this.end);
   }
 
   /** Returns the text as UTF-8 bytes. */
-  bytes(): Buffer {
-    const end = this.end + this.memory.write(this.firstSurrogate, this.end);
+  toBytes(): Buffer {
+    const end = this.end + this.memory.write(this.pendingHighSurrogate, this.end);
     return this.memory.subarray(0, end);
   }
 }
 
-/** Splits an answer after its first word. */
-export function splitWord(answer: string | Buffer): [word: string, rest: string | Buffer] {
+/** Splits an answer into its first word, which is the message tag, and the rest. */
+export function splitFirstWord(answer: string | Buffer): [word: string, rest: string | Buffer] {
   const start = typeof answer === "string" ? answer : answer.toString("latin1", 0, WORD_MAX_CHARACTERS);
   const end = start.indexOf(" ");
   return [start.slice(0, end), typeof answer === "string" ? answer.slice(end + 1) : answer.subarray(end + 1)];

@@ -1,8 +1,8 @@
-/** Causes for which a page is lost, and the outcome of the active run for each cause. */
+/** Reasons why a page can no longer be used ("lost"), and the outcome of the page's active run for each reason. */
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { failedPageOutcome, type PageOutcome } from "../run.js";
 
-export const PAGE_LOSSES = [
+export const PAGE_LOSS_REASONS = [
   "isolate",
   "closed",
   "crashed",
@@ -16,10 +16,10 @@ export const PAGE_LOSSES = [
 ] as const;
 
 /**
- * Cause for which a page is lost. `unready`: code of the previous run was still active, so the run has not started.
- * `isolate`: the thread of an isolate crashed the page, and the run can be repeated.
+ * Reason why a page is lost. `unready`: code of the previous run was still active, so the run has not started.
+ * `isolate`: the thread of an isolate crashed the page, and the service can repeat the run.
  */
-export type PageLoss = (typeof PAGE_LOSSES)[number];
+export type PageLossReason = (typeof PAGE_LOSS_REASONS)[number];
 
 const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 
@@ -27,7 +27,7 @@ const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
  * Returns the outcome of a run whose page was lost.
  * @param loss null if the page still exists and only the document of the run is gone
  */
-export function outcomeOfLoss(loss: PageLoss | null): PageOutcome {
+export function createLossOutcome(loss: PageLossReason | null): PageOutcome {
   switch (loss) {
     case "memory":
       return failedPageOutcome("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
@@ -60,7 +60,7 @@ export function outcomeOfLoss(loss: PageLoss | null): PageOutcome {
   }
 }
 
-export function timeoutOutcome(timeoutMs: number): PageOutcome {
+export function createTimeoutOutcome(timeoutMs: number): PageOutcome {
   const seconds = timeoutMs / 1_000;
   return failedPageOutcome(
     "timeout",

@@ -7,27 +7,27 @@ import type { CDPSession } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { RunRequests } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
-import { NO_SERVICE, type PageOutcome, type PageRun } from "../run.js";
+import { NO_SERVICE_BASE, type PageOutcome, type PageRun } from "../run.js";
 import { NEEDS_OTHER_MODE } from "./answer.js";
 import { NETWORK_ISOLATE_THREAD } from "./harness.js";
 import { Isolate, type IsolateKind } from "./isolate.js";
-import { splitWord } from "./long-text.js";
+import { splitFirstWord } from "./long-text.js";
 import type { SandboxOptions } from "./sandbox.js";
 
 const NETWORK_KIND: IsolateKind = {
   harnessScripts: NETWORK_ISOLATE_THREAD,
   // Does not allow WebSockets, because they would bypass the request guard.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
-  // Low, because Chromium's own objects are collected in steps, and the last step crashes the page if it happens while
-  // code of a realm runs (chromium-flags.ts).
+  // The limit is low, because Chromium collects its own objects in steps, and the last step crashes the page if it
+  // happens while code of a realm runs (chromium-flags.ts).
   workerMaxBytes: 16 * 1024 * 1024,
 };
 
 /**
- * Returns the URL of the service for the client library: NO_SERVICE if the run can send requests only to other
+ * Returns the URL of the service for the client library: NO_SERVICE_BASE if the run can send requests only to other
  * services, "" if it can send no requests.
  */
-const serviceBase = ({ service, outgoing }: PageRun): string => service?.base ?? (outgoing ? NO_SERVICE : "");
+const getServiceBase = ({ service, outgoing }: PageRun): string => service?.base ?? (outgoing ? NO_SERVICE_BASE : "");
 
 export class NetworkIsolate extends Isolate {
   private readonly requests: RunRequests;
@@ -38,7 +38,7 @@ export class NetworkIsolate extends Isolate {
   constructor(options: SandboxOptions) {
     super(options, NETWORK_KIND);
     // There are no events of WebSockets to wait for, because the Content-Security-Policy forbids WebSockets.
-    this.requests = new RunRequests({ ...options, catchUp: async () => {} });
+    this.requests = new RunRequests({ ...options, waitForSentEvents: async () => {} });
     this.calls = new ServiceCalls(this.requests.admitRequest, (...part) => this.callWorker("answer", ...part));
   }
 
@@ -53,7 +53,7 @@ export class NetworkIsolate extends Isolate {
     const { requests } = this;
     if (this.fetchCount === null) return false;
     if (!requests.faults.haveAllEnded(this.fetchCount)) {
-      await this.catchUp();
+      await this.waitForSentEvents();
       await requests.waitUntilSettled();
     }
     await Promise.all([super.reset(), requests.clear()]);
@@ -62,29 +62,31 @@ export class NetworkIsolate extends Isolate {
 
   override async execute(request: PageRun): Promise<unknown> {
     this.fetchCount = null;
-    // If the guard was enabled only now, it may not see requests of the existing thread, so the thread is replaced.
+    // If this call enabled the request guard, the guard may not see requests of the existing thread, so the thread is
+    // replaced.
     if (await this.requests.beginRun(request)) await this.replaceThread();
     this.calls.beginRun(request);
-    const answer = await this.evaluate(request, serviceBase(request));
+    const answer = await this.evaluate(request, getServiceBase(request));
     if (answer === undefined) return answer;
     if (answer === NEEDS_OTHER_MODE) {
       this.fetchCount = 0;
       return answer;
     }
-    const [fetches, rest] = splitWord(answer);
+    const [fetches, rest] = splitFirstWord(answer);
     this.fetchCount = Number(fetches);
     return rest;
   }
 
-  override end(): void {
+  override endRun(): void {
     this.calls.endRun();
-    super.end();
+    super.endRun();
   }
 
   override async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
     const { faults } = this.requests;
-    // The events of requests may arrive after the run's answer, because they come from other threads.
-    if (faults.isPending(outcome)) await this.catchUp().catch(() => {});
+    // The events about requests may arrive after the run's answer, because other threads send them. So this call waits
+    // for them.
+    if (faults.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
     return faults.explainFailure(outcome);
   }
 
@@ -97,7 +99,7 @@ export class NetworkIsolate extends Isolate {
     return this.requests.watch(worker);
   }
 
-  protected override onCall(payload: string): void {
+  protected override onServiceCall(payload: string): void {
     this.options.onServiceRequest();
     runInBackground(this.calls.receive(payload));
   }

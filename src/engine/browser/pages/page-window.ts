@@ -4,7 +4,7 @@
  */
 import type { SandboxOptions } from "./sandbox.js";
 
-/** Duration of a frame. The window stays hidden for a run that is shorter. */
+/** Duration of a display frame in milliseconds. The window stays hidden during a run that is shorter than a frame. */
 const FRAME_MS = 16;
 
 export class PageWindow {
@@ -26,7 +26,7 @@ export class PageWindow {
     }
   }
 
-  /** Shows the window if the run takes longer than a frame, so that animation frames happen. */
+  /** Shows the window if the run takes longer than a frame, so that the browser calls animation frame callbacks. */
   onRunStart(): void {
     if (this.windowId !== null) this.timer = setTimeout(() => this.show(), FRAME_MS);
   }
@@ -47,7 +47,8 @@ export class PageWindow {
         windowId: this.windowId!,
         bounds: { windowState: "minimized" },
       }),
-      // Hiding removes the focus from the window, and a document without focus gets no focus events.
+      // A hidden window has no focus, and a document without focus gets no focus events. This command gives the page
+      // the focus again.
       session.send("Page.bringToFront"),
     ]);
   }
@@ -56,7 +57,7 @@ export class PageWindow {
     this.isShown = true;
     this.options.connection
       .send("Browser.setWindowBounds", { windowId: this.windowId!, bounds: { windowState: "normal" } })
-      // The command fails only if the page has closed.
+      // Ignores the error: the command fails only if the page has closed.
       .catch(() => {});
   }
 }

@@ -7,29 +7,38 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { ProxyPort } from "../network/proxy-port.js";
-import { failedPageOutcome, hasOverflowed, type Mode, type PageOutcome, type PageRun } from "../run.js";
+import { failedPageOutcome, hasOverflowedStack, type PageOutcome, type PageRun, type SandboxMode } from "../run.js";
 import { FAILED_TO_LAUNCH } from "../watch/launches.js";
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
 import { DocumentSandbox } from "./document.js";
 import { CONSOLE_BINDING, SERVICE_CALL_PREFIX } from "./fresh-document.js";
 import { Isolate } from "./isolate.js";
-import { outcomeOfLoss, type PageLoss, timeoutOutcome } from "./loss.js";
+import { createLossOutcome, createTimeoutOutcome, type PageLossReason } from "./loss.js";
 import { NetworkIsolate } from "./network-isolate.js";
 import { MISSING_ISOLATE, type Sandbox, type SandboxOptions } from "./sandbox.js";
 
 const RESET_TIMEOUT_MS = 1_000;
-/** Time limit for opening a page. If the renderer dies meanwhile, the browser never answers the commands. */
+/**
+ * Time limit for opening a page in milliseconds. If the renderer dies meanwhile, the browser never answers the
+ * commands.
+ */
 const OPEN_TIMEOUT_MS = 5_000;
-/** Maximum time to wait for the cause of a crash. The cause arrives through another pipe than the report of the crash. */
+/**
+ * Maximum time in milliseconds to wait for the cause of a crash, which does not arrive through the same pipe as the
+ * report of the crash.
+ */
 const CRASH_CAUSE_TIMEOUT_MS = 1_000;
-/** Maximum time to wait, after a command has failed, for the report that the renderer or the browser has ended. */
+/**
+ * Maximum time in milliseconds to wait, after a command has failed, for the report that the renderer or the browser has
+ * ended.
+ */
 const LOSS_REPORT_TIMEOUT_MS = 100;
 const CRASH_CAUSE_POLL_MS = 25;
-/** A run that starts within this time after the end of the previous one counts as following at once (`followedAtOnce`). */
-const FOLLOWS_AT_ONCE_MS = 20;
+/** Maximum time in milliseconds between two runs for which `wasFollowUpRun` is true. */
+const FOLLOW_UP_MAX_PAUSE_MS = 20;
 
-const SANDBOX_BY_MODE: Readonly<Record<Mode, new (options: SandboxOptions) => Sandbox>> = {
+const SANDBOX_BY_MODE: Readonly<Record<SandboxMode, new (options: SandboxOptions) => Sandbox>> = {
   isolate: Isolate,
   "network-isolate": NetworkIsolate,
   document: DocumentSandbox,
@@ -47,16 +56,16 @@ type PageState =
   | { kind: "ready" }
   | { kind: "running" }
   | { kind: "crashed" }
-  | { kind: "lost"; loss: PageLoss };
+  | { kind: "lost"; loss: PageLossReason };
 
 export class Page {
   private session!: CDPSession;
   private state: PageState = { kind: "pending" };
-  /** IDs of crashed targets that were reported before the ID of this page's target was known. */
-  private readonly crashedEarly = new Set<string>();
+  /** IDs of targets that crashed before the service knew the target ID of this page. One of them may be this page. */
+  private readonly earlyCrashedTargetIds = new Set<string>();
   private contextId = "";
   private sandbox!: Sandbox;
-  private mode: Mode | null = null;
+  private mode: SandboxMode | null = null;
   private onLost: (() => void) | null = null;
   private onIdleLoss: (() => void) | null = null;
   private print: ((payload: string) => void) | null = null;
@@ -72,7 +81,7 @@ export class Page {
   private constructor(
     private readonly connection: Connection,
     private readonly proxyPort: ProxyPort | null,
-    private readonly crashCause: () => PageLoss | null,
+    private readonly crashCause: () => PageLossReason | null,
   ) {}
 
   /**
@@ -84,7 +93,7 @@ export class Page {
   static async open(
     connection: Connection,
     proxyPort: ProxyPort | null,
-    crashCause: () => PageLoss | null,
+    crashCause: () => PageLossReason | null,
     onTarget: (page: Page) => void = () => {},
   ): Promise<Page> {
     const page = new Page(connection, proxyPort, crashCause);
@@ -108,7 +117,7 @@ export class Page {
     const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", ...context });
     this.targetId = targetId;
     if (this.isUsable) this.onTarget(this);
-    if (this.crashedEarly.has(targetId)) this.lose("crashed");
+    if (this.earlyCrashedTargetIds.has(targetId)) this.lose("crashed");
     this.session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
     this.listen();
     await this.session.send("Page.enable");
@@ -120,18 +129,21 @@ export class Page {
     return this.state.kind === "ready";
   }
 
-  /** False once the page is lost. A crashed page becomes lost when the reason is known. */
+  /**
+   * False once the page is lost. A crashed page is usable until its state becomes `lost`, which happens when the reason
+   * is known.
+   */
   get isUsable(): boolean {
     return this.state.kind !== "lost";
   }
 
-  /** True for a page with a sandbox, also while that is prepared or reset, that executes no run. */
+  /** True if the page has a sandbox and executes no run. The sandbox may still be in preparation or reset. */
   get isBetweenRuns(): boolean {
     return this.mode !== null && (this.state.kind === "pending" || this.state.kind === "ready");
   }
 
-  /** Reason of the loss; null if the page is not lost. */
-  get loss(): PageLoss | null {
+  /** Reason why the page is lost; null if it is not lost. */
+  get loss(): PageLossReason | null {
     return this.state.kind === "lost" ? this.state.loss : null;
   }
 
@@ -150,15 +162,15 @@ export class Page {
   }
 
   /** True if the last run started at once after the previous run. */
-  get followedAtOnce(): boolean {
+  get wasFollowUpRun(): boolean {
     return this.isFollowUp;
   }
 
   private onCrash({ targetId, status }: Protocol.Target.TargetCrashedEvent): void {
-    if (this.targetId === "") this.crashedEarly.add(targetId);
+    if (this.targetId === "") this.earlyCrashedTargetIds.add(targetId);
     if (targetId !== this.targetId) return;
     if (this.isUsable) this.state = { kind: "crashed" };
-    // The cause of the crash is not needed if no code has run, or the renderer did not start.
+    // Does not wait for the cause of the crash if no code has run in the page, or if its renderer did not start.
     if (this.mode === null || status === FAILED_TO_LAUNCH) this.lose("crashed");
     else runInBackground(this.findCrashCause().then((loss) => this.lose(loss)));
   }
@@ -180,7 +192,7 @@ export class Page {
   private listen(): void {
     const { session } = this;
     session.on("Page.javascriptDialogOpening", () => {
-      // The command fails only if the page has closed.
+      // Ignores the error: the command fails only if the page has closed.
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
@@ -203,8 +215,9 @@ export class Page {
     return !this.hadOutput && this.proxyPort?.wasUsed() !== true;
   }
 
-  private async findCrashCause(): Promise<PageLoss> {
-    // A run in an isolate that has had no effect is repeated in a document, so the cause does not matter.
+  private async findCrashCause(): Promise<PageLossReason> {
+    // The service repeats a run in an isolate that had no effect in a document, so the cause of its crash does not
+    // matter.
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CRASH_CAUSE_TIMEOUT_MS; Date.now() < deadline && this.isUsable; ) {
       await delay(CRASH_CAUSE_POLL_MS);
@@ -215,7 +228,7 @@ export class Page {
   }
 
   /** Marks the page as lost, and ends its active run. */
-  lose(loss: PageLoss): void {
+  lose(loss: PageLossReason): void {
     if (!this.isUsable) return;
     this.state = { kind: "lost", loss };
     this.removeListeners();
@@ -225,7 +238,7 @@ export class Page {
     this.onIdleLoss?.();
   }
 
-  /** Sets the callback for the loss of an idle page; null while a run uses the page. */
+  /** Sets the function that is called when the page is lost while no run uses it; null while a run uses it. */
   setIdleLossListener(onLoss: (() => void) | null): void {
     this.onIdleLoss = onLoss;
   }
@@ -257,9 +270,9 @@ export class Page {
   }
 
   /** Creates the page's sandbox. Called once for each page. @returns false if the page must be discarded instead */
-  async setUp(origin: string, mode: Mode): Promise<boolean> {
+  async setUp(origin: string, mode: SandboxMode): Promise<boolean> {
     const { connection, session, contextId, targetId, proxyPort } = this;
-    const markLost = (loss: PageLoss) => this.lose(loss);
+    const markLost = (loss: PageLossReason) => this.lose(loss);
     const print = (payload: string) => this.printLine(payload);
     const onServiceRequest = () => {
       this.hadOutput = true;
@@ -280,14 +293,17 @@ export class Page {
     this.setState("running");
     this.hadOutput = false;
     this.runs += 1;
-    this.isFollowUp = performance.now() - this.endedAt < FOLLOWS_AT_ONCE_MS;
+    this.isFollowUp = performance.now() - this.endedAt < FOLLOW_UP_MAX_PAUSE_MS;
     this.print = request.onConsole ? createLineReader(request.onConsole, request.sourceName) : null;
     const { timeoutMs, signal, sourceName } = request;
     const { promise, resolve } = Promise.withResolvers<PageOutcome>();
-    const timer = setTimeout(() => resolve(timeoutOutcome(timeoutMs)), timeoutMs + this.sandbox.maxMsUntilReady());
+    const timer = setTimeout(
+      () => resolve(createTimeoutOutcome(timeoutMs)),
+      timeoutMs + this.sandbox.maxMsUntilReady(),
+    );
     const cancel = () => resolve(failedPageOutcome("cancelled", "AbortError", "The run was cancelled"));
     signal?.addEventListener("abort", cancel, { once: true });
-    const reportLoss = () => resolve(outcomeOfLoss(this.loss));
+    const reportLoss = () => resolve(createLossOutcome(this.loss));
     this.onLost = reportLoss;
     this.sandbox
       .execute(request)
@@ -295,24 +311,25 @@ export class Page {
       .then(resolve, () => runInBackground(this.waitUntilLossIsKnown().then(reportLoss)));
     if (signal?.aborted) cancel();
     const outcome = await promise;
-    // Closes the port before the outcome is reported, because code that is still active must not send requests any more.
+    // Closes the proxy port before the outcome is reported. Code of the run that is still active then cannot send more
+    // requests.
     this.proxyPort?.endRun();
-    this.sandbox.end();
+    this.sandbox.endRun();
     clearTimeout(timer);
     signal?.removeEventListener("abort", cancel);
     this.endedAt = performance.now();
     this.onLost = null;
     this.print = null;
     this.setState("pending");
-    if (this.mode === "network-isolate" && hasOverflowed(outcome) && this.hadNoEffect()) {
+    if (this.mode === "network-isolate" && hasOverflowedStack(outcome) && this.hadNoEffect()) {
       return failedPageOutcome("retry", "RangeError", "The run needs a larger stack than its isolate has");
     }
     return this.sandbox.explainFailure(outcome);
   }
 
   /**
-   * Waits until the reason of a failed evaluation is known. If the renderer or the browser has ended, the browser
-   * reports this a moment later. If it reports nothing, the action has navigated the page.
+   * Waits until the reason of a failed command is known. If the renderer or the browser has ended, the browser reports
+   * this a moment later. If it reports nothing, the action has navigated the page.
    */
   private async waitUntilLossIsKnown(): Promise<void> {
     if (this.isUsable) await delay(LOSS_REPORT_TIMEOUT_MS);
@@ -325,7 +342,7 @@ export class Page {
     this.removeListeners();
     const { contextId: browserContextId, connection } = this;
     if (browserContextId === "") return;
-    // The command fails only if the browser has ended, which also ends its contexts.
+    // Ignores the error: the command fails only if the browser has ended, which also ends its contexts.
     await connection.send("Target.disposeBrowserContext", { browserContextId }).catch(() => {});
   }
 }

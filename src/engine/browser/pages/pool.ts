@@ -7,56 +7,65 @@ import { setTimeout as delay } from "node:timers/promises";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import type { ProxyPort } from "../network/proxy-port.js";
-import type { Mode } from "../run.js";
+import type { SandboxMode } from "../run.js";
 import { REALM_PAUSE_MS } from "./harness.js";
-import type { PageLoss } from "./loss.js";
+import type { PageLossReason } from "./loss.js";
 import { Page } from "./page.js";
 
 /**
- * Maximum number of runs of a page. It is high, because the memory of a page does not grow with runs, and a new
- * renderer is slow until V8 has compiled the code again.
+ * Maximum number of runs in one page. The limit is high, because the memory of a page does not grow with runs, and a
+ * new renderer is slow until V8 has compiled the code again.
  */
 const RUNS_PER_PAGE = 10_000;
-const OPEN_ATTEMPTS = 3;
-/** Time after which an idle page is discarded if its key has other pages. Only overlapping runs need several pages. */
+const OPEN_ATTEMPTS_MAX = 3;
+/**
+ * Time in milliseconds after which an idle page is discarded if other pages have the same key. Only runs that overlap
+ * need several pages.
+ */
 const SURPLUS_IDLE_MS = 10_000;
-/** Usual duration of a reset, unless the machine is very busy. */
+/** Usual duration of a page's reset in milliseconds, unless the machine is very busy. */
 const USUAL_RESET_MS = 20;
-/** Maximum duration of a turn for opening a context. Opening usually takes a tenth of this time. */
+/**
+ * Maximum time in milliseconds for which a caller that opens a context blocks the queue. Opening usually takes a tenth
+ * of this time.
+ */
 const OPEN_TURN_MAX_MS = 500;
-/** Delay of the next new page of an origin after one of its runs exceeded the memory limit. */
+/** Delay in milliseconds before an origin may open its next page, after one of its runs exceeded the memory limit. */
 const NEW_PAGE_DELAY_MS = 1_000;
-/** If at least this many callers wait to open a page, turns are delayed, so that runs with existing pages come first. */
-const DELAY_FROM_WAITING = 4;
-/** Name for contexts that are opened in advance, used instead of an origin in the queue. */
-const ADVANCE_ORIGIN = "in advance";
+/**
+ * Number of callers waiting to open a page from which the queue pauses between them, so that runs with existing pages
+ * come first.
+ */
+const MANY_WAITING_CALLERS = 4;
+/** Name in the queue, instead of an origin, for contexts that are opened in advance. */
+const ADVANCE_QUEUE_KEY = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
-export interface PageOpenings {
+export interface OpeningQueue {
   /** Waits for a turn. @returns a function that ends the turn */
   enter(origin: string): Promise<() => void>;
 }
 
 export interface PoolOptions {
   chromium: Chromium;
-  /** Returns the cause of a crash that is reported now, if known. */
-  crashCause: () => PageLoss | null;
+  /** Returns the cause of a crash that the browser reports at this moment; null if the cause is unknown. */
+  crashCause: () => PageLossReason | null;
   openProxyPort: (() => Promise<ProxyPort>) | null;
-  openings: PageOpenings;
+  openings: OpeningQueue;
   /** Number of browser contexts that the pool opens in advance. */
-  spares: number;
+  spareContexts: number;
   /**
    * Maximum number of idle pages of all keys, which need 20 to 45 MB each. If there are more, the least recently used
    * page of the origin with the most pages is discarded.
    */
-  warmPages: number;
+  idlePagesMax: number;
 }
 
 /** Key of a page: it is used only for runs with the same `key`, which contains the isolation key, the origin and the mode. */
 export interface PageKey {
   key: string;
   origin: string;
-  mode: Mode;
+  mode: SandboxMode;
 }
 
 /** Pages of a key that are not executing a run, and callers that wait for a page. */
@@ -64,14 +73,17 @@ interface KeyPages {
   origin: string;
   idle: Page[];
   resettingCount: number;
-  /** Functions that end the delay before the reset of a page, one for each delayed page. */
-  pauses: (() => void)[];
-  /** Waiting callers. Each is called with a free page, and returns true if it takes the page. */
-  waiting: ((page: Page | null) => boolean)[];
+  /** Functions that each end the delay before the reset of one page. */
+  endPauseFunctions: (() => void)[];
+  /**
+   * Callers that wait for a page. The pool calls one of these functions with a page that has just been reset, or with
+   * null if the reset failed. The function returns true if the caller takes the page.
+   */
+  waitingCallers: ((page: Page | null) => boolean)[];
 }
 
 /** Returns the first item of the origin with the most items, so that an origin with many pages does not displace others. */
-export function oldestOfLargest<T>(oldestFirst: Iterable<T>, originOf: (item: T) => string): T {
+export function findOldestOfLargestOrigin<T>(oldestFirst: Iterable<T>, originOf: (item: T) => string): T {
   const groups = [...Map.groupBy(oldestFirst, originOf).values()];
   return groups.reduce((largest, group) => (group.length > largest.length ? group : largest))[0]!;
 }
@@ -80,8 +92,8 @@ export class Pool {
   private readonly pagesByKey = new Map<string, KeyPages>();
   private readonly idleInOrder = new Map<Page, KeyPages>();
   private readonly idleSince = new WeakMap<Page, number>();
-  private readonly spare: Page[] = [];
-  private filling: Promise<void> | null = null;
+  private readonly sparePages: Page[] = [];
+  private fillPromise: Promise<void> | null = null;
   private isRetired = false;
 
   private readonly pages = new Set<Page>();
@@ -98,13 +110,13 @@ export class Pool {
 
   /** Returns a page whose sandbox is ready for a run. Rejects if the browser cannot open a page. */
   async acquire(slot: PageKey): Promise<Page> {
-    const pages = this.pagesOf(slot);
+    const pages = this.getKeyPages(slot);
     const idlePage = this.findIdle(pages) ?? (await this.awaitPageOrTurn(pages));
     this.deleteIfEmpty(slot.key, pages);
     return idlePage instanceof Page ? idlePage : this.endTurnAfter(idlePage, this.openPage(slot));
   }
 
-  /** Waits for a turn to open a page. @returns a function that ends the turn */
+  /** Waits until it is this caller's turn to open a page. @returns a function that ends the turn */
   private async waitForTurn(origin: string): Promise<() => void> {
     await this.delays.get(origin);
     this.waitingForTurn += 1;
@@ -116,8 +128,8 @@ export class Pool {
   }
 
   /**
-   * Ends the turn after `work`, or after a time limit. If many callers wait, pauses for the same time before the next
-   * turn, so that runs with existing pages come first.
+   * Ends the turn when `work` has ended, or after a time limit. If many callers wait, pauses as long as `work` took
+   * before the next turn, so that runs with existing pages come first.
    */
   private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
     const startedAt = performance.now();
@@ -126,14 +138,14 @@ export class Pool {
       return await work;
     } finally {
       clearTimeout(turnTimer);
-      if (this.waitingForTurn < DELAY_FROM_WAITING) endTurn();
+      if (this.waitingForTurn < MANY_WAITING_CALLERS) endTurn();
       else setTimeout(endTurn, Math.min(OPEN_TURN_MAX_MS, performance.now() - startedAt));
     }
   }
 
   /**
-   * Waits for a page of the key that another run releases, or for a turn to open a page. If a page is being reset and no
-   * other caller waits for it, waits only for that page, because a reset is faster.
+   * Waits for a page of the key that another run releases, or for a turn to open a page. If a page of the key is being
+   * reset and no other caller waits for it, waits only for this page, because a reset is faster.
    */
   private awaitPageOrTurn(pages: KeyPages): Promise<Page | (() => void)> {
     const { promise, resolve, reject } = Promise.withResolvers<Page | (() => void)>();
@@ -142,10 +154,10 @@ export class Pool {
       this.waitForTurn(pages.origin).then((endTurn) => {
         if (isSettled) return endTurn();
         isSettled = true;
-        pages.waiting = pages.waiting.filter((other) => other !== accept);
+        pages.waitingCallers = pages.waitingCallers.filter((other) => other !== accept);
         resolve(endTurn);
       }, reject);
-    let awaitsReset = pages.resettingCount > pages.waiting.length;
+    let awaitsReset = pages.resettingCount > pages.waitingCallers.length;
     const accept = (page: Page | null): boolean => {
       if (page?.isReady && !isSettled) {
         isSettled = true;
@@ -154,12 +166,12 @@ export class Pool {
       }
       if (!awaitsReset) return false;
       awaitsReset = false;
-      pages.waiting.push(accept);
+      pages.waitingCallers.push(accept);
       runInBackground(requestTurn());
       return false;
     };
-    pages.waiting.push(accept);
-    if (awaitsReset) pages.pauses[0]?.();
+    pages.waitingCallers.push(accept);
+    if (awaitsReset) pages.endPauseFunctions[0]?.();
     else runInBackground(requestTurn());
     return promise;
   }
@@ -192,10 +204,10 @@ export class Pool {
    * existing pages can take seconds, while new pages work at once.
    */
   discardUnused(): void {
-    const unusedPages = [...this.pages].filter((page) => this.spare.includes(page) || page.isBetweenRuns);
-    this.spare.length = 0;
+    const unusedPages = [...this.pages].filter((page) => this.sparePages.includes(page) || page.isBetweenRuns);
+    this.sparePages.length = 0;
     for (const page of unusedPages) this.discard(page);
-    // If opening pages fails, the next run tries again.
+    // Ignores the error: the next run opens pages again.
     this.fill().catch(() => {});
   }
 
@@ -206,28 +218,28 @@ export class Pool {
 
   /** Returns the number of idle pages: those of a key (`warm`), and those that were opened in advance (`spare`). */
   countIdlePages(): { warm: number; spare: number } {
-    return { warm: this.idleInOrder.size, spare: this.spare.length };
+    return { warm: this.idleInOrder.size, spare: this.sparePages.length };
   }
 
   /** True if there is an open or opening page whose renderer has not crashed. */
   readonly hasPages = (): boolean => [...this.pages].some((page) => page.hasRenderer);
 
-  /** Opens contexts in advance until there are `spares`. Concurrent calls share the work. */
+  /** Opens contexts in advance until there are `spareContexts`. Concurrent calls share the work. */
   fill(): Promise<void> {
-    this.filling ??= this.refill().finally(() => {
-      this.filling = null;
+    this.fillPromise ??= this.refill().finally(() => {
+      this.fillPromise = null;
     });
-    return this.filling;
+    return this.fillPromise;
   }
 
   private async refill(): Promise<void> {
-    for (let failures = 0; this.spare.length < this.options.spares && this.options.chromium.isAlive(); ) {
-      const endTurn = await this.waitForTurn(ADVANCE_ORIGIN);
+    for (let failures = 0; this.sparePages.length < this.options.spareContexts && this.options.chromium.isAlive(); ) {
+      const endTurn = await this.waitForTurn(ADVANCE_QUEUE_KEY);
       try {
-        this.spare.push(await this.endTurnAfter(endTurn, this.open()));
+        this.sparePages.push(await this.endTurnAfter(endTurn, this.open()));
       } catch (error) {
         failures += 1;
-        if (failures >= OPEN_ATTEMPTS) throw error;
+        if (failures >= OPEN_ATTEMPTS_MAX) throw error;
       }
     }
   }
@@ -255,17 +267,17 @@ export class Pool {
     runInBackground(page.discard());
   }
 
-  private pagesOf({ key, origin }: PageKey): KeyPages {
+  private getKeyPages({ key, origin }: PageKey): KeyPages {
     const keyPages = this.pagesByKey.get(key);
     if (keyPages !== undefined) return keyPages;
-    const pages: KeyPages = { origin, idle: [], resettingCount: 0, pauses: [], waiting: [] };
+    const pages: KeyPages = { origin, idle: [], resettingCount: 0, endPauseFunctions: [], waitingCallers: [] };
     this.pagesByKey.set(key, pages);
     return pages;
   }
 
   /**
-   * Returns an idle page: the most recently used one whose reset should be complete, otherwise the oldest. Surplus pages
-   * thus stay idle and can be discarded.
+   * Returns the most recently used idle page that has probably been reset already; otherwise the oldest idle page.
+   * Surplus pages then stay unused until they are discarded.
    */
   private findIdle(pages: KeyPages): Page | null {
     const resetBefore = Date.now() - USUAL_RESET_MS;
@@ -285,37 +297,40 @@ export class Pool {
   }
 
   private async openPage({ origin, mode }: PageKey): Promise<Page> {
-    for (let attempt = 0; attempt < OPEN_ATTEMPTS && this.options.chromium.isAlive(); attempt += 1) {
-      const page = this.spare.shift() ?? (await this.open());
-      // If opening contexts fails, the next run tries again.
+    for (let attempt = 0; attempt < OPEN_ATTEMPTS_MAX && this.options.chromium.isAlive(); attempt += 1) {
+      const page = this.sparePages.shift() ?? (await this.open());
+      // Ignores the error: the next run opens contexts again.
       this.fill().catch(() => {});
       if (page.isUsable && (await page.setUp(origin, mode))) return page;
       this.discard(page);
     }
-    throw new Error(`the browser could not open a page in ${OPEN_ATTEMPTS} attempts, or has ended`);
+    throw new Error(`the browser could not open a page in ${OPEN_ATTEMPTS_MAX} attempts, or has ended`);
   }
 
-  /** Delays a reset, because on few cores it would delay the response of the run that has just ended. */
+  /**
+   * Waits before a reset, because on a machine with few cores the reset would delay the response of the run that has
+   * just ended.
+   */
   private pauseBeforeReset(pages: KeyPages): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const over = () => {
       clearTimeout(timer);
-      pages.pauses.splice(pages.pauses.indexOf(over), 1);
+      pages.endPauseFunctions.splice(pages.endPauseFunctions.indexOf(over), 1);
       resolve();
     };
     const timer = setTimeout(over, REALM_PAUSE_MS);
-    pages.pauses.push(over);
+    pages.endPauseFunctions.push(over);
     return promise;
   }
 
   private async resetOrReplace(page: Page, slot: PageKey, reusable: boolean): Promise<void> {
     const { key } = slot;
-    const pages = this.pagesOf(slot);
+    const pages = this.getKeyPages(slot);
     pages.resettingCount += 1;
-    if (reusable && !page.followedAtOnce && pages.waiting.length === 0) await this.pauseBeforeReset(pages);
+    if (reusable && !page.wasFollowUpRun && pages.waitingCallers.length === 0) await this.pauseBeforeReset(pages);
     const resetPage = reusable && (await page.resetSandbox()) ? page : await this.replace(page, slot);
     pages.resettingCount -= 1;
-    const isAccepted = pages.waiting.shift()?.(resetPage);
+    const isAccepted = pages.waitingCallers.shift()?.(resetPage);
     if (resetPage !== null && isAccepted !== true) this.storeIdle(resetPage, pages, slot);
     this.deleteIfEmpty(key, pages);
   }
@@ -332,7 +347,8 @@ export class Pool {
   private storeIdle(page: Page, pages: KeyPages, slot: PageKey): void {
     page.setIdleLossListener(() => {
       this.removeIdle(page, pages);
-      // "unready": code of the last run is still active, so the page needs a replacement for the next run.
+      // For the reason "unready", code of the last run is still active, so another page must replace this one for the
+      // next run.
       if (page.loss === "unready") this.release(page, slot, false);
       else this.discard(page);
     });
@@ -341,8 +357,11 @@ export class Pool {
     pages.idle.push(page);
     this.idleInOrder.set(page, pages);
     this.idleSince.set(page, Date.now());
-    while (this.idleInOrder.size > this.options.warmPages) {
-      const evictedPage = oldestOfLargest(this.idleInOrder.keys(), (idle) => this.idleInOrder.get(idle)!.origin);
+    while (this.idleInOrder.size > this.options.idlePagesMax) {
+      const evictedPage = findOldestOfLargestOrigin(
+        this.idleInOrder.keys(),
+        (idle) => this.idleInOrder.get(idle)!.origin,
+      );
       this.discardIdle(evictedPage, this.idleInOrder.get(evictedPage)!);
     }
   }
@@ -353,7 +372,7 @@ export class Pool {
   }
 
   private deleteIfEmpty(key: string, pages: KeyPages): void {
-    const isEmpty = pages.idle.length + pages.resettingCount + pages.waiting.length === 0;
+    const isEmpty = pages.idle.length + pages.resettingCount + pages.waitingCallers.length === 0;
     if (isEmpty && this.pagesByKey.get(key) === pages) this.pagesByKey.delete(key);
   }
 }

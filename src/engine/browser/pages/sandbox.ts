@@ -1,17 +1,17 @@
 /**
- * Interface of a sandbox. A sandbox executes the code of runs in a page, and is reset after each run. Each mode has an
- * implementation.
+ * Interface of a sandbox. A sandbox executes the code of runs in a page, and removes the traces of each run. Each
+ * sandbox mode has an implementation.
  */
 import type { CDPSession, Connection } from "puppeteer";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { PageOutcome, PageRun } from "../run.js";
 import { NEEDS_OTHER_MODE } from "./answer.js";
-import type { PageLoss } from "./loss.js";
+import type { PageLossReason } from "./loss.js";
 
 export interface Sandbox {
-  /** Sets up the page. Called once, before the first reset. */
+  /** Prepares the page for its first run. Called once, before the first call of `reset`. */
   prepare(): Promise<void>;
-  /** Removes everything that the last run has left. @returns false if the page must be discarded instead */
+  /** Removes everything that the last run has left in the page. @returns false if the page must be discarded instead */
   reset(): Promise<boolean>;
   /**
    * Executes the code of a run. @returns the answer of the service's script in the page (see answer.ts). Rejects if the
@@ -19,15 +19,18 @@ export interface Sandbox {
    */
   execute(request: PageRun): Promise<unknown>;
   /**
-   * Returns the maximum time in milliseconds until the sandbox is ready. This time does not count for the time limit of
-   * a run.
+   * Returns the maximum time in milliseconds until the sandbox is ready for code. This time does not count as part of
+   * the run's time limit.
    */
   maxMsUntilReady(): number;
   /** Ends the requests and the output of the run. Called before the outcome of the run is reported. */
-  end(): void;
-  /** Adds reasons to the error message of a failed run that the page cannot know, such as a host that the proxy rejected. */
+  endRun(): void;
+  /**
+   * Adds reasons that the page cannot know, such as a host that the proxy rejected, to the error message of a failed
+   * run.
+   */
   explainFailure(outcome: PageOutcome): Promise<PageOutcome>;
-  /** Ends timers and listeners of a page that is lost. */
+  /** Stops the timers and listeners of a lost page. */
   stop(): void;
 }
 
@@ -39,7 +42,7 @@ export interface SandboxOptions {
   /** Origin of the page. No server has this origin: the service itself answers the request for the document. */
   origin: string;
   proxyPort: ProxyPort | null;
-  markLost(loss: PageLoss): void;
+  markLost(loss: PageLossReason): void;
   /** Called if the run sends a request that does not use the proxy port. */
   onServiceRequest(): void;
   /** Called with each console line of a worker, as the JSON of a ConsoleLine. */
@@ -52,7 +55,7 @@ export const MISSING_ISOLATE: Sandbox = {
   reset: async () => true,
   execute: async () => NEEDS_OTHER_MODE,
   maxMsUntilReady: () => 0,
-  end: () => {},
+  endRun: () => {},
   explainFailure: async (outcome) => outcome,
   stop: () => {},
 };

@@ -1,19 +1,19 @@
 /**
- * Sends the text of a package to a thread only once instead of for each run. The thread caches it
- * (in-page/page-texts.ts), and this class records which texts are in the cache. Actions' own code is never cached.
+ * Sends the text of a package to a thread once instead of for each run. The thread caches the text
+ * (in-page/page-texts.ts), and this class records which texts are in the thread's cache. The code of actions is never
+ * cached.
  */
-import { documentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
+import { listDocumentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
 import { findDocumentNames } from "../mode.js";
 import { DEFAULT_SOURCE_NAME, type PageRun } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
 import type { SentScript } from "./in-page/page-texts.js";
 
-/** Maximum number of characters in the cache of a thread. The oldest texts are removed first. */
+/** Maximum total number of characters in the cache of a thread. Above it, the oldest texts are removed first. */
 const STORED_MAX_CHARACTERS = 4 * 1024 * 1024;
 
-/** Adds the name of the script, which stack traces contain, to its text. */
-const withSourceUrl = ({ name, source }: { name: string; source: string }): string =>
-  `${source}\n//# sourceURL=${name}`;
+/** Appends a comment with the script's name to its text, so that stack traces contain this name. */
+const addSourceUrl = ({ name, source }: { name: string; source: string }): string => `${source}\n//# sourceURL=${name}`;
 
 const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS);
 
@@ -21,18 +21,18 @@ const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS)
  * For a trial (a first attempt of a run in an isolate), returns the globals that stand-ins replace, as JSON; otherwise
  * null. If the run's mode would be `document`, these include all globals that the scripts use.
  */
-function standInsOf({ packages, source, trialOf }: PageRun): string | null {
-  if (trialOf === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;
-  if (trialOf !== "document") return null;
+function createStandInsJson({ packages, source, trialForMode }: PageRun): string | null {
+  if (trialForMode === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;
+  if (trialForMode !== "document") return null;
   const names = packages.flatMap((script) =>
     "source" in script ? findDocumentNames(script.source, script.content) : [],
   );
-  return JSON.stringify(documentStandIns([...names, ...findDocumentNames(source)]));
+  return JSON.stringify(listDocumentStandIns([...names, ...findDocumentNames(source)]));
 }
 
 export class StoredTexts {
-  /** Lengths of the cached texts, by their key. */
-  private readonly lengths = new Map<string, number>();
+  /** Number of characters of each cached text, by its key. */
+  private readonly lengthByKey = new Map<string, number>();
   private characters = 0;
 
   constructor(private readonly maxCharacters = STORED_MAX_CHARACTERS) {}
@@ -41,35 +41,38 @@ export class StoredTexts {
    * Returns the arguments of the thread's method `run`: payload, settings, keys to remove from the cache, scripts,
    * replaced globals.
    */
-  runArguments(request: PageRun): unknown[] {
+  createRunArguments(request: PageRun): unknown[] {
     const { payload, settings, packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
     const removed: string[] = [];
     const sent = packages.flatMap((script): SentScript[] => {
       if (!("source" in script)) return [];
       // The key contains the name of the script, because the cached text contains it too.
       const content = script.content ? `${script.name}\n${script.content}` : "";
-      if (this.lengths.has(content)) return [[script.name, null, content, false]];
-      const text = withSourceUrl(script);
+      if (this.lengthByKey.has(content)) return [[script.name, null, content, false]];
+      const text = addSourceUrl(script);
       const isStored = content !== "" && text.length <= this.maxCharacters;
       if (isStored) removed.push(...this.add(content, text.length));
       return [[script.name, text, content, isStored]];
     });
     sent.push([name, wrapInFunction({ name, source }), "", false]);
-    // Keeps texts that a later script has added again after an earlier one removed them.
-    const stillRemoved = removed.filter((content) => !this.lengths.has(content));
-    return [payload, settings, stillRemoved, sent, standInsOf(request)];
+    // A later script may have added a text again that an earlier one removed. Such a text stays in the cache.
+    const stillRemoved = removed.filter((content) => !this.lengthByKey.has(content));
+    return [payload, settings, stillRemoved, sent, createStandInsJson(request)];
   }
 
-  /** Records that a text is in the cache. @returns the keys of the texts that must be removed to make room for it */
+  /**
+   * Records that a text is in the cache.
+   * @returns the keys of the texts that the thread must remove to make room for the new text
+   */
   private add(content: string, length: number): string[] {
     const removed: string[] = [];
-    for (const [other, size] of this.lengths) {
+    for (const [other, size] of this.lengthByKey) {
       if (this.characters + length <= this.maxCharacters) break;
-      this.lengths.delete(other);
+      this.lengthByKey.delete(other);
       this.characters -= size;
       removed.push(other);
     }
-    this.lengths.set(content, length);
+    this.lengthByKey.set(content, length);
     this.characters += length;
     return removed;
   }

@@ -1,28 +1,28 @@
 /**
- * Detects data of a run that stays in its browser context after a navigation, such as cookies. If there is any, the
- * page is discarded.
+ * Detects data of a run, such as cookies, that stays in its browser context after a navigation. The service discards a
+ * page with such data.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { SandboxOptions } from "./sandbox.js";
 
-/** Maximum number of workers, and frames in other processes, that a run can open. */
+/** Maximum number of targets that a run can open: workers, and frames in other processes. */
 const OTHER_TARGETS_MAX = 16;
 /** Types of targets that runs must not open. Flags disable them, but some builds of Chromium do not support these flags. */
 const FORBIDDEN_TARGET_TYPES = ["page", "shared_worker", "service_worker"];
 
 /**
- * True if the URL contains a user name or password. The browser would send them with all later requests to the host, and
- * there is no command to remove them.
+ * True if the URL contains a user name or password. The browser would send both with all later requests to the host,
+ * and has no command to remove them.
  */
 function hasCredentials(address: string): boolean {
-  // A URL that starts with `//` has the scheme of the page, so both schemes are tried.
+  // A URL that starts with `//` gets the scheme of the page, so this function tries both schemes.
   return ["http://x/", "https://x/"].some((base) => {
     const url = URL.parse(address, base);
     return url !== null && url.username + url.password !== "";
   });
 }
 
-export class Traces {
+export class TraceDetector {
   private wasReported = false;
   private otherTargets = 0;
   private readonly onTarget = ({ targetInfo }: Protocol.Target.TargetCreatedEvent) => this.countTarget(targetInfo);
@@ -48,13 +48,17 @@ export class Traces {
     this.watchCredentials(session, add);
   }
 
-  /** True if an event of the browser has reported data that stays after a navigation. */
-  hasReportedAny(): boolean {
+  /** True if the browser has reported data that stays after a navigation. */
+  hasReportedData(): boolean {
     return this.wasReported;
   }
 
-  /** Searches for cookies and stored data. The search takes a tenth of the time that clearing them would take. */
-  async search(origin: string): Promise<boolean> {
+  /**
+   * Searches for cookies and stored data of the origin. The search takes a tenth of the time that clearing the data
+   * would take.
+   * @returns true if there is any
+   */
+  async hasStoredData(origin: string): Promise<boolean> {
     const { connection, session, contextId } = this.options;
     const [{ cookies }, { usage }] = await Promise.all([
       connection.send("Storage.getCookies", { browserContextId: contextId }),
@@ -75,7 +79,10 @@ export class Traces {
     else if (this.otherTargets > OTHER_TARGETS_MAX) this.onTooManyTargets();
   }
 
-  /** Checks the URLs of requests, and the targets of redirects before the browser follows them. */
+  /**
+   * Checks the URLs of requests for credentials, and the target of each redirect before the browser follows it.
+   * @param add called for a URL with credentials
+   */
   private watchCredentials(session: CDPSession, add: () => void): void {
     const check = (address: string) => hasCredentials(address) && add();
     session.on("Network.requestWillBeSent", ({ request }) => check(request.url));

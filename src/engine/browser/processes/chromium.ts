@@ -10,18 +10,21 @@ import type { ConnectionTransport } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import { BROWSER_START_TIMEOUT_MS, type Chromium, openConnection } from "../browser-source.js";
-import { browserFlags } from "../chromium-flags.js";
+import { createBrowserFlags } from "../chromium-flags.js";
 import { lowerBrowserPriority } from "../watch/priorities.js";
 import { createPipeTransport } from "./pipe-transport.js";
 
 /** Address at which proxy ports listen for browsers on this machine. */
 const PROXY_HOST = "127.0.0.1";
 const STDERR_MAX_CHARACTERS = 8_192;
-/** Matches Chromium's output if it cannot start its sandbox. */
-const NO_SANDBOX = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
-/** Matches the output of a renderer that has reached its heap limit. */
-const OUT_OF_HEAP = /V8 (javascript|process) OOM/;
-/** First user ID of the range for the browsers of a service that runs as root. No account has these IDs. */
+/** Matches error output with which Chromium reports that it cannot start its sandbox. */
+const NO_SANDBOX_OUTPUT = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
+/** Matches the error output of a renderer that has reached its heap limit. */
+const OUT_OF_HEAP_OUTPUT = /V8 (javascript|process) OOM/;
+/**
+ * First user ID of the range (up to UID_RANGE_END) under which browsers run if the service is root. No account has
+ * these IDs.
+ */
 const FIRST_UID = 64_100;
 const UID_RANGE_END = 64_900;
 const FOLDER_PREFIX = "svc-chromium-";
@@ -37,14 +40,14 @@ function createArguments(options: ChromiumOptions, folder: string): string[] {
     "--headless",
     "--remote-debugging-pipe",
     `--user-data-dir=${folder}`,
-    ...browserFlags(PROXY_HOST),
+    ...createBrowserFlags(PROXY_HOST),
     ...(options.sandbox ? [] : ["--no-sandbox"]),
   ];
 }
 
 /**
- * Returns a random user ID without a name and without files, because Chromium does not run its sandbox as root. Returns
- * null if the service is not root: the browser then runs as the user of the service.
+ * Chooses a random user ID that has no account and owns no files, because Chromium does not run its sandbox as root.
+ * Returns null if the service is not root: the browser then runs under the account of the service.
  */
 function chooseUnusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
@@ -52,33 +55,33 @@ function chooseUnusedAccount(): { uid: number; gid: number } | null {
   return { uid: id, gid: id };
 }
 
-/** True if a process with this user ID may be a browser of this service. */
+/** True if a process with this user ID may be a browser that a service running as root has started. */
 export function isBrowsersUid(uid: number): boolean {
   const serviceUid = process.getuid?.();
   return serviceUid === 0 ? uid >= FIRST_UID && uid < UID_RANGE_END : uid === serviceUid;
 }
 
-function makeFolder(owner: { uid: number; gid: number } | null): string {
+function createProfileFolder(owner: { uid: number; gid: number } | null): string {
   const folder = mkdtempSync(join(tmpdir(), `${FOLDER_PREFIX}${process.pid}-`));
   if (owner !== null) chownSync(folder, owner.uid, owner.gid);
   return folder;
 }
 
 /**
- * Removes profile folders and ends browsers of services that were killed. A browser that is very busy can outlive its
+ * Removes the profile folders of killed services, and ends their browsers. A browser that is very busy can outlive its
  * service.
  */
-export function removeLeftovers(): void {
+export function removeOldBrowsers(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
-    if (!(pid > 0) || isAlive(pid)) continue;
+    if (!(pid > 0) || isProcessAlive(pid)) continue;
     const folder = join(tmpdir(), name);
     for (const orphan of findBrowserPids(folder)) process.kill(orphan, "SIGKILL");
-    removeFolder(folder);
+    removeProfileFolder(folder);
   }
 }
 
-function isAlive(pid: number): boolean {
+function isProcessAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
@@ -86,7 +89,10 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Returns the processes whose profile is the folder, and that have the folder's owner; none on systems without /proc. */
+/**
+ * Returns the IDs of the processes that use this profile folder and have the same owner as the folder. The list is
+ * empty on systems without /proc.
+ */
 function findBrowserPids(folder: string): number[] {
   if (!existsSync("/proc")) return [];
   return readdirSync("/proc")
@@ -102,16 +108,17 @@ function findBrowserPids(folder: string): number[] {
     });
 }
 
-function removeFolder(folder: string): void {
+function removeProfileFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   } catch {
-    // The folder belongs to another account, or is still in use. The next start removes it.
+    // Ignores the error: the folder belongs to another account, or is still in use. The next start of the service
+    // removes it.
   }
 }
 
-function startFailure(options: ChromiumOptions, stderr: string, reason: string): Error {
-  if (NO_SANDBOX.test(stderr)) {
+function createStartError(options: ChromiumOptions, stderr: string, reason: string): Error {
+  if (NO_SANDBOX_OUTPUT.test(stderr)) {
     return new StartError(
       `Chromium's sandbox does not start on this machine (${options.chromePath}). Allow unprivileged user namespaces ` +
         "(sysctl kernel.unprivileged_userns_clone=1 or kernel.apparmor_restrict_unprivileged_userns=0; in a container " +
@@ -128,15 +135,15 @@ function listenToStderr(child: ChildProcess): { text(): string; heapFullAt(): nu
   let text = "";
   let heapFullAt = 0;
   child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
-    // A line of the output may arrive in two chunks.
+    // Keeps the last incomplete line, because one line of the output may arrive in two chunks.
     const newText = text.slice(text.lastIndexOf("\n") + 1) + chunk;
     text = (text + chunk).slice(-STDERR_MAX_CHARACTERS);
-    if (OUT_OF_HEAP.test(newText)) heapFullAt = Date.now();
+    if (OUT_OF_HEAP_OUTPUT.test(newText)) heapFullAt = Date.now();
   });
   return { text: () => text, heapFullAt: () => heapFullAt };
 }
 
-function killGroup(child: ChildProcess): void {
+function killProcessGroup(child: ChildProcess): void {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
   } catch {
@@ -146,7 +153,8 @@ function killGroup(child: ChildProcess): void {
 
 function createPipe(child: ChildProcess, onClose: () => void): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
-  // The started process may be a wrapper that outlives the browser, so the end of the pipe is observed too.
+  // The started process may be a wrapper script that outlives the browser, so the end of the pipe also counts as the
+  // end of the browser.
   fromBrowser.once("close", onClose);
   return createPipeTransport(toBrowser, fromBrowser);
 }
@@ -158,7 +166,7 @@ function createPipe(child: ChildProcess, onClose: () => void): ConnectionTranspo
  */
 export async function startChromium(options: ChromiumOptions, stopped?: AbortSignal): Promise<Chromium> {
   const owner = chooseUnusedAccount();
-  const folder = makeFolder(owner);
+  const folder = createProfileFolder(owner);
   const child = spawn(options.chromePath, createArguments(options, folder), {
     ...owner,
     cwd: folder,
@@ -171,12 +179,12 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
   let alive = true;
   const kill = () => {
     alive = false;
-    killGroup(child);
+    killProcessGroup(child);
   };
   const ended = new Promise<void>((resolve) => {
     const finish = () => {
       kill();
-      removeFolder(folder);
+      removeProfileFolder(folder);
       resolve();
     };
     child.once("exit", finish).once("error", finish);
@@ -197,7 +205,7 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
   } catch (error) {
     kill();
     await ended;
-    throw startFailure(options, stderr.text(), (error as Error).message);
+    throw createStartError(options, stderr.text(), (error as Error).message);
   } finally {
     clearTimeout(timer);
     stopped?.removeEventListener("abort", kill);

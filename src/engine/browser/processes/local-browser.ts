@@ -4,29 +4,32 @@ import type { Logger } from "pino";
 import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import type { BrowserSource, Chromium } from "../browser-source.js";
-import { type ChromiumOptions, removeLeftovers, startChromium } from "./chromium.js";
-import { type ProcessProof, readProcesses, readSandboxState } from "./sandbox-proof.js";
+import { type ChromiumOptions, removeOldBrowsers, startChromium } from "./chromium.js";
+import { type ProcessSandboxState, readProcesses, readSandboxState } from "./sandbox-proof.js";
 
 const ZYGOTE_CHECK_INTERVAL_MS = 100;
 
-/** True if the process has ended, or is a zombie: its parent has not collected its status. */
-export function hasEnded(
+/**
+ * True if the process has ended. A zombie also counts as ended: it has exited, but its parent has not yet read its exit
+ * status.
+ */
+export function hasProcessEnded(
   pid: number,
   readFile: (path: string) => string = (path) => readFileSync(path, "latin1"),
 ): boolean {
   try {
     return readFile(`/proc/${pid}/stat`).includes(") Z ");
   } catch (error) {
-    // Other errors, such as too many open files, do not mean that the process has ended.
+    // Other errors, such as too many open files, do not show that the process has ended.
     return ["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "");
   }
 }
 
 /**
- * Returns the zygotes (processes that fork renderers) of the browser's main process. Only its direct children are
- * returned, because a new renderer looks like a zygote until it has set its own command line.
+ * Returns the IDs of the browser's zygotes, which are processes that fork renderers. Returns only direct children of
+ * the browser's main process, because a new renderer looks like a zygote until it has set its own command line.
  */
-export function findZygotes(processes: readonly Pick<ProcessProof, "pid" | "parent" | "kind">[]): number[] {
+export function findZygotes(processes: readonly Pick<ProcessSandboxState, "pid" | "parent" | "kind">[]): number[] {
   const main = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
   return processes.filter(({ kind, parent }) => kind === "zygote" && main.has(parent)).map(({ pid }) => pid);
 }
@@ -39,7 +42,7 @@ async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   if (pid === null || process.platform !== "linux") return;
   const zygotes = findZygotes(await readProcesses(pid));
   const timer = setInterval(() => {
-    if (zygotes.some((zygote) => hasEnded(zygote))) runInBackground(stop());
+    if (zygotes.some((zygote) => hasProcessEnded(zygote))) runInBackground(stop());
   }, ZYGOTE_CHECK_INTERVAL_MS);
   await ended;
   clearInterval(timer);
@@ -50,7 +53,7 @@ export function createLocalBrowserSource({ log, ...options }: ChromiumOptions & 
     name: "Chromium",
 
     async open(stopped) {
-      removeLeftovers();
+      removeOldBrowsers();
       if (!options.sandbox)
         log.warn("Chromium runs WITHOUT its sandbox (CHROME_SANDBOX=off): actions are not contained");
       const chromium = await startChromium(options, stopped);

@@ -1,19 +1,24 @@
-/** Transport for protocol messages over Chromium's debugging pipe: JSON texts separated by NUL. */
+/** Transport for DevTools messages over Chromium's debugging pipe. Each message is JSON text that ends with NUL. */
 import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
 
 const NUL = 0;
-/** Size of the buffer for an incomplete message. A larger message gets a larger buffer, which is released afterwards. */
+/**
+ * Size in bytes of the buffer for an incomplete message. For a larger message, the transport allocates a larger buffer
+ * and releases it afterwards.
+ */
 const BUFFER_BYTES = 1024 * 1024;
 
-/** Creates the transport. It uses a pipe instead of a port, so that no other process on the machine can control the browser. */
+/**
+ * Creates the transport over a pipe instead of a port, so that no other process on the machine can control the browser.
+ */
 export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
   /**
-   * Buffer for an incomplete message. It is reused, because a buffer for each message would cause a garbage collection
-   * after some large results.
+   * Buffer for an incomplete message. All messages share it, because a buffer for each message would cause a garbage
+   * collection after some large results.
    */
   let memory = Buffer.allocUnsafe(BUFFER_BYTES);
-  /** Number of bytes of the incomplete message that are in `memory`. */
+  /** Number of bytes of the incomplete message that `memory` contains. */
   let pending = 0;
   let closed = false;
 
@@ -39,7 +44,7 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
     pending += bytes.copy(memory, pending);
   }
 
-  /** Returns the message whose last bytes are `last`. */
+  /** Returns the complete message: the bytes that `memory` contains, followed by `last`. */
   function completeMessage(last: Buffer): string {
     if (pending === 0) return last.toString("utf8");
     bufferBytes(last);

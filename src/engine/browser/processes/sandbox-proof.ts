@@ -3,7 +3,7 @@ import { readdir, readFile, readlink } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
 
-export interface ProcessProof {
+export interface ProcessSandboxState {
   pid: number;
   parent: number;
   /** Kind of the process from its command line: `browser`, `renderer`, `gpu-process`, or the service of a utility process. */
@@ -11,16 +11,16 @@ export interface ProcessProof {
   /** Mode of seccomp, the filter of system calls. 2 means that a filter checks every call. */
   seccompMode: number;
   noNewPrivileges: boolean;
-  /** True if the process has another user namespace than the service. */
+  /** True if the process has a different user namespace than the service. */
   ownUserNamespace: boolean;
   uid: number;
-  /** True if the process is sandboxed, or if it never runs code of actions (TRUSTED_KINDS). */
+  /** True if the process is sandboxed, or if its kind never runs code of actions (TRUSTED_KINDS). */
   contained: boolean;
 }
 
-export interface SandboxProof {
+export interface BrowserSandboxState {
   /** All processes of the browser at the time of the check. */
-  processes: readonly ProcessProof[];
+  processes: readonly ProcessSandboxState[];
   sandboxed: boolean;
 }
 
@@ -30,7 +30,10 @@ export interface SandboxProof {
  */
 const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
 
-/** Maximum time to wait until new processes have entered their sandbox, which takes long on a busy machine. */
+/**
+ * Maximum time in milliseconds to wait until new processes have entered their sandbox, which takes long on a busy
+ * machine.
+ */
 const SANDBOX_TIMEOUT_MS = 3_000;
 const CHECK_INTERVAL_MS = 50;
 
@@ -43,18 +46,21 @@ async function sharesUserNamespace(pid: number): Promise<boolean> {
 }
 
 /**
- * Returns the kind of a process: the type on its command line. Without a type, a process is the browser or the script
- * that started the browser; any other such process is "unknown".
+ * Returns the kind of a process, which is the process type on its command line. A process without a type is the
+ * browser, or the script that started the browser. Any other process without a type is "unknown".
  */
-function kindOf(commandLine: string, pid: number, parent: number, group: number): string {
+function getProcessKind(commandLine: string, pid: number, parent: number, group: number): string {
   const type = /[\0 ]--type=([^\0 ]*)/.exec(commandLine)?.[1];
   if (type === "utility") return /[\0 ]--utility-sub-type=([^\0 ]*)/.exec(commandLine)?.[1] ?? type;
   if (type !== undefined) return type;
   return pid === group || parent === group ? "browser" : "unknown";
 }
 
-/** Reads the sandbox state of a process. @returns null if the process belongs to another group, or has ended */
-async function readProcess(pid: number, group: number): Promise<ProcessProof | null> {
+/**
+ * Reads the sandbox state of a process.
+ * @returns null if the process is not in the process group `group`, or has ended
+ */
+async function readProcess(pid: number, group: number): Promise<ProcessSandboxState | null> {
   try {
     const [state, parent, leader] = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
     if (Number(leader) !== group || state === "Z") return null;
@@ -62,7 +68,7 @@ async function readProcess(pid: number, group: number): Promise<ProcessProof | n
       readFile(`/proc/${pid}/cmdline`, "latin1"),
       readFile(`/proc/${pid}/status`, "utf8"),
     ]);
-    const kind = kindOf(commandLine, pid, Number(parent), group);
+    const kind = getProcessKind(commandLine, pid, Number(parent), group);
     const seccompMode = readStatusField(status, "Seccomp");
     const ownUserNamespace = !(await sharesUserNamespace(pid));
     return {
@@ -80,14 +86,17 @@ async function readProcess(pid: number, group: number): Promise<ProcessProof | n
   }
 }
 
-/** Returns the running processes of a process group. */
-export async function readProcesses(group: number): Promise<ProcessProof[]> {
+/** Reads the sandbox state of all running processes of a process group. */
+export async function readProcesses(group: number): Promise<ProcessSandboxState[]> {
   const pids = (await readdir("/proc")).map(Number).filter((pid) => pid > 0);
   return (await Promise.all(pids.map((pid) => readProcess(pid, group)))).filter((proof) => proof !== null);
 }
 
-/** Reads the sandbox state of all processes of a browser. @returns null for a remote browser, and on other systems than Linux */
-export async function readSandboxState({ pid: group }: Chromium): Promise<SandboxProof | null> {
+/**
+ * Reads the sandbox state of all processes of a browser. Waits up to SANDBOX_TIMEOUT_MS until all are sandboxed.
+ * @returns null for a remote browser, and on systems other than Linux
+ */
+export async function readSandboxState({ pid: group }: Chromium): Promise<BrowserSandboxState | null> {
   if (group === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOX_TIMEOUT_MS;
   for (;;) {

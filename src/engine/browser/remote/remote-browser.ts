@@ -1,5 +1,5 @@
 /**
- * Source of remote browsers, to which the service connects by their DevTools URL. The service opens its own browser
+ * Source of remote browsers, to which the service connects by their DevTools URL. The service opens separate browser
  * contexts there, which end when the connection closes.
  */
 
@@ -10,7 +10,7 @@ import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import { type BrowserSource, type Chromium, openConnection } from "../browser-source.js";
 import { findContainmentFaults } from "../chromium-flags.js";
-import { nameOf, openEndpoint, reasonOf } from "./remote-endpoint.js";
+import { getEndpointName, getMaskedReason, openEndpoint } from "./remote-endpoint.js";
 import type { SocketTransport } from "./socket-transport.js";
 
 const ANSWER_TIMEOUT_MS = 10_000;
@@ -37,7 +37,7 @@ function isThisMachine(address: string): boolean {
   return isLoopback(address) || interfaces.some((network) => network.address === address);
 }
 
-/** Returns the command line of the browser; null if the browser does not report it. */
+/** Requests the command line of the browser. Returns null if the browser does not report it. */
 async function readCommandLine(connection: Connection): Promise<string | null> {
   const { commandLine } = await connection.send("SystemInfo.getInfo").catch(() => ({ commandLine: "" }));
   return commandLine || null;
@@ -90,7 +90,7 @@ function connectChromium(connection: Connection, transport: SocketTransport): Ch
 export function createRemoteBrowserSource(options: RemoteOptions): RemoteBrowser {
   const { egressHost } = options;
   const endpoint = new URL(options.endpoint);
-  const name = nameOf(endpoint);
+  const name = getEndpointName(endpoint);
   let peer: string | null = null;
   return {
     name,
@@ -108,7 +108,8 @@ export function createRemoteBrowserSource(options: RemoteOptions): RemoteBrowser
       try {
         const connection = await openConnection(transport);
         await checkRemoteBrowser(connection, transport.peer, options, name);
-        // `peer` is set before the first context is created, because the proxy port of the context calls `isAt`.
+        // Sets `peer` before the first context is created, because the proxy port of the context calls `isAt`, which
+        // reads `peer`.
         peer = transport.peer;
         return connectChromium(connection, transport);
       } catch (error) {
@@ -125,6 +126,8 @@ export function createRemoteBrowserSource(options: RemoteOptions): RemoteBrowser
     },
 
     describeFailure: (error) =>
-      new StartError(`the browser at ${name} (BROWSER_WS_ENDPOINTS) cannot be used: ${reasonOf(error, endpoint)}`),
+      new StartError(
+        `the browser at ${name} (BROWSER_WS_ENDPOINTS) cannot be used: ${getMaskedReason(error, endpoint)}`,
+      ),
   };
 }

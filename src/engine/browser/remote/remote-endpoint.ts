@@ -1,17 +1,17 @@
 /**
- * Connects to a remote browser by its URL, and returns its name for logs. Parts of the URL other than host and port may be
- * credentials and are never logged.
+ * Connects to a remote browser by its URL, and returns its name for logs. Only the host and port of the URL are logged,
+ * because the other parts may contain credentials.
  */
 import { openSocketTransport, type SocketTransport } from "./socket-transport.js";
 
 const DISCOVERY_TIMEOUT_MS = 2_000;
-/** Path of the DevTools URL before the browser's ID. The ID changes with each start of the browser. */
-const BROWSER_PATH = "/devtools/browser/";
-/** Minimum length of a part of the URL that is masked in error messages. Shorter parts also occur in ordinary words. */
+/** Start of the path of a DevTools URL. The ID of the browser follows, which changes with each start of the browser. */
+const DEVTOOLS_PATH = "/devtools/browser/";
+/** Minimum length of a URL part that is masked in error messages. A shorter part may also occur in ordinary words. */
 const SECRET_MIN_CHARACTERS = 4;
 
-/** Returns the URL without path and credentials. */
-export function nameOf({ protocol, host }: URL): string {
+/** Returns the name of a browser for logs: its URL without path and credentials. */
+export function getEndpointName({ protocol, host }: URL): string {
   return `${protocol}//${host}`;
 }
 
@@ -24,7 +24,7 @@ function decodeUrlPart(part: string): string {
 }
 
 /** Returns the message of an error with all parts of the URL masked except host and port. */
-export function reasonOf(error: unknown, endpoint: URL): string {
+export function getMaskedReason(error: unknown, endpoint: URL): string {
   const { message, code } = error as NodeJS.ErrnoException;
   const { href, search, pathname, username, password, searchParams } = endpoint;
   const parts = [href, search, pathname, username, password, ...searchParams.values()];
@@ -38,7 +38,7 @@ export function reasonOf(error: unknown, endpoint: URL): string {
  * Requests the WebSocket URL from a browser that was started with `--remote-debugging-port`.
  * @returns null if the browser does not answer
  */
-async function discoverWebsocket(endpoint: URL, stopped?: AbortSignal): Promise<string | null> {
+async function discoverWebSocketUrl(endpoint: URL, stopped?: AbortSignal): Promise<string | null> {
   const protocol = endpoint.protocol === "wss:" ? "https:" : "http:";
   const { username, password } = endpoint;
   const basic = Buffer.from(`${decodeUrlPart(username)}:${decodeUrlPart(password)}`).toString("base64");
@@ -51,7 +51,7 @@ async function discoverWebsocket(endpoint: URL, stopped?: AbortSignal): Promise<
     const { webSocketDebuggerUrl } = (await response.json()) as { webSocketDebuggerUrl: string };
     const discovered = new URL(endpoint);
     discovered.pathname = new URL(webSocketDebuggerUrl).pathname;
-    return discovered.pathname.startsWith(BROWSER_PATH) ? discovered.href : null;
+    return discovered.pathname.startsWith(DEVTOOLS_PATH) ? discovered.href : null;
   } catch {
     return null;
   }
@@ -63,12 +63,12 @@ async function discoverWebsocket(endpoint: URL, stopped?: AbortSignal): Promise<
  */
 export async function openEndpoint(endpoint: URL, stopped?: AbortSignal): Promise<SocketTransport> {
   if (endpoint.pathname === "/" && endpoint.search === "") {
-    return openSocketTransport((await discoverWebsocket(endpoint, stopped)) ?? endpoint.href, { stopped });
+    return openSocketTransport((await discoverWebSocketUrl(endpoint, stopped)) ?? endpoint.href, { stopped });
   }
   try {
     return await openSocketTransport(endpoint.href, { stopped });
   } catch (error) {
-    const other = endpoint.pathname.startsWith(BROWSER_PATH) ? await discoverWebsocket(endpoint, stopped) : null;
+    const other = endpoint.pathname.startsWith(DEVTOOLS_PATH) ? await discoverWebSocketUrl(endpoint, stopped) : null;
     if (other === null) throw error;
     return openSocketTransport(other, { stopped });
   }

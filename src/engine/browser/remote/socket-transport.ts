@@ -1,4 +1,4 @@
-/** Transport for protocol messages over a WebSocket. Pings detect a dead connection. */
+/** Transport for DevTools messages over a WebSocket. It sends pings to detect a dead connection. */
 import type { ConnectionTransport } from "puppeteer";
 import WebSocket from "ws";
 
@@ -6,23 +6,23 @@ const HANDSHAKE_TIMEOUT_MS = 3_000;
 const CLOSE_TIMEOUT_MS = 500;
 const PING_INTERVAL_MS = 5_000;
 /**
- * Number of unanswered pings after which the connection counts as dead. The limit is 2, because this process may be
- * late to read one answer.
+ * Number of unanswered pings after which the transport closes the connection. The limit is 2, because this process may
+ * be late to read one answer.
  */
 const PINGS_UNANSWERED_MAX = 2;
 const MESSAGE_MAX_BYTES = 256 * 1024 * 1024;
 
 export interface SocketTransport extends ConnectionTransport {
-  /** IP address of the browser. */
+  /** IP address of the browser's machine. */
   readonly peer: string;
   /** Resolves when the connection has closed, after `onclose` was called. */
   readonly closed: Promise<void>;
 }
 
 interface SocketOptions {
-  /** Interval of pings in milliseconds. Pings detect a dead connection. */
+  /** Time between two pings in milliseconds. */
   pingMs?: number;
-  /** Signal that closes the connection. */
+  /** Signal whose abort closes the connection. */
   stopped?: AbortSignal | undefined;
 }
 
@@ -34,7 +34,7 @@ export async function openSocketTransport(url: string, options: SocketOptions = 
     perMessageDeflate: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     maxPayload: MESSAGE_MAX_BYTES,
-    // Does not follow redirects, because credentials in the URL are only for this host.
+    // The WebSocket does not follow redirects, because the credentials in the URL are only for this host.
     followRedirects: false,
   });
   const terminate = () => socket.terminate();
@@ -80,7 +80,7 @@ function createTransport(socket: WebSocket, peer: string, pingMs: number): Socke
   socket.on("pong", () => {
     unanswered = 0;
   });
-  // Ignores errors, because the close event follows.
+  // Ignores the error, because the "close" event follows.
   socket.on("error", () => {});
   socket.on("close", () => {
     clearInterval(pinging);

@@ -10,17 +10,26 @@ import { MemoryLimits } from "./memory.js";
 import { Priorities } from "./priorities.js";
 import { measureProcesses } from "./processes.js";
 
-/** Interval of the checks that the browser responds. Its processes are measured every MEASURE_INTERVAL_MS. */
+/** Time in milliseconds between two checks that the browser responds. */
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
-/** Interval at which the priority of each renderer is set according to its CPU time. */
+/** Time in milliseconds between two updates of the priority of each renderer, which depends on its CPU time. */
 const PRIORITY_INTERVAL_MS = 50;
-/** Minimum duration of a run before the browser's processes are measured. A measurement would delay the end of a shorter run. */
-const MEASURED_AFTER_MS = 10;
-/** Time after the service has killed a process during which a crash counts as the effect of the kill. */
-const CAUSED_WITHIN_MS = 5_000;
+/**
+ * Time in milliseconds that runs must have been active before the browser's processes are measured. A measurement would
+ * delay the end of a shorter run.
+ */
+const MEASURE_AFTER_RUN_MS = 10;
+/**
+ * Time in milliseconds after the service has killed a process. A crash within this time counts as the effect of the
+ * kill.
+ */
+const KILL_EFFECT_MS = 5_000;
 
-/** Repeats a check at an interval, never two checks at once. Ignores errors, because the browser or a process may have ended. */
+/**
+ * Repeats a check every `ms` milliseconds, but never runs two checks at once. Ignores errors, because the browser or a
+ * process may have ended.
+ */
 function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
@@ -34,10 +43,10 @@ function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   }, ms);
 }
 
-/** Resolves with true if a run is active now and also MEASURED_AFTER_MS later. The two may be different runs. */
-export async function isActiveRepeatedly(isActive: () => boolean): Promise<boolean> {
+/** Resolves with true if a run is active now, and a run (the same or another) is active MEASURE_AFTER_RUN_MS later. */
+export async function isActiveTwice(isActive: () => boolean): Promise<boolean> {
   if (!isActive()) return false;
-  await delay(MEASURED_AFTER_MS);
+  await delay(MEASURE_AFTER_RUN_MS);
   return isActive();
 }
 
@@ -60,27 +69,27 @@ export class BrowserWatch {
     this.floods = floods;
     this.memory = memory;
     this.timers = [
-      repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isActiveRepeatedly(isActive))),
+      repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isActiveTwice(isActive))),
       repeatCheck(MEASURE_INTERVAL_MS, async () => {
-        if (await isActiveRepeatedly(isActive)) await memory.check(await measureProcesses(floods.processes, group));
+        if (await isActiveTwice(isActive)) await memory.check(await measureProcesses(floods.processes, group));
       }),
       repeatCheck(PRIORITY_INTERVAL_MS, async () => {
-        if (!(await isActiveRepeatedly(isActive))) return;
-        const renderers = floods.processes.filter(({ renderer }) => renderer);
+        if (!(await isActiveTwice(isActive))) return;
+        const renderers = floods.processes.filter(({ isRenderer }) => isRenderer);
         priorities.update(await measureProcesses(renderers, group));
       }),
     ];
   }
 
   /**
-   * Returns the cause of a crash that is reported now: `memory` if this class has killed the process or V8's heap was full,
-   * `flood` for a flood of messages, otherwise null.
+   * Returns the cause of a crash that the browser reports at this moment: `memory` if this class has killed the process
+   * or V8's heap was full, `flood` for a flood of messages, otherwise null.
    */
   crashCause(): "memory" | "flood" | null {
     const { floods, memory, chromium } = this;
     if (floods === null || memory === null) return null;
-    if (floods.causedCrash()) return "flood";
-    return Date.now() - Math.max(memory.lastKillAt, chromium.heapFullAt()) < CAUSED_WITHIN_MS ? "memory" : null;
+    if (floods.hasCausedCrash()) return "flood";
+    return Date.now() - Math.max(memory.lastKillAt, chromium.heapFullAt()) < KILL_EFFECT_MS ? "memory" : null;
   }
 
   /** True if the browser's own processes, which serve all runs, use so much memory that the browser should be replaced. */

@@ -1,32 +1,33 @@
 /**
- * Finds the renderer that fills the memory of the browser's own processes, which do not report to which page their data
- * belongs. Pauses all suspected renderers, and lets one after the other continue for a moment, until the memory grows.
+ * Finds the renderer that fills the memory of the browser's own processes. These processes do not report to which page
+ * their data belongs. So the search pauses all suspected renderers, and lets one after the other continue for a moment,
+ * until the memory grows.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { readResidentBytes, readUsage, signalProcess } from "./processes.js";
 
 const CHECK_INTERVAL_MS = 20;
-/** Maximum time to wait until data that was sent before the pause has arrived. */
-const SETTLE_MS = 500;
-/** Limits of the turn of one renderer: CPU time (this constant), and total time (TURN_MS). */
-const TURN_CPU_MS = 40;
-const TURN_MS = 250;
+/** Maximum time in milliseconds to wait for data that renderers sent before they were paused. */
+const SETTLE_TIMEOUT_MS = 500;
+/** CPU time in milliseconds after which one renderer is paused again. TURN_MAX_MS limits the total time of its turn. */
+const TURN_MAX_CPU_MS = 40;
+const TURN_MAX_MS = 250;
 const STABLE_GROWTH_BYTES = 1024 * 1024;
-const GROWTH_BYTES = 6 * 1024 * 1024;
+const SUSPICIOUS_GROWTH_BYTES = 6 * 1024 * 1024;
 
-/** Process group of a browser, and its processes that all pages share. */
+/** Process group of a browser, and the IDs of the processes that all its pages share. */
 interface BrowserGroup {
   id: number;
   sharedPids: readonly number[];
 }
 
 const readSharedBytes = ({ sharedPids, id }: BrowserGroup) => readResidentBytes(sharedPids, id);
-const processorTimeOf = async (pid: number, { id }: BrowserGroup) => (await readUsage(pid, id))?.cpuMs ?? 0;
+const readCpuMs = async (pid: number, { id }: BrowserGroup) => (await readUsage(pid, id))?.cpuMs ?? 0;
 
-/** Waits until the memory of the browser's own processes has stopped growing. @returns the memory in bytes */
+/** Waits until the memory of the browser's own processes stops growing. @returns this memory in bytes */
 async function waitForStableBytes(group: BrowserGroup): Promise<number> {
   let bytes = await readSharedBytes(group);
-  for (const deadline = Date.now() + SETTLE_MS; Date.now() < deadline; ) {
+  for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
     const next = await readSharedBytes(group);
     if (next - bytes < STABLE_GROWTH_BYTES) return next;
@@ -36,16 +37,16 @@ async function waitForStableBytes(group: BrowserGroup): Promise<number> {
 }
 
 /** Lets a renderer continue for a moment. @returns true if the memory of the browser's own processes grows meanwhile */
-async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
+async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<boolean> {
   const before = await waitForStableBytes(group);
-  const spent = await processorTimeOf(pid, group);
+  const spent = await readCpuMs(pid, group);
   signalProcess(pid, "SIGCONT");
-  for (const deadline = Date.now() + TURN_MS; Date.now() < deadline; ) {
+  for (const deadline = Date.now() + TURN_MAX_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
-    if ((await readSharedBytes(group)) - before > GROWTH_BYTES) return true;
-    if ((await processorTimeOf(pid, group)) - spent > TURN_CPU_MS) break;
+    if ((await readSharedBytes(group)) - before > SUSPICIOUS_GROWTH_BYTES) return true;
+    if ((await readCpuMs(pid, group)) - spent > TURN_MAX_CPU_MS) break;
   }
-  return (await waitForStableBytes(group)) - before > GROWTH_BYTES;
+  return (await waitForStableBytes(group)) - before > SUSPICIOUS_GROWTH_BYTES;
 }
 
 /**
@@ -54,10 +55,10 @@ async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
  * @param suspects renderers, the busiest first
  * @returns process ID of the renderer; null if the memory grows with none of the suspects
  */
-export async function findFiller(suspects: readonly number[], group: BrowserGroup): Promise<number | null> {
+export async function findMemoryFiller(suspects: readonly number[], group: BrowserGroup): Promise<number | null> {
   for (const pid of suspects) signalProcess(pid, "SIGSTOP");
   try {
-    for (const pid of suspects) if (await growsWith(pid, group)) return pid;
+    for (const pid of suspects) if (await growsWhileRunning(pid, group)) return pid;
     return null;
   } finally {
     for (const pid of suspects) signalProcess(pid, "SIGCONT");

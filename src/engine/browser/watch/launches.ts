@@ -1,7 +1,7 @@
 /**
- * Watches whether a browser can start pages. Ends a browser that cannot start renderers, so that another one replaces it: its zygote
- * process has died, or the machine allows no new processes. Reports the end of the network service. Uses only reports of the browser, so
- * that it also works for a remote browser.
+ * Watches whether a browser can start pages. A browser cannot start renderers if its zygote process has died, or if the
+ * machine allows no new processes. This class ends such a browser, so that another one replaces it. Also reports the
+ * end of the network service. Uses only reports of the browser, so that it also works for a remote browser.
  */
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -25,10 +25,10 @@ const CHECKS_WITHOUT_RENDERER_MAX = 6;
 export const CHECK_INTERVAL_MS = 250;
 
 export class LaunchWatch {
-  private failures: number[] = [];
+  private failureTimes: number[] = [];
   /** Number of checks in a row at which a page needed a renderer and the browser had none. */
   private checksWithoutRenderer = 0;
-  /** ID of the process of the network service at the last check; null before the first one. */
+  /** Process ID of the browser's network service at the last check; null before the first check. */
   private networkService: number | null = null;
   private isChecking = false;
   private isStopped = false;
@@ -36,7 +36,8 @@ export class LaunchWatch {
 
   /**
    * @param hasPages returns true if there is an open or opening page that has not crashed
-   * @param on `broken` is called once, before the browser is ended; `networkLost` when its network service has ended
+   * @param on `broken` is called once, before this class ends the browser; `networkLost` when the network service of
+   * the browser has ended
    */
   constructor(
     private readonly chromium: Chromium,
@@ -62,8 +63,8 @@ export class LaunchWatch {
   private readonly onCrash = ({ status }: Protocol.Target.TargetCrashedEvent): void => {
     if (status !== FAILED_TO_LAUNCH) return;
     const now = performance.now();
-    this.failures = [...this.failures.filter((failedAt) => now - failedAt < FAILURES_WITHIN_MS), now];
-    if (this.failures.length >= FAILURES_MAX) this.replace();
+    this.failureTimes = [...this.failureTimes.filter((failedAt) => now - failedAt < FAILURES_WITHIN_MS), now];
+    if (this.failureTimes.length >= FAILURES_MAX) this.replace();
   };
 
   private compareNetworkService(pid: number | undefined): void {
@@ -77,13 +78,13 @@ export class LaunchWatch {
     this.isChecking = true;
     try {
       const processes = await listProcesses(this.chromium.connection, 0);
-      // `hasPages` is called after the response, because a page that has closed meanwhile needs no renderer.
-      const isIntact = !this.hasPages() || processes.some(({ renderer }) => renderer);
+      // Calls `hasPages` after the browser's response, because a page that has closed meanwhile needs no renderer.
+      const isIntact = !this.hasPages() || processes.some(({ isRenderer }) => isRenderer);
       this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
       if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();
-      this.compareNetworkService(processes.find(({ network }) => network)?.pid);
+      this.compareNetworkService(processes.find(({ isNetworkService }) => isNetworkService)?.pid);
     } catch {
-      // The command fails only if the browser has ended.
+      // Ignores errors: the command fails only if the browser has ended.
     } finally {
       this.isChecking = false;
     }

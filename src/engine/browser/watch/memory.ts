@@ -1,34 +1,38 @@
 /**
- * Limits the memory of a browser's processes: of each renderer, and of the browser's own processes together. Unlike the
- * limit of V8's heap, these limits include buffers.
+ * Limits the memory of a browser's processes: of each renderer, and of the browser's own processes together. In
+ * contrast to the limit of V8's heap, these limits include buffers.
  */
 import { runInBackground } from "../../../background.js";
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
-import { findFiller } from "./filler.js";
+import { findMemoryFiller } from "./filler.js";
 import { moveToServiceGroup } from "./idle-group.js";
 import { type MeasuredProcess, signalProcess } from "./processes.js";
 
 /**
- * Memory limit for all of the browser's own processes together. They start with 400 MB, because shared memory counts
- * for each process.
+ * Memory limit in bytes for all of the browser's own processes together. At their start, they use 400 MB, because
+ * memory that they share counts once for each process.
  */
 const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
-/** Memory of the browser's own processes at which the whole browser is ended. */
+/** Memory in bytes of the browser's own processes above which the whole browser is ended. */
 const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
 /**
- * Minimum growth of the memory between two searches for the renderer that fills it. The memory that a search has freed
- * is returned only later, so a search without new growth would find nothing.
+ * Minimum growth in bytes of the memory between two searches for the renderer that fills it. The processes return freed
+ * memory late, so a search without new growth would find nothing.
  */
 const SHARED_STEP_BYTES = 128 * 1024 * 1024;
 /**
- * Growth within FAST_GROWTH_MS that starts a search below the limit. Only a run that fills the browser causes such growth, and it
- * slows down all other runs.
+ * Growth in bytes within FAST_GROWTH_MS that starts a search even below SHARED_MAX_BYTES. Only a run that fills the
+ * browser causes such growth, and it slows down all other runs.
  */
 const SHARED_FAST_GROWTH_BYTES = 192 * 1024 * 1024;
 const FAST_GROWTH_MS = 1_000;
-/** Minimum age of a process for its growth to count. A younger process grows fast because it is starting. */
+/**
+ * Minimum age in milliseconds of a process whose growth counts. A younger process grows fast because it is starting.
+ */
 const GROWTH_MIN_AGE_MS = 2_000;
-/** Minimum CPU time that a renderer must use between two checks to be suspected of filling the browser. */
+/**
+ * Minimum CPU time in milliseconds between two checks that makes a renderer a suspect for filling the browser's memory.
+ */
 const SUSPECT_MIN_CPU_MS = 20;
 
 export class MemoryLimits {
@@ -36,16 +40,19 @@ export class MemoryLimits {
   lastKillAt = 0;
   private sharedBytes = 0;
   private searchAt = SHARED_MAX_BYTES;
-  /** Memory of the browser's own processes at the checks within the last FAST_GROWTH_MS. */
+  /** Memory in bytes of each of the browser's own processes, at the checks within the last FAST_GROWTH_MS. */
   private history: { at: number; byPid: Map<number, number> }[] = [];
   /** Time at which each process was first seen, by process ID. */
   private firstSeenAt = new Map<number, number>();
-  /** Processor time of each renderer at the last check. */
-  private cpuMsBefore = new Map<number, number>();
+  /** CPU time in milliseconds of each renderer at the last check, by process ID. */
+  private cpuMsAtLastCheck = new Map<number, number>();
   /** IDs of killed processes that still exist, because a busy machine needs time to free their memory. */
-  private dying = new Set<number>();
+  private killedPids = new Set<number>();
 
-  /** @param group process group of the browser @param endBrowser called at SHARED_HARD_MAX_BYTES */
+  /**
+   * @param group ID of the browser's process group
+   * @param endBrowser called when the memory exceeds SHARED_HARD_MAX_BYTES
+   */
   constructor(
     private readonly group: number,
     private readonly endBrowser: () => Promise<void>,
@@ -58,11 +65,11 @@ export class MemoryLimits {
 
   /** Kills renderers that use too much memory, and a renderer that fills the browser's own processes. */
   async check(processes: readonly MeasuredProcess[]): Promise<void> {
-    this.dying = new Set(processes.flatMap(({ pid }) => (this.dying.has(pid) ? [pid] : [])));
-    if (this.dying.size > 0) this.lastKillAt = Date.now();
-    const shared = processes.filter(({ renderer }) => !renderer);
+    this.killedPids = new Set(processes.flatMap(({ pid }) => (this.killedPids.has(pid) ? [pid] : [])));
+    if (this.killedPids.size > 0) this.lastKillAt = Date.now();
+    const shared = processes.filter(({ isRenderer }) => !isRenderer);
     this.sharedBytes = shared.reduce((sum, { residentBytes }) => sum + residentBytes, 0);
-    const renderers = processes.filter(({ renderer }) => renderer);
+    const renderers = processes.filter(({ isRenderer }) => isRenderer);
     for (const { pid, residentBytes } of renderers) if (residentBytes > RENDERER_MAX_BYTES) this.killProcess(pid);
     const suspects = this.findSuspects(renderers.filter(({ residentBytes }) => residentBytes <= RENDERER_MAX_BYTES));
     await this.checkShared(shared, suspects);
@@ -70,7 +77,7 @@ export class MemoryLimits {
 
   private killProcess(pid: number): void {
     this.lastKillAt = Date.now();
-    this.dying.add(pid);
+    this.killedPids.add(pid);
     signalProcess(pid, "SIGKILL");
     runInBackground(moveToServiceGroup(pid));
   }
@@ -89,13 +96,16 @@ export class MemoryLimits {
 
   /** Returns the renderers that used at least SUSPECT_MIN_CPU_MS since the last check, the busiest first. */
   private findSuspects(renderers: readonly MeasuredProcess[]): number[] {
-    const spent = renderers.map(({ pid, cpuMs: now }) => ({ pid, spent: now - (this.cpuMsBefore.get(pid) ?? 0) }));
-    this.cpuMsBefore = new Map(renderers.map((renderer) => [renderer.pid, renderer.cpuMs]));
+    const spent = renderers.map(({ pid, cpuMs: now }) => ({ pid, spent: now - (this.cpuMsAtLastCheck.get(pid) ?? 0) }));
+    this.cpuMsAtLastCheck = new Map(renderers.map((renderer) => [renderer.pid, renderer.cpuMs]));
     const filling = spent.filter((renderer) => renderer.spent >= SUSPECT_MIN_CPU_MS);
     return filling.sort((a, b) => b.spent - a.spent).map(({ pid }) => pid);
   }
 
-  /** Limits the memory that runs use in the browser's own processes, for example with blobs. */
+  /**
+   * Limits the memory that runs use in the browser's own processes, for example with blobs. Kills the renderer that
+   * fills them.
+   */
   private async checkShared(shared: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
     const { sharedBytes } = this;
     if (sharedBytes > SHARED_HARD_MAX_BYTES) return this.endBrowser();
@@ -104,7 +114,7 @@ export class MemoryLimits {
       return;
     }
     if (suspects.length === 0) return;
-    const filler = await findFiller(suspects, { id: this.group, sharedPids: shared.map(({ pid }) => pid) });
+    const filler = await findMemoryFiller(suspects, { id: this.group, sharedPids: shared.map(({ pid }) => pid) });
     if (filler !== null) this.killProcess(filler);
     this.searchAt = sharedBytes + SHARED_STEP_BYTES;
     this.history = [];

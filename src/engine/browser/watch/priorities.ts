@@ -14,10 +14,10 @@ import type { MeasuredProcess } from "./processes.js";
 /** Priority (nice value) of the browser's own processes, and of renderers that use little CPU time. */
 export const BROWSER_PRIORITY = 5;
 /**
- * Priority (nice value) of the browser's session, if the kernel divides CPU time between sessions first (autogroups).
- * Then priorities of threads are only compared within a session, and without this one, threads that a run has just
- * started delay the service by up to 140 ms. With 10, the session gets a tenth of the CPU time that the service's
- * session gets, if both need it.
+ * Priority (nice value) of the browser's session, for kernels that first divide CPU time between sessions (autogroups).
+ * There, the priorities of threads count only within a session, so threads that a run has just started would delay the
+ * service by up to 140 ms. With 10, the browser's session gets a tenth of the CPU time of the service's session if both
+ * need it.
  */
 export const SESSION_PRIORITY = 10;
 /**
@@ -30,24 +30,24 @@ const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: numbe
   [0.15, 10],
 ];
 /** Number of busy cores from which a renderer is moved to the idle group, if other renderers also use CPU time. */
-const IDLE_CORES = 0.5;
+const IDLE_GROUP_MIN_CORES = 0.5;
 /**
- * Time after which a renderer leaves the idle group if it is less busy, or if no other renderer uses CPU time. After a
- * shorter time, even a busy renderer that got no CPU time would leave the group.
+ * Time in milliseconds after which a renderer leaves the idle group if it is less busy, or if no other renderer uses
+ * CPU time. After a shorter time, a busy renderer that got no CPU time in the group would also leave it.
  */
-const IDLE_MS = 2_000;
-/** Period over which CPU time is measured. A run that is shorter cannot delay other runs much. */
-const WINDOW_MS = 150;
+const IDLE_GROUP_MIN_MS = 2_000;
+/** Period in milliseconds over which CPU time is measured. A shorter run cannot delay other runs much. */
+const MEASURE_PERIOD_MS = 150;
 /**
- * Period over which CPU time is measured for renderers with several busy threads. Ordinary code does not have them, and
- * they delay other runs sooner.
+ * Shorter period in milliseconds for renderers with several busy threads. Ordinary code has no such threads, and they
+ * delay other runs sooner.
  */
-const THREADS_WINDOW_MS = 40;
-/** Number of busy cores from which THREADS_WINDOW_MS applies instead of WINDOW_MS. */
-const THREADS_CORES = 1.2;
+const THREADS_MEASURE_PERIOD_MS = 40;
+/** Number of busy cores from which the period THREADS_MEASURE_PERIOD_MS applies instead of MEASURE_PERIOD_MS. */
+const THREADS_MIN_CORES = 1.2;
 /** Number of busy cores from which a renderer with many new threads is moved to the idle group. */
-const CROWDED_CORES = 0.15;
-/** Number of additional threads from which a renderer counts as having many new threads. */
+const MANY_THREADS_MIN_CORES = 0.15;
+/** Number of threads, in addition to the renderer's lowest number, that counts as many new threads. */
 const MANY_NEW_THREADS = 8;
 
 type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads">;
@@ -56,30 +56,30 @@ type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads">;
 interface Measurement {
   at: number;
   cpuMs: number;
-  /** Lowest number of threads that was measured so far. */
+  /** Lowest number of threads that the renderer has had at any measurement. */
   threads: number;
-  /** Last time at which the renderer had used CPU time. */
-  computedAt: number;
+  /** Time of the last measurement at which the renderer had used CPU time. */
+  lastBusyAt: number;
   priority: number;
   /** Time until which the renderer stays in the idle group; 0 if the renderer is not in the group. */
   idleUntil: number;
 }
 
 /** Returns the priority of a renderer with this many busy cores. */
-export function priorityOf(cores: number): number {
+export function choosePriority(cores: number): number {
   return PRIORITY_BY_BUSY_CORES.find(([least]) => cores >= least)?.[1] ?? BROWSER_PRIORITY;
 }
 
 /**
- * Lowers the priority of a browser that has just been started as the leader of its session. Later threads and child
- * processes inherit it.
+ * Lowers the priority of a browser that has just been started as the leader of a new session. Later threads and child
+ * processes of the browser inherit the priority.
  */
 export function lowerBrowserPriority(pid: number): void {
   setPriority(pid, BROWSER_PRIORITY);
   try {
     writeFileSync(`/proc/${pid}/autogroup`, String(SESSION_PRIORITY));
   } catch {
-    // The kernel has no autogroups, or the browser has already ended.
+    // Ignores the error: the kernel has no autogroups, or the browser has already ended.
   }
 }
 
@@ -88,11 +88,14 @@ async function setThreadPriorities(pid: number, priority: number): Promise<void>
   for (const thread of await readdir(`/proc/${pid}/task`)) setPriority(Number(thread), priority);
 }
 
-/** Moves a renderer to the idle group or back. @returns the new `idleUntil` of the renderer */
+/**
+ * Moves a renderer to the idle group or back.
+ * @returns the renderer's new time limit in the idle group (`idleUntil`)
+ */
 function moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleUntil: number): number {
   if (isDelayingOthers) {
     if (idleUntil === 0) runInBackground(moveToIdleGroup(pid));
-    return now + IDLE_MS;
+    return now + IDLE_GROUP_MIN_MS;
   }
   if (idleUntil === 0 || now < idleUntil) return idleUntil;
   runInBackground(moveToServiceGroup(pid));
@@ -107,35 +110,38 @@ export class Priorities {
     const present = new Set(renderers.map(({ pid }) => pid));
     for (const pid of this.measurements.keys()) if (!present.has(pid)) this.measurements.delete(pid);
     const at = performance.now();
-    for (const renderer of renderers) this.updateOne(renderer, at);
+    for (const renderer of renderers) this.updateRenderer(renderer, at);
   }
 
   private isAnotherBusy(pid: number, now: number): boolean {
-    return [...this.measurements].some(([other, { computedAt }]) => other !== pid && now - computedAt < IDLE_MS);
+    return [...this.measurements].some(
+      ([other, { lastBusyAt }]) => other !== pid && now - lastBusyAt < IDLE_GROUP_MIN_MS,
+    );
   }
 
-  private updateOne({ pid, cpuMs: spent, threads }: Renderer, now: number): void {
+  private updateRenderer({ pid, cpuMs: spent, threads }: Renderer, now: number): void {
     const before = this.measurements.get(pid);
     if (before === undefined) {
-      const idle = { computedAt: -IDLE_MS, priority: BROWSER_PRIORITY, idleUntil: 0 };
+      const idle = { lastBusyAt: -IDLE_GROUP_MIN_MS, priority: BROWSER_PRIORITY, idleUntil: 0 };
       this.measurements.set(pid, { at: now, cpuMs: spent, threads, ...idle });
       return;
     }
     const cores = (spent - before.cpuMs) / (now - before.at);
     const hasMore = threads >= before.threads + MANY_NEW_THREADS;
-    if (now - before.at < (cores >= THREADS_CORES || hasMore ? THREADS_WINDOW_MS : WINDOW_MS)) return;
-    const priority = priorityOf(cores);
-    const isInTheWay = cores >= (hasMore ? CROWDED_CORES : IDLE_CORES) && this.isAnotherBusy(pid, now);
+    if (now - before.at < (cores >= THREADS_MIN_CORES || hasMore ? THREADS_MEASURE_PERIOD_MS : MEASURE_PERIOD_MS))
+      return;
+    const priority = choosePriority(cores);
+    const isInTheWay =
+      cores >= (hasMore ? MANY_THREADS_MIN_CORES : IDLE_GROUP_MIN_CORES) && this.isAnotherBusy(pid, now);
     this.measurements.set(pid, {
       at: now,
       cpuMs: spent,
       threads: Math.min(threads, before.threads),
-      computedAt: cores > 0 ? now : before.computedAt,
+      lastBusyAt: cores > 0 ? now : before.lastBusyAt,
       priority,
       idleUntil: moveRenderer(pid, isInTheWay, now, before.idleUntil),
     });
-    // Setting the priority fails if the process has ended, or if the account is not allowed to raise the priority
-    // again.
+    // Ignores the error: the process has ended, or the account is not allowed to raise the priority again.
     if (priority !== before.priority) setThreadPriorities(pid, priority).catch(() => {});
   }
 }

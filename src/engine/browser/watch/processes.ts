@@ -3,16 +3,16 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { Connection } from "puppeteer";
 
 const PAGE_BYTES = 4_096;
-const TICK_MS = 10;
+const CLOCK_TICK_MS = 10;
 /** Type that Chromium reports for its network service. */
 const NETWORK_SERVICE = "network.mojom.NetworkService";
 
 export interface BrowserProcess {
   pid: number;
-  /** True for a renderer, which executes pages. All other processes serve all pages. */
-  renderer: boolean;
+  /** True for a renderer, which executes the code of pages. All other processes serve all pages. */
+  isRenderer: boolean;
   /** True for the network service, through which all pages load. */
-  network: boolean;
+  isNetworkService: boolean;
 }
 
 export interface Usage {
@@ -30,12 +30,12 @@ export async function listProcesses(connection: Connection, timeoutMs?: number):
   const { processInfo } = await connection.send("SystemInfo.getProcessInfo", undefined, options);
   return processInfo.map(({ id, type }) => ({
     pid: id,
-    renderer: type === "renderer",
-    network: type === NETWORK_SERVICE,
+    isRenderer: type === "renderer",
+    isNetworkService: type === NETWORK_SERVICE,
   }));
 }
 
-/** Returns the fields of a `stat` file in /proc after the process name: state, parent, group, … */
+/** Returns the fields of a `stat` file in /proc that follow the process name: state, parent, group, … */
 function readStatFields(path: string): string[] {
   // Reads the file synchronously, because /proc needs no disk, and an asynchronous read takes ten times as long.
   return readFileSync(path, "latin1")
@@ -43,13 +43,16 @@ function readStatFields(path: string): string[] {
     .split(" ");
 }
 
-/** Reads the usage of a process. @returns null if the process has ended, or is not in the group (its ID was reused) */
+/**
+ * Reads the CPU time and memory of a process.
+ * @returns null if the process has ended, or if it is not in the process group (its ID was reused)
+ */
 export async function readUsage(pid: number, group: number): Promise<Usage | null> {
   try {
     const fields = readStatFields(`/proc/${pid}/stat`);
     if (Number(fields[2]) !== group) return null;
-    const kernel = Number(fields[12]) * TICK_MS;
-    const spent = Number(fields[11]) * TICK_MS + kernel;
+    const kernel = Number(fields[12]) * CLOCK_TICK_MS;
+    const spent = Number(fields[11]) * CLOCK_TICK_MS + kernel;
     return {
       kernelMs: kernel,
       cpuMs: spent,
@@ -61,7 +64,7 @@ export async function readUsage(pid: number, group: number): Promise<Usage | nul
   }
 }
 
-/** Summary of the threads of a browser's own processes, which serve all pages. */
+/** Summary of all threads of the browser's own processes, which serve all pages. */
 export interface ServingThreads {
   /** CPU time of all threads in milliseconds. */
   cpuMs: number;
@@ -70,8 +73,8 @@ export interface ServingThreads {
 }
 
 /**
- * Reads the threads of all processes of the group except renderers. Call it rarely, because it lists all processes of
- * the machine.
+ * Reads the threads of all processes of the process group except renderers. Call it rarely, because it lists all
+ * processes of the machine.
  */
 export function readServingThreads(group: number): ServingThreads {
   const threads = { cpuMs: 0, isAnyRunnable: false };
@@ -83,11 +86,11 @@ export function readServingThreads(group: number): ServingThreads {
         continue;
       for (const thread of readdirSync(`/proc/${name}/task`)) {
         const fields = readStatFields(`/proc/${name}/task/${thread}/stat`);
-        threads.cpuMs += (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+        threads.cpuMs += (Number(fields[11]) + Number(fields[12])) * CLOCK_TICK_MS;
         threads.isAnyRunnable ||= fields[0] === "R";
       }
     } catch {
-      // The process or the thread has ended.
+      // Ignores the error: the process or the thread has ended.
     }
   }
   return threads;
@@ -95,7 +98,7 @@ export function readServingThreads(group: number): ServingThreads {
 
 export type MeasuredProcess = BrowserProcess & Usage;
 
-/** Reads the usage of the processes. Leaves out processes that have ended. */
+/** Reads the CPU time and memory of the processes. Leaves out processes that have ended. */
 export async function measureProcesses(
   processes: readonly BrowserProcess[],
   group: number,
@@ -116,6 +119,6 @@ export function signalProcess(pid: number, name: "SIGSTOP" | "SIGCONT" | "SIGKIL
   try {
     process.kill(pid, name);
   } catch {
-    // The process has ended.
+    // Ignores the error: the process has ended.
   }
 }

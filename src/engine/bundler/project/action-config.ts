@@ -1,5 +1,5 @@
 /**
- * Evaluates the `config` in an action's file without running the file, because its author may not be trusted. Supports
+ * Reads the `config` in an action's file without executing the file, because its author may not be trusted. Supports
  * literals, constants and imported constants; rejects calls.
  */
 import type { AnyNode, Expression, Property, SpreadElement } from "acorn";
@@ -8,8 +8,8 @@ import { build, type Loader, type Plugin } from "esbuild";
 import { ProjectFault } from "../fault.js";
 import type { ModuleFinder } from "./action-modules.js";
 
-/** Item of a manifest, such as an action. The service validates the fields of the item. */
-export type Item = Record<string, unknown>;
+/** One definition in a manifest, such as an action or an alert. The service validates its fields later. */
+export type ManifestItem = Record<string, unknown>;
 
 const LOADER_BY_EXTENSION: Record<string, Loader> = {
   json: "json",
@@ -22,7 +22,7 @@ const LOADER_BY_EXTENSION: Record<string, Loader> = {
 };
 const PROJECT_NAMESPACE = "project";
 
-/** Returns an esbuild plugin that resolves modules of the project. Imports of packages stay in the script. */
+/** Returns an esbuild plugin that resolves the modules of the project. Does not bundle imports of npm packages. */
 const createModulesPlugin = (finder: ModuleFinder, texts: ReadonlyMap<string, string>): Plugin => ({
   name: PROJECT_NAMESPACE,
   setup(bundler) {
@@ -72,7 +72,7 @@ async function bundleConfig(entry: string, finder: ModuleFinder, texts: Readonly
   }
 }
 
-class NotLiteral extends Error {}
+class NotLiteralError extends Error {}
 
 const BINARY_OPERATORS: Record<string, (a: never, b: never) => unknown> = {
   "+": (a: number, b: number) => a + b,
@@ -81,8 +81,8 @@ const BINARY_OPERATORS: Record<string, (a: never, b: never) => unknown> = {
   "/": (a: number, b: number) => a / b,
 };
 
-/** Evaluates the literals and constants of one script. */
-class ConstantValues {
+/** Evaluates the literals and constants of one bundled script, without executing it. */
+class ConstantEvaluator {
   readonly #values = new Map<string, Expression>();
   readonly #helpers = new Set<string>();
   readonly #pending = new Set<string>();
@@ -103,14 +103,14 @@ class ConstantValues {
     }
   }
 
-  readExport(name: string): unknown {
+  evaluateExport(name: string): unknown {
     return this.#constant(this.#exports.get(name) ?? name);
   }
 
   #constant(name: string): unknown {
     const init = this.#values.get(name);
-    if (init === undefined) throw new NotLiteral(name);
-    if (this.#pending.has(name)) throw new NotLiteral(`the constant ${name}, which refers to itself`);
+    if (init === undefined) throw new NotLiteralError(name);
+    if (this.#pending.has(name)) throw new NotLiteralError(`the constant ${name}, which refers to itself`);
     this.#pending.add(name);
     const value = this.#evaluate(init);
     this.#pending.delete(name);
@@ -147,12 +147,12 @@ class ConstantValues {
           return this.#evaluate(node.arguments[0]!);
         break;
     }
-    throw new NotLiteral(node.type);
+    throw new NotLiteralError(node.type);
   }
 
   #plain(node: AnyNode): never {
     const value = this.#evaluate(node);
-    if (typeof value !== "string" && typeof value !== "number") throw new NotLiteral(node.type);
+    if (typeof value !== "string" && typeof value !== "number") throw new NotLiteralError(node.type);
     return value as never;
   }
 
@@ -163,21 +163,21 @@ class ConstantValues {
   #unary(operator: string, value: unknown): unknown {
     if (operator === "-" && typeof value === "number") return -value;
     if (operator === "!" && typeof value !== "object") return !value;
-    // The bundler writes undefined as `void 0`.
+    // esbuild writes `undefined` as `void 0`.
     if (operator === "void") return undefined;
-    throw new NotLiteral(`the operator ${operator}`);
+    throw new NotLiteralError(`the operator ${operator}`);
   }
 
   #elements(node: Expression | SpreadElement | null): unknown[] {
     if (node?.type !== "SpreadElement") return [node ? this.#evaluate(node) : null];
     const value = this.#evaluate(node.argument);
-    if (!Array.isArray(value)) throw new NotLiteral(node.type);
+    if (!Array.isArray(value)) throw new NotLiteralError(node.type);
     return value;
   }
 
   #properties(node: Property | SpreadElement): [string, unknown][] {
     if (node.type === "SpreadElement") return Object.entries(Object(this.#evaluate(node.argument)));
-    if (node.kind !== "init") throw new NotLiteral(`a property with ${node.kind}`);
+    if (node.kind !== "init") throw new NotLiteralError(`a property with ${node.kind}`);
     const isName = node.key.type === "Identifier" && !node.computed;
     const key = isName ? (node.key as { name: string }).name : String(this.#plain(node.key));
     return [[key, this.#evaluate(node.value)]];
@@ -187,26 +187,29 @@ class ConstantValues {
     const value = this.#evaluate(object);
     const name = String(key);
     if (typeof value === "object" && value !== null && Object.hasOwn(value, name)) return Reflect.get(value, name);
-    throw new NotLiteral(`the property ${name}, which the object does not have`);
+    throw new NotLiteralError(`the property ${name}, which the object does not have`);
   }
 }
 
-/** Returns the config of an action's file; an empty object if the file exports none. @throws ProjectFault if it is invalid */
+/**
+ * Returns the config of an action's file; an empty object if the file exports no config.
+ * @throws ProjectFault if the config is invalid
+ */
 export async function readActionConfig(
   entry: string,
   finder: ModuleFinder,
   texts: ReadonlyMap<string, string>,
-): Promise<Item> {
+): Promise<ManifestItem> {
   if (!/\bexport\s+const\s+config\b/.test(texts.get(entry) ?? "")) return {};
   const script = await bundleConfig(entry, finder, texts);
   let config: unknown;
   try {
-    config = new ConstantValues(script).readExport("config");
+    config = new ConstantEvaluator(script).evaluateExport("config");
   } catch (error) {
-    if (!(error instanceof NotLiteral)) throw error;
+    if (!(error instanceof NotLiteralError)) throw error;
     throw new ProjectFault(`config of ${entry} can contain only literals and constants (found ${error.message})`);
   }
   if (typeof config === "object" && config !== null && !Array.isArray(config))
-    return JSON.parse(JSON.stringify(config)) as Item;
+    return JSON.parse(JSON.stringify(config)) as ManifestItem;
   throw new ProjectFault(`config of ${entry} must be an object`);
 }

@@ -4,10 +4,10 @@ const IMPORT_LINE_TEXT = 'import { defineAction } from "svc";';
 const CONFIG_START = "export const config = defineAction(";
 
 /**
- * Returns the index after the `)` that closes the last `(` before the index `from`, ignoring strings and comments; -1
- * if there is none.
+ * Returns the index after the `)` that closes the last `(` before the index `from`, ignoring strings and comments.
+ * Returns -1 if nothing closes it.
  */
-function closingIndex(text: string, from: number): number {
+function findClosingIndex(text: string, from: number): number {
   let depth = 1;
   for (let at = from; at < text.length; at += 1) {
     const character = text[at]!;
@@ -34,12 +34,12 @@ function closingIndex(text: string, from: number): number {
 const IMPORT_LINE = /^import \{ defineAction \} from (?:"svc"|'svc');?\r?\n*/m;
 
 /**
- * Returns the ranges of the file's code: everything except the config block and its import. Each range is [start, end),
- * as indexes into `text`.
+ * Returns the ranges of the file's code: everything except the config block and its import. Each range is [start, end]:
+ * indexes into `text`, `end` excluded.
  */
-function codeRanges(text: string): [number, number][] {
+function findCodeRanges(text: string): [number, number][] {
   const start = text.indexOf(CONFIG_START);
-  const configEnd = start < 0 ? -1 : closingIndex(text, start + CONFIG_START.length);
+  const configEnd = start < 0 ? -1 : findClosingIndex(text, start + CONFIG_START.length);
   if (configEnd < 0) return [[0, text.length]];
   const imported = IMPORT_LINE.exec(text.slice(0, start));
   const importStart = imported?.index ?? 0;
@@ -51,17 +51,17 @@ function codeRanges(text: string): [number, number][] {
   ];
 }
 
-/** Returns the text of the file without the config block and the import that the block needs. */
-export const codeWithoutConfig = (text: string): string =>
-  codeRanges(text)
+/** Returns the text of the file without the config block, and without the import that only this block needs. */
+export const removeConfig = (text: string): string =>
+  findCodeRanges(text)
     .map(([from, to]) => text.slice(from, to))
     .join("");
 
 /** Returns, for each line of the code without the config block, its line number in the file, counted from 1. */
-export function lineNumbersOfCode(text: string): number[] {
+export function getCodeLineNumbers(text: string): number[] {
   const lines: number[] = [];
   let isLineStart = true;
-  for (const [from, to] of codeRanges(text)) {
+  for (const [from, to] of findCodeRanges(text)) {
     let line = text.slice(0, from).split("\n").length;
     for (let at = from; at < to; at += 1) {
       if (isLineStart) lines.push(line);
@@ -72,8 +72,8 @@ export function lineNumbersOfCode(text: string): number[] {
   return lines;
 }
 
-const toLiteral = (config: Record<string, unknown>): string =>
+const toObjectLiteral = (config: Record<string, unknown>): string =>
   JSON.stringify(config, null, 2).replaceAll(/^( *)"([A-Za-z_$][\w$]*)":/gm, "$1$2:");
 
-export const joinFile = (config: Record<string, unknown>, body: string): string =>
-  `${IMPORT_LINE_TEXT}\n\n${CONFIG_START}${toLiteral(config)});\n\n${body.trimEnd()}\n`;
+export const joinConfigAndCode = (config: Record<string, unknown>, body: string): string =>
+  `${IMPORT_LINE_TEXT}\n\n${CONFIG_START}${toObjectLiteral(config)});\n\n${body.trimEnd()}\n`;

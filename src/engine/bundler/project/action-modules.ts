@@ -1,24 +1,24 @@
 /**
- * Finds the files of an action in a project folder by its imports. Converts their paths in the project to paths in the
- * field `source` of the action, and back.
+ * Finds the files of an action in a project folder by following its imports. Converts their paths in the project to
+ * paths in the action's field `source`, and back.
  */
 import { dirname, join } from "node:path/posix";
 import { PackageFault, ProjectFault } from "../fault.js";
 import { findFile, findFileByAlias, isRelative, parseTsconfig } from "../source-modules.js";
 
-/** Returns the text of a file; null if it does not exist. `path` is relative to the project's root. */
+/** Returns the text of a file; null if the file does not exist. `path` is relative to the project's root. */
 export type ReadFile = (path: string) => string | null;
 
 const IMPORT_SPECIFIER = /\b(?:from|import)\s*(?:\(\s*)?(?:"([^"\n]*)"|'([^'\n]*)')/g;
 const TSCONFIG_FILE = "tsconfig.json";
 
-const specifiersIn = (text: string): string[] =>
+const findSpecifiers = (text: string): string[] =>
   [...text.matchAll(IMPORT_SPECIFIER)].map(([, double, single]) => double ?? single!);
 
 /** Resolves imports between the files of a project folder. */
 export class ModuleFinder {
   readonly #read: ReadFile;
-  /** The tsconfig.json of the action or, if it has none, of the project. */
+  /** The tsconfig.json in the action's folder or, if there is none, in the project's root. */
   readonly #tsconfig: { folder: string; text: string } | null;
 
   constructor(folder: string, read: ReadFile) {
@@ -29,7 +29,7 @@ export class ModuleFinder {
       projectFolder === undefined ? null : { folder: projectFolder, text: read(join(projectFolder, TSCONFIG_FILE))! };
   }
 
-  /** Path of the tsconfig.json; null if it has no settings that affect imports. */
+  /** Path of the tsconfig.json; null if the file has no settings that affect imports. */
   get tsconfig(): string | null {
     if (!this.#tsconfig || !/"(?:paths|baseUrl)"/.test(this.#tsconfig.text)) return null;
     return join(this.#tsconfig.folder, TSCONFIG_FILE);
@@ -52,14 +52,14 @@ export class ModuleFinder {
    * Returns the texts of `entry` and of all modules that it imports, directly or indirectly, by path. Ignores imports
    * of missing files, because the service reports them later with their line.
    */
-  follow(entry: string): Map<string, string> {
+  readImportedModules(entry: string): Map<string, string> {
     const texts = new Map<string, string>();
     const openPaths = [entry];
     for (let path = openPaths.pop(); path !== undefined; path = openPaths.pop()) {
       const text = texts.has(path) ? null : this.#read(path);
       if (text === null) continue;
       texts.set(path, text);
-      for (const specifier of specifiersIn(text)) {
+      for (const specifier of findSpecifiers(text)) {
         const resolved = this.resolve(path, specifier);
         if (resolved !== null) openPaths.push(resolved);
       }
@@ -72,16 +72,16 @@ export class ModuleFinder {
 const isShared = (path: string): boolean => path.startsWith("lib/") || path.startsWith("actions/");
 
 /**
- * Converts the path of a project's file to its path in the `source` of the action in `folder`.
- * @throws ProjectFault if a source cannot contain the file
+ * Converts the path of a file in the project to its path in the field `source` of the action in `folder`.
+ * @throws ProjectFault if `source` cannot contain the file
  */
-function sourcePath(folder: string, path: string): string {
+function toSourcePath(folder: string, path: string): string {
   if (path.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
   if (isShared(path) || path === TSCONFIG_FILE) return path;
   throw new ProjectFault(`${path} cannot be imported: modules that actions share belong in lib/`);
 }
 
-/** Adds the name of the file to the message of an error, unless the message already contains a file. */
+/** Adds the name of the file to the error message, unless the message already names a file. */
 const addFileName = (file: string, error: unknown): unknown =>
   error instanceof PackageFault && !(error instanceof ProjectFault)
     ? new ProjectFault(`${file}: ${error.message}`)
@@ -96,10 +96,10 @@ export function readSourceFiles(folder: string, entry: string, read: ReadFile): 
   const files = new Map<string, { path: string; text: string }>();
   try {
     const finder = new ModuleFinder(folder, read);
-    const texts = finder.follow(entry);
+    const texts = finder.readImportedModules(entry);
     if (finder.tsconfig !== null) texts.set(finder.tsconfig, read(finder.tsconfig)!);
     for (const [path, text] of texts) {
-      const name = sourcePath(folder, path);
+      const name = toSourcePath(folder, path);
       const other = files.get(name);
       if (other)
         throw new ProjectFault(
@@ -113,11 +113,15 @@ export function readSourceFiles(folder: string, entry: string, read: ReadFile): 
   return Object.fromEntries([...files].map(([name, { text }]) => [name, text]));
 }
 
-/** Returns a test and all files that it imports, by their paths in the project. @param folder folder of the action @throws ProjectFault */
+/**
+ * Returns the texts of a test file and of all files that it imports, by their paths in the project.
+ * @param folder folder of the action
+ * @throws ProjectFault
+ */
 export function readTestFiles(folder: string, test: string, read: ReadFile): Record<string, string> {
   try {
     const finder = new ModuleFinder(folder, read);
-    const files = Object.fromEntries(finder.follow(test));
+    const files = Object.fromEntries(finder.readImportedModules(test));
     if (finder.tsconfig === null) return files;
     const { baseUrl, paths } = parseTsconfig(read(finder.tsconfig)!);
     const base = join(dirname(finder.tsconfig), baseUrl);
@@ -131,8 +135,8 @@ export function readTestFiles(folder: string, test: string, read: ReadFile): Rec
 }
 
 /**
- * Converts the paths of a `source` to paths in a project. It is the reverse of `readSourceFiles`.
- * @param readProject reads files that the project already has
+ * Converts the paths of an action's `source` to paths in a project, as the reverse of `readSourceFiles`.
+ * @param readProject reads the files that already exist in the project
  */
 export function toProjectPaths(
   folder: string,
@@ -150,7 +154,7 @@ export function toProjectPaths(
   const entry = Object.keys(files).find((name) => name.startsWith("action.")) ?? "action.ts";
   const paths = new Map(Object.keys(files).map((name) => [name, join(folder, name)]));
   if (isProjectConfig) paths.set(TSCONFIG_FILE, TSCONFIG_FILE);
-  for (const path of new ModuleFinder(folder, read).follow(join(folder, entry)).keys())
-    paths.set(sourcePath(folder, path), path);
+  for (const path of new ModuleFinder(folder, read).readImportedModules(join(folder, entry)).keys())
+    paths.set(toSourcePath(folder, path), path);
   return paths;
 }

@@ -1,20 +1,23 @@
 /**
- * Unpacks the objects of a Git pack (gitformat-pack) in memory, within limits. The pack of a shallow clone contains all
- * objects of the commit. Each object is complete, or a delta to another object.
+ * Unpacks the objects of a Git pack file (gitformat-pack) in memory, within limits. The pack of a shallow clone
+ * contains all objects of the commit. Each object is complete, or stored as a delta to another object.
  */
 import { createHash } from "node:crypto";
 import { inflateSync } from "node:zlib";
 import { PackageFault } from "../fault.js";
 
 const OBJECTS_MAX = 100_000;
-/** Maximum size of all unpacked objects together. */
+/** Maximum total size in bytes of all unpacked objects. */
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
 const HASH_BYTES = 20;
 const HEADER_BYTES = 12;
 const CHUNK_MAX_BYTES = 16 * 1024;
 const CHUNK_MIN_BYTES = 64;
-/** Maximum number of further bytes of an encoded number after its first byte. They suffice for UNPACKED_MAX_BYTES. */
-const NUMBER_FURTHER_BYTES = 5;
+/**
+ * Maximum number of bytes that follow the first byte of an encoded number. They suffice for numbers up to
+ * UNPACKED_MAX_BYTES.
+ */
+const NUMBER_FURTHER_BYTES_MAX = 5;
 const DELTA_OBJECT_TYPE = 7;
 const TYPE_BY_CODE: Readonly<Record<number, ObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
 
@@ -33,10 +36,10 @@ interface Delta {
   content: Buffer;
 }
 
-const brokenPackFault = (reason: string) =>
+const createBrokenPackFault = (reason: string) =>
   new PackageFault(`the pack that the Git server sent is damaged or not supported: ${reason}`);
 
-const hashOf = ({ type, content }: GitObject): string =>
+const computeObjectHash = ({ type, content }: GitObject): string =>
   createHash("sha1").update(`${type} ${content.length}\0`).update(content).digest("hex");
 
 /** Reads numbers and bytes from a buffer. @throws PackageFault at the end of the buffer */
@@ -47,28 +50,32 @@ class ByteReader {
 
   readByte(): number {
     const value = this.bytes[this.at];
-    if (value === undefined) throw brokenPackFault("the pack ends too early");
+    if (value === undefined) throw createBrokenPackFault("the pack ends too early");
     this.at += 1;
     return value;
   }
 
   readBytes(count: number): Buffer {
-    if (this.at + count > this.bytes.length) throw brokenPackFault("the pack ends too early");
+    if (this.at + count > this.bytes.length) throw createBrokenPackFault("the pack ends too early");
     this.at += count;
     return this.bytes.subarray(this.at - count, this.at);
   }
 
-  /** Reads a number in groups of seven bits, the lowest group first. The lowest `bits` bits are in `first`. */
+  /**
+   * Reads a number in groups of seven bits, the lowest group first.
+   * @param first first byte, which the caller has already read
+   * @param bits number of the lowest bits of `first` that belong to the number
+   */
   readNumber(first: number, bits: number): number {
     let value = first & (2 ** bits - 1);
     let factor = 2 ** bits;
     let count = 0;
     for (let byte = first; byte & 0x80; factor *= 128) {
       count += 1;
-      if (count > NUMBER_FURTHER_BYTES) throw brokenPackFault("a number is too long");
+      if (count > NUMBER_FURTHER_BYTES_MAX) throw createBrokenPackFault("a number is too long");
       byte = this.readByte();
       value += (byte & 0x7f) * factor;
-      if (value > UNPACKED_MAX_BYTES) throw brokenPackFault("an object is too large");
+      if (value > UNPACKED_MAX_BYTES) throw createBrokenPackFault("an object is too large");
     }
     return value;
   }
@@ -82,7 +89,11 @@ class ByteReader {
   }
 }
 
-/** Unpacks the next object, whose unpacked size must be `size`. */
+/**
+ * Decompresses the next object.
+ * @param size expected size of the decompressed object in bytes
+ * @throws PackageFault if the object is damaged or has another size
+ */
 function inflateObject(reader: ByteReader, size: number): Buffer {
   const chunkSize = Math.min(Math.max(size, CHUNK_MIN_BYTES), CHUNK_MAX_BYTES);
   try {
@@ -91,17 +102,21 @@ function inflateObject(reader: ByteReader, size: number): Buffer {
     reader.at += engine.bytesWritten;
     if (buffer.length === size) return buffer;
   } catch {
-    // Ignores the error, because the size is then wrong, which is reported below.
+    // Ignores the error of zlib. The error below reports that the object cannot be unpacked.
   }
-  throw brokenPackFault("an object cannot be unpacked");
+  throw createBrokenPackFault("an object cannot be unpacked");
 }
 
-/** Applies a delta to its base object. @throws PackageFault */
+/**
+ * Applies a delta to its base object, and returns the complete object.
+ * @param budget called with the object's size; throws if all objects are too large together
+ * @throws PackageFault
+ */
 function applyDelta(base: Buffer, content: Buffer, budget: (bytes: number) => void): Buffer {
   const reader = new ByteReader(content);
   const baseSize = reader.readNumber(reader.readByte(), 7);
   const size = reader.readNumber(reader.readByte(), 7);
-  if (baseSize !== base.length) throw brokenPackFault("a delta does not match the size of its base object");
+  if (baseSize !== base.length) throw createBrokenPackFault("a delta does not match the size of its base object");
   budget(size);
   const result = Buffer.alloc(size);
   let filled = 0;
@@ -114,28 +129,28 @@ function applyDelta(base: Buffer, content: Buffer, budget: (bytes: number) => vo
       for (let bit = 0; bit < 3; bit += 1) if (command & (0x10 << bit)) length += reader.readByte() * 256 ** bit;
       if (length === 0) length = 0x10000;
       if (offset + length > base.length)
-        throw brokenPackFault("a delta copies bytes from after the end of its base object");
+        throw createBrokenPackFault("a delta copies bytes from after the end of its base object");
       part = base.subarray(offset, offset + length);
     } else {
-      if (command === 0) throw brokenPackFault("a delta has an unknown command");
+      if (command === 0) throw createBrokenPackFault("a delta has an unknown command");
       part = reader.readBytes(command);
     }
-    if (filled + part.length > size) throw brokenPackFault("a delta creates more bytes than its header states");
+    if (filled + part.length > size) throw createBrokenPackFault("a delta creates more bytes than its header states");
     filled += part.copy(result, filled);
   }
-  if (filled !== size) throw brokenPackFault("a delta creates fewer bytes than its header states");
+  if (filled !== size) throw createBrokenPackFault("a delta creates fewer bytes than its header states");
   return result;
 }
 
-/** Checks the header and the checksum of a pack, and returns its number of objects. */
-function objectCountOf(pack: Buffer): number {
+/** Checks the header and the checksum of a pack, and returns the number of objects in the pack. */
+function readObjectCount(pack: Buffer): number {
   if (pack.length < HEADER_BYTES + HASH_BYTES || pack.toString("latin1", 0, 4) !== "PACK")
-    throw brokenPackFault("the received bytes are not a pack");
+    throw createBrokenPackFault("the received bytes are not a pack");
   const contentEnd = pack.length - HASH_BYTES;
   const digest = createHash("sha1").update(pack.subarray(0, contentEnd)).digest();
-  if (!digest.equals(pack.subarray(contentEnd))) throw brokenPackFault("the checksum of the pack is wrong");
+  if (!digest.equals(pack.subarray(contentEnd))) throw createBrokenPackFault("the checksum of the pack is wrong");
   const version = pack.readUInt32BE(4);
-  if (version !== 2) throw brokenPackFault(`the version of the pack format is ${version} instead of 2`);
+  if (version !== 2) throw createBrokenPackFault(`the version of the pack format is ${version} instead of 2`);
   const count = pack.readUInt32BE(8);
   if (count > OBJECTS_MAX) throw new PackageFault(`the repository has more than ${OBJECTS_MAX} files and folders`);
   return count;
@@ -143,7 +158,7 @@ function objectCountOf(pack: Buffer): number {
 
 /** Unpacks the objects of a pack. @throws PackageFault for a pack that is damaged or too large */
 export function readPack(pack: Buffer): GitObjects {
-  const count = objectCountOf(pack);
+  const count = readObjectCount(pack);
   let total = 0;
   const budget = (bytes: number) => {
     total += bytes;
@@ -151,7 +166,7 @@ export function readPack(pack: Buffer): GitObjects {
       throw new PackageFault(`the repository unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
   };
   const objects = new Map<string, GitObject>();
-  /** Deltas whose base object is not known yet, by the hash of the base object. */
+  /** Deltas whose base object has not been unpacked yet, by the hash of the base object. */
   const waiting = new Map<string, Delta[]>();
   const reader = new ByteReader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
   for (let index = 0; index < count; index += 1) {
@@ -168,8 +183,8 @@ export function readPack(pack: Buffer): GitObjects {
       continue;
     }
     const type = TYPE_BY_CODE[kind];
-    if (type === undefined) throw brokenPackFault(`the pack has an object of the unknown type ${kind}`);
-    objects.set(hashOf({ type, content }), { type, content });
+    if (type === undefined) throw createBrokenPackFault(`the pack has an object of the unknown type ${kind}`);
+    objects.set(computeObjectHash({ type, content }), { type, content });
   }
   resolveDeltas(objects, waiting, budget);
   return objects;
@@ -188,10 +203,10 @@ function resolveDeltas(
     waiting.delete(hash);
     for (const delta of deltas) {
       const object = { type, content: applyDelta(content, delta.content, budget) };
-      const objectHash = hashOf(object);
+      const objectHash = computeObjectHash(object);
       objects.set(objectHash, object);
       if (waiting.has(objectHash)) open.push(objectHash);
     }
   }
-  if (waiting.size > 0) throw brokenPackFault("the base object of a delta is missing");
+  if (waiting.size > 0) throw createBrokenPackFault("the base object of a delta is missing");
 }

@@ -3,17 +3,17 @@ import { PackageFault, ProjectFault } from "../fault.js";
 import { type GitObjects, type ObjectType, readPack } from "./git-pack.js";
 import { type ProjectFiles, type ProjectManifest, ProjectReader } from "./project-reader.js";
 
-/** Describes which part of a repository to read. */
+/** Part of a Git repository that the service reads. */
 export interface RepositoryJob {
-  /** Hash of the commit, or of a tag that names one. */
+  /** Hash of the commit, or of a tag object that points to a commit. */
   commit: string;
-  /** Folder of the project, such as `apps/shop`; empty for the root. */
+  /** Folder of the project in the repository, such as `apps/shop`; "" for the root. */
   folder: string;
-  /** Names of the files that can define an action. */
+  /** Names of the files that can define an action, such as `action.ts`. */
   entries: readonly string[];
 }
 
-/** Folders that a project can have. The rest of a repository is not read, except the files in PROJECT_FILES. */
+/** Folders that a project can have. The service ignores the rest of a repository, except the files in PROJECT_FILES. */
 const PROJECT_FOLDERS: readonly string[] = ["actions", "data", "lib"];
 const PROJECT_FILES: readonly string[] = [
   "alerts.json",
@@ -23,7 +23,10 @@ const PROJECT_FILES: readonly string[] = [
   "tsconfig.json",
 ];
 const FILES_MAX = 5_000;
-/** Maximum number of folder entries that are visited, because a small pack can contain one folder in many places. */
+/**
+ * Maximum number of folder entries that the reader visits. It is needed because a small pack can contain the same
+ * folder in many places.
+ */
 const ENTRIES_MAX = 20_000;
 const DEPTH_MAX = 16;
 const TAGS_MAX = 5;
@@ -40,36 +43,36 @@ interface TreeEntry {
   hash: string;
 }
 
-const brokenRepositoryFault = (reason: string) => new PackageFault(`the repository cannot be read: ${reason}`);
+const createBrokenRepositoryFault = (reason: string) => new PackageFault(`the repository cannot be read: ${reason}`);
 
-function contentOf(objects: GitObjects, hash: string, type: ObjectType): Buffer {
+function getObjectContent(objects: GitObjects, hash: string, type: ObjectType): Buffer {
   const object = objects.get(hash);
-  if (object?.type !== type) throw brokenRepositoryFault(`the ${type} ${hash} is missing`);
+  if (object?.type !== type) throw createBrokenRepositoryFault(`the ${type} ${hash} is missing`);
   return object.content;
 }
 
 /** Returns the value of a header line in a commit or tag object. */
-function headerOf(content: Buffer, name: string): string {
+function readHeaderLine(content: Buffer, name: string): string {
   const line = content
     .toString("latin1")
     .split("\n", 20)
     .find((text) => text.startsWith(`${name} `));
   const hash = line?.slice(name.length + 1) ?? "";
-  if (!/^[0-9a-f]{40}$/.test(hash)) throw brokenRepositoryFault(`an object has no ${name}`);
+  if (!/^[0-9a-f]{40}$/.test(hash)) throw createBrokenRepositoryFault(`an object has no ${name}`);
   return hash;
 }
 
 /** Returns the entries of a folder (a Git tree object). @throws PackageFault */
-function entriesOf(content: Buffer): TreeEntry[] {
+function parseTreeEntries(content: Buffer): TreeEntry[] {
   const entries: TreeEntry[] = [];
   for (let at = 0; at < content.length; ) {
     const space = content.indexOf(0x20, at);
     const nameEnd = content.indexOf(0, at);
     if (space < 0 || nameEnd < space || nameEnd + 1 + HASH_BYTES > content.length)
-      throw brokenRepositoryFault("a folder has a broken entry");
+      throw createBrokenRepositoryFault("a folder has a broken entry");
     const name = content.toString("utf8", space + 1, nameEnd);
     const isOdd = name === "" || name === "." || name === ".." || /[/\\]/.test(name);
-    if (isOdd) throw brokenRepositoryFault("a folder has an entry with a name that is not allowed");
+    if (isOdd) throw createBrokenRepositoryFault("a folder has an entry with a name that is not allowed");
     const hash = content.toString("hex", nameEnd + 1, nameEnd + 1 + HASH_BYTES);
     entries.push({ mode: content.toString("latin1", at, space), name, hash });
     at = nameEnd + 1 + HASH_BYTES;
@@ -78,21 +81,21 @@ function entriesOf(content: Buffer): TreeEntry[] {
 }
 
 /** Returns the hash of the commit's root folder. */
-function rootOf(objects: GitObjects, commit: string): string {
+function findRootTree(objects: GitObjects, commit: string): string {
   let hash = commit;
   for (let tags = 0; objects.get(hash)?.type === "tag" && tags < TAGS_MAX; tags += 1)
-    hash = headerOf(objects.get(hash)!.content, "object");
-  return headerOf(contentOf(objects, hash, "commit"), "tree");
+    hash = readHeaderLine(objects.get(hash)!.content, "object");
+  return readHeaderLine(getObjectContent(objects, hash, "commit"), "tree");
 }
 
-/** Returns the hashes of the project's files below a folder, by path. */
-function filesBelow(objects: GitObjects, root: string, folder: string): Map<string, string> {
+/** Finds the project's files below a folder of the repository. Returns their hashes by path. */
+function findProjectFiles(objects: GitObjects, root: string, folder: string): Map<string, string> {
   const files = new Map<string, string>();
   let visitedEntries = 0;
   const readTree = (tree: string, parent: string, depth: number) => {
     if (depth > DEPTH_MAX) throw new ProjectFault(`${parent} is nested deeper than ${DEPTH_MAX} folders`);
-    const entries = entriesOf(contentOf(objects, tree, "tree"));
-    // Entries of the root do not count, because the root of a repository may contain much that is not part of the
+    const entries = parseTreeEntries(getObjectContent(objects, tree, "tree"));
+    // The entries of the root do not count, because a repository's root may contain much that is not part of the
     // project.
     if (parent !== "") visitedEntries += entries.length;
     if (visitedEntries > ENTRIES_MAX)
@@ -112,7 +115,7 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
   };
   let tree = root;
   for (const segment of folder === "" ? [] : folder.split("/")) {
-    const treeEntry = entriesOf(contentOf(objects, tree, "tree")).find(({ name }) => name === segment);
+    const treeEntry = parseTreeEntries(getObjectContent(objects, tree, "tree")).find(({ name }) => name === segment);
     if (treeEntry?.mode !== TREE_MODE) throw new PackageFault(`the repository has no folder ${folder}`);
     tree = treeEntry.hash;
   }
@@ -120,7 +123,7 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
   return files;
 }
 
-/** True if a project's file or folder is a link or a submodule, which is rejected. */
+/** True if the entry `name` of a project is a symbolic link or a submodule, which the service rejects. */
 const isLink = (mode: string, name: string): boolean =>
   (mode === LINK_MODE || mode === SUBMODULE_MODE) && (PROJECT_FOLDERS.includes(name) || PROJECT_FILES.includes(name));
 
@@ -130,7 +133,7 @@ function checkFile(path: string, mode: string, hash: string): string {
   return hash;
 }
 
-function textOf(objects: GitObjects, path: string, hash: string): string {
+function readTextFile(objects: GitObjects, path: string, hash: string): string {
   const object = objects.get(hash);
   if (object?.type !== "blob") throw new ProjectFault(`${path} is missing in the repository, or larger than 1 MB`);
   let text: string;
@@ -143,7 +146,7 @@ function textOf(objects: GitObjects, path: string, hash: string): string {
   return text;
 }
 
-function projectOf(objects: GitObjects, hashes: ReadonlyMap<string, string>): ProjectFiles {
+function createProjectFiles(objects: GitObjects, hashes: ReadonlyMap<string, string>): ProjectFiles {
   const folders = new Map<string, Set<string>>();
   for (const path of hashes.keys()) {
     const [top, second] = path.split("/");
@@ -152,7 +155,7 @@ function projectOf(objects: GitObjects, hashes: ReadonlyMap<string, string>): Pr
   return {
     read(path) {
       const hash = hashes.get(path);
-      return hash === undefined ? null : textOf(objects, path, hash);
+      return hash === undefined ? null : readTextFile(objects, path, hash);
     },
     list: (folder) => [...(folders.get(folder) ?? [])].sort(),
   };
@@ -161,14 +164,17 @@ function projectOf(objects: GitObjects, hashes: ReadonlyMap<string, string>): Pr
 /** Returns the manifest of the project as JSON. @throws PackageFault */
 export async function readRepository({ commit, folder, entries }: RepositoryJob, pack: Buffer): Promise<string> {
   const objects = readPack(pack);
-  const hashes = filesBelow(objects, rootOf(objects, commit), folder);
+  const hashes = findProjectFiles(objects, findRootTree(objects, commit), folder);
   if (hashes.size === 0) {
     const where = folder === "" ? "the root of the repository" : folder;
     throw new PackageFault(
       `${where} contains no project: it has none of ${[...PROJECT_FOLDERS, ...PROJECT_FILES].join(", ")}`,
     );
   }
-  const manifest: ProjectManifest = await new ProjectReader(projectOf(objects, hashes), entries).readManifest();
+  const manifest: ProjectManifest = await new ProjectReader(
+    createProjectFiles(objects, hashes),
+    entries,
+  ).readManifest();
   const document = JSON.stringify(manifest);
   if (Buffer.byteLength(document) > DOCUMENT_MAX_BYTES)
     throw new PackageFault(`the project's definitions are larger than ${DOCUMENT_MAX_BYTES / 2 ** 20} MB`);

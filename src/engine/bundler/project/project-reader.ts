@@ -1,31 +1,37 @@
-/** Reads a project folder as a manifest. The command line passes files on disk, the service passes files of a Git repository. */
+/**
+ * Reads a project folder, and returns its definitions as a manifest. The command line passes files on disk; the service
+ * passes files of a Git repository.
+ */
 import { ProjectFault } from "../fault.js";
-import { type Item, readActionConfig } from "./action-config.js";
-import { codeWithoutConfig } from "./action-file.js";
+import { type ManifestItem, readActionConfig } from "./action-config.js";
+import { removeConfig } from "./action-file.js";
 import { ModuleFinder, type ReadFile, readSourceFiles } from "./action-modules.js";
 
 const MANIFEST_VERSION = 1;
 
-/** Access to the files of a project, by their paths from its root. */
+/** Access to the files of a project. Paths are relative to the project's root. */
 export interface ProjectFiles {
   read: ReadFile;
-  /** Returns the sorted names of files and folders in a folder; empty if there is no such folder. */
+  /** Returns the sorted names of the files and folders in a folder; an empty list if there is no such folder. */
   list(folder: string): string[];
 }
 
 /** Definitions that a project folder contains. The service validates their fields. */
 export interface ProjectManifest {
   version: number;
-  app?: Item;
-  settings: Item[];
-  secretBindings: Item[];
-  dataSources: Item[];
-  actions?: Item[];
-  alerts: Item[];
+  app?: ManifestItem;
+  settings: ManifestItem[];
+  secretBindings: ManifestItem[];
+  dataSources: ManifestItem[];
+  actions?: ManifestItem[];
+  alerts: ManifestItem[];
 }
 
-/** Returns the name of the item that a file or folder defines. `file` is its name without extension. */
-export const nameOfFile = (file: string): string => {
+/**
+ * Returns the name of the definition (such as an alert) in a file or folder.
+ * @param file name of the file without its extension
+ */
+export const toItemName = (file: string): string => {
   try {
     return decodeURIComponent(file);
   } catch {
@@ -34,9 +40,9 @@ export const nameOfFile = (file: string): string => {
 };
 
 /** Reads the `config` of an action's file. @throws ProjectFault if it is invalid */
-export async function readConfigOf(folder: string, file: string, read: ReadFile): Promise<Item> {
+export async function readConfigOf(folder: string, file: string, read: ReadFile): Promise<ManifestItem> {
   const finder = new ModuleFinder(folder, read);
-  return readActionConfig(file, finder, finder.follow(file));
+  return readActionConfig(file, finder, finder.readImportedModules(file));
 }
 
 export class ProjectReader {
@@ -70,25 +76,25 @@ export class ProjectReader {
     return paths.find((path) => this.#files.read(path) !== null) ?? null;
   }
 
-  async readConfig(folder: string): Promise<Item> {
+  async readConfig(folder: string): Promise<ManifestItem> {
     const file = this.findActionFile(folder);
     return file === null ? {} : readConfigOf(`actions/${folder}`, file, this.#files.read);
   }
 
   /** Reads an action with its source. @throws ProjectFault if the folder contains no action */
-  async readAction(folder: string): Promise<Item> {
+  async readAction(folder: string): Promise<ManifestItem> {
     const file = this.findActionFile(folder);
     if (file === null) throw new ProjectFault(`actions/${folder} has none of ${this.#entries.join(", ")}`);
-    const item = { name: nameOfFile(folder), ...(await this.readConfig(folder)) };
-    const body = codeWithoutConfig(this.#files.read(file)!);
-    // JavaScript without imports and exports needs no building.
+    const item = { name: toItemName(folder), ...(await this.readConfig(folder)) };
+    const body = removeConfig(this.#files.read(file)!);
+    // JavaScript without imports and exports needs no build.
     if (file.endsWith(".js") && !/^[ \t]*(?:import|export)\b/m.test(body)) return { ...item, code: body, source: null };
     const language = /\.jsx?$/.test(file) ? "javascript" : "typescript";
     return { ...item, source: { language, files: readSourceFiles(`actions/${folder}`, file, this.#files.read) } };
   }
 
   async readManifest(): Promise<ProjectManifest> {
-    const actions: Item[] = [];
+    const actions: ManifestItem[] = [];
     for (const folder of this.listActionFolders()) actions.push(await this.readAction(folder));
     return { ...this.readDefinitions(), actions };
   }
@@ -96,17 +102,17 @@ export class ProjectReader {
   /** Returns the manifest of the project without its actions. */
   readDefinitions(): ProjectManifest {
     const sources = this.#files.list("data").filter((file) => file.endsWith(".json"));
-    const app = this.#readJson<Item>("app.json");
+    const app = this.#readJson<ManifestItem>("app.json");
     return {
       version: MANIFEST_VERSION,
       ...(app && { app }),
-      settings: this.#readJson<Item[]>("settings.json") ?? [],
-      secretBindings: this.#readJson<Item[]>("secret-bindings.json") ?? [],
+      settings: this.#readJson<ManifestItem[]>("settings.json") ?? [],
+      secretBindings: this.#readJson<ManifestItem[]>("secret-bindings.json") ?? [],
       dataSources: sources.map((file) => ({
-        name: nameOfFile(file.slice(0, -".json".length)),
-        ...this.#readJson<Item>(`data/${file}`),
+        name: toItemName(file.slice(0, -".json".length)),
+        ...this.#readJson<ManifestItem>(`data/${file}`),
       })),
-      alerts: this.#readJson<Item[]>("alerts.json") ?? [],
+      alerts: this.#readJson<ManifestItem[]>("alerts.json") ?? [],
     };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Limits functions of a document or worker that need far more time in the browser process than in the calling code. Runs
- * in each document and worker before any other code.
+ * Limits how often code of a document or worker can call functions that need far more time in the browser process than
+ * in the calling code. Runs in each document and worker before any other code.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -23,7 +23,7 @@ export function limitScope(
   const RefusalError = RangeError;
   const { BroadcastChannel, LockManager } = scope;
 
-  /** Returns a function that can be called `max` times. */
+  /** Returns a function that can be called `max` times. Later calls throw an error with the message `refusal`. */
   function bounded<T extends (...values: Any[]) => unknown>(max: number, refusal: string, call: T): T {
     let calls = 0;
     return ((...values: Any[]) => {
@@ -34,7 +34,7 @@ export function limitScope(
   }
 
   /**
-   * Limits the number of calls of a method. The replacement is a shorthand method, so that it has the same name, gets
+   * Limits how often code can call a method. The replacement is a shorthand method, so that it has the same name, gets
    * `this`, and is no constructor.
    */
   function boundMethod(prototype: Any, name: string, max: number, refusal: string): void {

@@ -13,7 +13,10 @@ export interface HarnessFailure {
   name: string;
   message: string;
   stack: string;
-  /** Position of a syntax error, or of an error at the top level, if the stack does not contain the position. */
+  /**
+   * Position of a syntax error, or of an error at the top level of a script, if the stack does not contain this
+   * position.
+   */
   at: string;
 }
 
@@ -69,21 +72,22 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     return fail("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
   }
 
-  /** Protects a promise from changes that the action made to Promise.prototype, and returns it. */
+  /** Makes a promise independent of changes that the action made to Promise.prototype. Returns the promise. */
   function safe<T>(promise: Promise<T>): Promise<T> {
-    // `__proto__: null` prevents that the descriptors inherit members that the action added to Object.prototype.
+    // `__proto__: null` prevents the property descriptor from inheriting members that the action added to
+    // Object.prototype.
     defineProperty(promise, "then", { __proto__: null, value: then } as Any);
     defineProperty(promise, "constructor", { __proto__: null, value: OwnPromise } as Any);
     return promise;
   }
 
   /**
-   * Evaluates scripts in the global scope. Returns null, or an error answer.
-   * @param scripts name and source of each script in turn
-   * @param endIndex index in `scripts` at which to stop
+   * Evaluates scripts in the global scope. Returns null, or an error answer if a script fails.
+   * @param scripts name and source of each script, alternating
+   * @param endIndex index in `scripts` of the first item that is not evaluated
    */
   async function load(scripts: readonly string[], endIndex: number): Promise<string | null> {
-    // After an await, stack traces contain only frames of the action, and none of the service.
+    // The `await` shortens the stack: later stack traces contain only frames of the action, and none of the service.
     await undefined;
     for (let i = 0; i < endIndex; i += 2) {
       try {
@@ -127,7 +131,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     /** Removes all globals except `globals` from the global object, because this object may stay in memory after the run. */
     removeRunGlobals(globals: readonly string[]): void {
       const keys = ownKeys(scope);
-      // A plain loop, because the action may have replaced the methods of arrays.
+      // Uses a plain loop, because the action may have replaced the methods of arrays.
       for (let at = 0; at < keys.length; at += 1) {
         if (!apply(includes, globals, [keys[at]])) deleteProperty(scope, keys[at]!);
       }

@@ -32,8 +32,8 @@ export function createDocumentHarness(
   const { addEventListener, removeEventListener } = window;
   let head: Any = null;
 
-  // `window.name`, localStorage and sessionStorage keep their values after a navigation. traces.ts checks all other
-  // kinds of storage.
+  // The browser keeps `window.name`, localStorage and sessionStorage after a navigation, so they are cleared here.
+  // traces.ts checks all other kinds of storage.
   if (window.name !== "") window.name = "";
   if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
@@ -41,11 +41,14 @@ export function createDocumentHarness(
   const state = history.state ?? navigation.currentEntry.getState() ?? null;
   if (state !== null || history.scrollRestoration !== "auto") return null;
 
-  /** Runs a text as a classic script. Returns null, or the result of `describe` for the script's error event. */
+  /**
+   * Runs the text as a classic script. Returns null if it succeeds, otherwise the result of `describe` for the script's
+   * error event.
+   */
   function runScript(text: string, describe: (event: Any) => string): string | null {
     let failure: string | null = null;
     const onError = (event: Any) => {
-      // Ignores errors of scripts that this script has added to the page.
+      // Ignores errors of other scripts, which this script has added to the page.
       if (apply(currentScript, document, []) !== script) return;
       failure = describe(event);
       event.preventDefault();
@@ -61,11 +64,11 @@ export function createDocumentHarness(
 
   const positionIn = (name: string, event: Any): string => `${name}:${event.lineno}:${event.colno}`;
 
-  /** Evaluates a script in the global scope. Returns null, or an error answer. */
+  /** Evaluates a script in the global scope. Returns null, or an error answer if the script fails. */
   const evaluate = (name: string, source: string): string | null =>
     runScript(`${source}\n//# sourceURL=${name}`, (event) => core.fail("script", event.error, positionIn(name, event)));
 
-  /** Loads a script from a URL. Returns null, or an error answer. */
+  /** Loads a script from a URL. Returns null, or an error answer if loading fails. */
   function load(url: string): Promise<string | null> {
     return new PagePromise((resolve: Any) => {
       let failed: string | null = null;
@@ -90,13 +93,13 @@ export function createDocumentHarness(
   }
 
   /**
-   * Evaluates the scripts before `endIndex`. `scripts` has two items for each script: name and source, or `""` and URL.
-   * Returns null, or an error answer.
+   * Evaluates the scripts before index `endIndex`. `scripts` has two items for each script: name and source, or `""`
+   * and URL. Returns null, or an error answer if a script fails.
    */
   async function loadAll(scripts: readonly string[], endIndex: number): Promise<string | null> {
-    // After an await, stack traces contain no frames of the service, only those of the action.
+    // The `await` shortens the stack: later stack traces contain no frames of the service, only those of the action.
     await undefined;
-    // Reads `head` only now, because this script may run before the document has a head.
+    // Reads `document.head` only now, because this script may have started before the document had a head.
     head = document.head;
     for (let i = 0; i < endIndex; i += 2) {
       const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
@@ -128,7 +131,7 @@ export function createDocumentHarness(
 
   return {
     __proto__: null,
-    /** Receives a part of the response to a request. */
+    /** Receives a part of the service's response to a request of the run. */
     answer: hostCalls.answer,
     /**
      * Executes a run. Removes the binding for console lines from the global scope, so that the action cannot use it.

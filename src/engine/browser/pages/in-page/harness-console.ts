@@ -6,7 +6,7 @@ export interface HarnessLimits {
   textMaxCharacters: number;
   consoleMaxLines: number;
   consoleMaxCharacters: number;
-  /** Text of the last line, which is printed when a limit is reached. */
+  /** Text of the last console line, which is printed when the run has reached a limit for its lines. */
   consoleFull: string;
 }
 

@@ -32,7 +32,10 @@ declare const self: Any;
  */
 export type HostHandle = (verb: string, member: string, receive: ReceiveRow, ...values: Any[]) => unknown;
 
-/** Description from which the realm defines a class of the worker. `isRead` is true for a getter. */
+/**
+ * Description of a class of the worker. The realm defines a class with the same members from it. `isRead` is true for a
+ * getter.
+ */
 export interface HostClass {
   name: string;
   isNamed: boolean;
@@ -46,11 +49,11 @@ export interface HostClass {
 export type HostPlatform = ReturnType<typeof createHostPlatform>;
 
 /**
- * Creates the worker's side. Reads the members from the platform's own classes, so that none is missing. The browser
- * evaluates this function's source text (see `createHarnessCore`).
+ * Creates the worker's side. Reads the member names from the browser's own classes, so that none is missing. The
+ * browser evaluates this function's source text (see `createHarnessCore`).
  * @param names classes that are globals of a realm
- * @param unnamed classes that are no globals of a realm, although it has their objects
- * @param maxCharacters total size of values passed to objects of the platform after which the thread must be replaced
+ * @param unnamed classes that are no globals of a realm, although the realm has objects of them
+ * @param maxCharacters total size of values that runs pass to platform objects, after which the thread must be replaced
  */
 export function createHostPlatform(
   names: readonly string[],
@@ -102,9 +105,12 @@ export function createHostPlatform(
     return ["e", error?.name ?? "TypeError", error?.message ?? `${error}`, "", true];
   }
 
-  /** Characters and bytes in objects of the platform. V8 does not count them, and they are freed only when the thread ends. */
+  /**
+   * Total number of characters and bytes in objects of the platform. V8 does not count them, and they are freed only
+   * when the thread ends.
+   */
   let heldCharacters = 0;
-  /** Number of running operations of WebCrypto. The size of their results is not yet known. */
+  /** Number of WebCrypto operations in progress, whose results have an unknown size. */
   let active = 0;
 
   /** Adds the size of the keys that an operation creates. V8 counts all other results of WebCrypto. */
@@ -129,7 +135,10 @@ export function createHostPlatform(
     const numbers = new WeakMap<object, number>();
     let lastNumber = 0;
 
-    /** Encodes the result of `work` as a row. Encodes an error if that fails, for example because of too many bytes. */
+    /**
+     * Calls `work` and encodes its result as a row. If `work` throws or has used too many bytes, encodes the error
+     * instead.
+     */
     function rowFor(work: () => unknown): Any[] {
       try {
         return rowOf(work());
@@ -145,7 +154,7 @@ export function createHostPlatform(
         try {
           receive(...row);
         } catch {
-          // The result contains an object that cannot be passed to the realm. Without this call, the realm's promise
+          // The result contains an object that cannot be passed to the realm. Without this error, the realm's promise
           // would never settle.
           receive("e", "TypeError", "the value cannot be passed to an isolate (got an object)", "", true);
         }
@@ -172,7 +181,7 @@ export function createHostPlatform(
       };
     }
 
-    /** Returns the number of an object, by which the realm recognizes an object that it already has. */
+    /** Returns the number of a worker object. By this number, the realm recognizes an object that it already has. */
     function numberOf(target: object): number {
       const number = numbers.get(target) ?? lastNumber + 1;
       if (number > lastNumber) lastNumber = number;
@@ -180,7 +189,7 @@ export function createHostPlatform(
       return number;
     }
 
-    /** Calls a method, or reads a getter. The platform itself rejects a wrong `this`. */
+    /** Calls a method of the object, or reads a getter. The browser itself throws if `this` has the wrong class. */
     function member(name: string, [target, ...parameters]: readonly Any[]): unknown {
       const method = methods.get(name);
       const result: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, parameters);
@@ -190,17 +199,23 @@ export function createHostPlatform(
       return Object(result) === result && typeof result.next === "function" ? entriesOf(result) : result;
     }
 
-    /** Returns the bytes that the platform wrote into the worker's copy. The realm copies them to the action's buffer. */
+    /**
+     * Returns the bytes that the browser wrote into the worker's copy of a buffer. The realm copies these bytes to the
+     * action's buffer.
+     */
     function bytesWritten({ buffer, byteOffset, byteLength }: Any): Uint8Array {
       return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
 
-    /** A row that is already encoded. */
+    /** Row of values that are already encoded. */
     class Row {
       constructor(readonly row: readonly Any[]) {}
     }
 
-    /** Encodes an iterator as a function: each call returns a list with the next value, or an empty list at the end. */
+    /**
+     * Encodes an iterator as a function. Each call of the function returns a list with the next value, or an empty list
+     * at the end.
+     */
     function entriesOf(entries: Iterator<unknown>): Row {
       const next: HostHandle = (_verb, _member, receive) =>
         respond(receive, () => {
@@ -323,7 +338,10 @@ export function createHostPlatform(
       return parameters.length === 0 ? send() : send(parameters[0], withRunSignal(parameters[0], parameters[1]));
     }
 
-    /** Returns the text of a body, which the realm parses as JSON. If the body cannot be read, calls the platform, which rejects. */
+    /**
+     * Reads a body as text, which the realm then parses as JSON. If the body cannot be read, calls the method, whose
+     * promise then rejects.
+     */
     function readJson(method: Any, target: Any): unknown {
       const isReadable = (target instanceof Response || target instanceof Request) && !target.bodyUsed;
       return isReadable && target.body?.locked === false ? target.text() : apply(method, target, []);

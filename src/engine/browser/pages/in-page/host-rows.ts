@@ -10,15 +10,21 @@ declare const self: Any;
 /** Receives a row of encoded values (host-platform.ts). */
 export type ReceiveRow = (...row: Any[]) => unknown;
 
-/** Performs an operation on an object of the realm, such as reading a property. Calls `receive` with the result as a row. */
+/**
+ * Performs an operation on an object of the realm, such as reading a property. Calls `receive` with the result as a row
+ * of encoded values.
+ */
 export type RealmObject = (operation: string, receive: ReceiveRow, argument?: Any) => unknown;
 
-/** Decodes the values of a row. */
+/** Decodes a row of encoded values. */
 type ReadRow = (row: readonly Any[]) => Any[];
 
 export type HostRows = ReturnType<typeof createHostRows>;
 
-/** Creates functions that decode rows. The browser evaluates this function's source text (see `createHarnessCore`). */
+/**
+ * Creates functions that decode rows of values from a realm. The browser evaluates this function's source text (see
+ * `createHarnessCore`).
+ */
 export function createHostRows() {
   /** Error that code of the realm threw while the platform read an object of the realm. */
   class RealmError {
@@ -64,10 +70,13 @@ export function createHostRows() {
     return ["b", view[Symbol.toStringTag], memory.toBase64()];
   }
 
-  /** Kinds of rows that a stream of the realm may produce: bytes, primitives, objects of the platform, the end, an error. */
+  /**
+   * Kinds of values that a stream of the realm may produce: bytes, primitives, objects of the platform, the end, an
+   * error.
+   */
   const PARTS: readonly unknown[] = ["b", "v", "o", "l", "t"];
 
-  /** Rejects a part of a stream that is not of a kind in PARTS. @throws TypeError */
+  /** Rejects a chunk of a realm's stream whose kind is not in PARTS. @throws TypeError */
   function checkPart(kind: unknown): void {
     if (!PARTS.includes(kind)) throw new TypeError("a part of the stream must be bytes or a primitive (got an object)");
   }

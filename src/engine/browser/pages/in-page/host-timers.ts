@@ -13,8 +13,8 @@ export function createHostTimers() {
   return () => {
     const timers = new Set<number>();
     /**
-     * Last timer number of the thread before the run. This number is subtracted from timer numbers, so that those of
-     * the run start at 1.
+     * ID of the thread's last timer before the run. Timer IDs of the run are relative to this ID, so that they start at
+     * 1.
      */
     const before = self.setTimeout(() => {});
     clearTimeout(before);
@@ -33,7 +33,7 @@ export function createHostTimers() {
       },
 
       stop(number: number): void {
-        // Converts the number to a 32-bit integer, as the platform does. Timeouts and intervals share their numbers.
+        // Converts the timer ID to a 32-bit integer, as browsers do. Timeouts and intervals share one sequence of IDs.
         const id = before + (number | 0);
         if (timers.delete(id)) clearTimeout(id);
       },

@@ -3,16 +3,25 @@
  * space, and the content. realm-worker.ts, isolate.ts and answer.ts receive them.
  */
 
-/** Result of a run: no data, the data as JSON, or a HarnessFailure as JSON. */
+/**
+ * Text of an answer: `undefined` if the run has no result, `data ` with the result as JSON, or `error ` with a
+ * HarnessFailure as JSON.
+ */
 export type AnswerText = "undefined" | `data ${string}` | `error ${string}`;
 
 /** Message from an isolate to its thread. `answer` contains the duration of the run in milliseconds, and an AnswerText. */
 export type IsolateMessage = `console ${string}` | `answer ${number} ${string}` | "needs-more";
 
-/** What happens to a thread after a run: it serves the next run, its memory is measured first, or it is replaced. */
+/**
+ * Next step of a thread after a run: it serves another run, the service measures its memory first, or the service
+ * replaces it.
+ */
 export type ThreadStep = "reuse" | "measure" | "replace";
 
-/** Message from a thread to the service. `long-answer` contains the length of an answer, which is then read in parts. */
+/**
+ * Message from a thread to the service. `long-answer` contains only the length of the answer, which the service then
+ * reads in parts.
+ */
 export type ThreadMessage =
   | `console ${string}`
   | `service ${string}`

@@ -1,6 +1,6 @@
 /**
- * Creates errors of the realm for errors of the platform. Their stack contains the frames of the code that called the
- * platform. Runs in the realm before the action's code.
+ * Creates errors in the realm that correspond to errors of the worker's platform. Their stack contains the frames of
+ * the code that called the platform. Runs in the realm before the action's code.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -22,7 +22,10 @@ export function createRealmFaults() {
   const OwnSyntaxError = SyntaxError;
   const CLASSES: Any = { __proto__: null, TypeError, RangeError, SyntaxError, QuotaExceededError };
 
-  /** Sets the stack of an error that occurs after a call has returned. The stack gets the frames of this call. */
+  /**
+   * Sets the stack of an error that occurs after a call has returned. Uses the stack frames that were recorded during
+   * the call.
+   */
   function setFrames(error: Any, kind: string, stack: unknown): void {
     if (typeof stack !== "string") return;
     const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
@@ -32,9 +35,9 @@ export function createRealmFaults() {
 
   return {
     /**
-     * Creates an error.
-     * @param caller called function; its own frame and those of functions that it called are removed from the stack
-     * @param trace object with the stack of the call if the call has already returned
+     * Creates an error of the realm.
+     * @param caller function that the action called; its frame and all frames above it are removed from the stack
+     * @param trace object with the stack of the call, if the call has already returned
      */
     faultOf(kind: string, message: string, name: string, hasStack: boolean, caller: unknown, trace: Any): unknown {
       const isOfDom = kind === "DOMException";
@@ -45,7 +48,7 @@ export function createRealmFaults() {
       return error;
     },
 
-    /** Parses the text of a response body as JSON. */
+    /** Parses the text of a response body as JSON. @throws SyntaxError with the stack of `trace` */
     jsonOf(text: string, trace: Any): unknown {
       try {
         return parse(text);

@@ -39,7 +39,8 @@ export function createRealmHarness(
   const needsMore = () => send("needs-more");
   core.keepOnly(globals);
   core.installConsole((line) => send(`console ${line}`));
-  // In a network isolate, `import()` only throws. The run is not repeated, because it may already have sent a request.
+  // In a network isolate, a rejected `import()` only throws. The service cannot repeat this run in a document, because
+  // it may already have sent a request.
   restrictCodeOfText(installPlatform === null ? needsMore : () => {});
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {
@@ -48,7 +49,7 @@ export function createRealmHarness(
     send(`answer ${now() - startedAt} ${answer}`);
   }
 
-  /** Defines the global through which the library sends requests to the service at the URL `base`. */
+  /** Defines the global through which the client library sends requests to the service at the URL `base`. */
   function openService(base: string, sendRequest: SendRequest, settings: string): void {
     if (calls === null || base === "") return;
     const { call, connect, request, receive } = calls;

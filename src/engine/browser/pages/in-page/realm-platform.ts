@@ -11,14 +11,14 @@ import type { RealmTimers } from "./realm-timers.js";
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-/** Options of a call to the worker. */
+/** Options of a call from the realm to the worker. */
 interface Call {
   __proto__: null;
-  /** Name of the class to which the object belongs. */
+  /** Name of the class that the method or getter belongs to. */
   of?: string;
   /** Converts the result of the call for the action. */
   convert?: ((value: Any, trace: Any) => unknown) | undefined;
-  /** Function that the action called. Its frame and all later ones are removed from the stack of an error. */
+  /** Function that the action called. Its frame and all frames above it are removed from the stack of an error. */
   caller?: object | undefined;
   signal?: object | undefined;
 }
@@ -55,7 +55,7 @@ export function createRealmPlatform(
   const entriesPrototype = getPrototypeOf(getPrototypeOf(([] as Any)[iterator]())!) as object;
   const prototypes: Any = { __proto__: null };
   const entriesOfClass: Any = { __proto__: null };
-  /** Functions that return the next value of an iterator of the worker. */
+  /** Functions of the worker that return the next value of an iterator, by the realm's iterator object. */
   const iterators = new WeakMap<object, HostHandle>();
   const PLAIN = { __proto__: null } as Call;
   /**
@@ -63,7 +63,7 @@ export function createRealmPlatform(
    * the same object.
    */
   const attributes = new WeakMap<object, Any>();
-  /** Objects of the worker, by their number. */
+  /** Objects of the realm that stand for objects of the worker, by the number of the worker's object. */
   const objectsByNumber: Any = { __proto__: null };
   /** Signals that abort the requests of an object, by this object. */
   const signalByObject = new WeakMap<object, object>();
@@ -118,7 +118,7 @@ export function createRealmPlatform(
     return entries;
   }
 
-  /** Defines the iterator of a class. */
+  /** Defines the iterator class of a platform class. */
   function defineIterator(name: string): void {
     const prototype = create(entriesPrototype);
     const { next } = {
@@ -151,7 +151,10 @@ export function createRealmPlatform(
     return stream;
   }
 
-  /** Calls a function of the worker. Returns the result, or a promise if the operation is asynchronous. */
+  /**
+   * Sends an operation on a worker object to the worker. Returns the result, or a promise if the operation is
+   * asynchronous.
+   */
   function callHost(handle: HostHandle, verb: string, member = "", row: readonly Any[] = [], call: Call = PLAIN): Any {
     const { of = "", convert, caller = callHost } = call;
     let { signal } = call;
@@ -221,13 +224,16 @@ export function createRealmPlatform(
     return getOwnPropertyDescriptor(holder, key)!;
   }
 
-  /** Returns the conversion of a method's result in the realm: parses JSON, or copies bytes into the action's buffer. */
+  /**
+   * Returns the function that converts a method's result in the realm: it parses JSON, or copies bytes into the
+   * action's buffer. Undefined for all other methods.
+   */
   function conversionOf(key: string, argument: unknown): Call["convert"] {
     if (key === "json") return faults.jsonOf;
     return key === "getRandomValues" ? (bytes) => rows.write(argument, bytes) : undefined;
   }
 
-  /** Implements `forEach`. Reads one entry at a time, because the function may change the entries. */
+  /** Implements `forEach`. Reads one entry at a time, because the callback may change the entries. */
   function forEachOf(hostScope: HostHandle, name: string, object: unknown, [work, self]: readonly Any[]): void {
     const call = { __proto__: null, of: name } as Call;
     const entries = callHost(hostScope, "member", `${name}.entries`, rows.rowOf([object]), call);
@@ -304,8 +310,8 @@ export function createRealmPlatform(
         const call = { __proto__: null, caller: method } as Call;
         if (key !== "json" || values.length === 0)
           return callHost(hostScope, "static", name, rows.rowOf(values, ["v", key]), call);
-        // The worker parses the JSON text. A value without JSON text (undefined) is passed as it is, and the platform
-        // rejects it.
+        // The worker parses this JSON text. `stringify` returns undefined for a value without JSON text, for which the
+        // browser then throws.
         values[0] = stringify(values[0]);
         const hasText = values[0] !== undefined;
         return callHost(
@@ -330,7 +336,7 @@ export function createRealmPlatform(
     return withLength(fetch, 1);
   }
 
-  /** Creates `performance`, of which a realm has only the clock. */
+  /** Creates the realm's `performance` object, which only has the members that read the time. */
   function clockOf(hostScope: HostHandle): object {
     const prototype = {
       now: () => callHost(hostScope, "call", "now"),

@@ -44,8 +44,8 @@ export function createRealmRows(signals: RealmSignals) {
   };
   const handles = new WeakMap<object, HostHandle>();
   /**
-   * Errors that the action's code threw while the platform read its objects. The worker returns an error as its index
-   * in this list.
+   * Errors that the action's code threw while the platform read its objects. The worker refers to such an error by its
+   * index in this list.
    */
   const thrown: unknown[] = [];
   /** Last AbortSignal that the platform has read. */
@@ -64,7 +64,10 @@ export function createRealmRows(signals: RealmSignals) {
     for (let at = 0; at < words.length; at += 1) append(row, words[at]);
   }
 
-  /** True if the value is an object of the class of `method`, because the method or getter accepts it as `this`. */
+  /**
+   * True if the value is an object of the class that `method` belongs to, which is the case if `method` accepts the
+   * value as `this`.
+   */
   function isOf(method: Any, value: Any): boolean {
     try {
       apply(method, value, []);
@@ -74,7 +77,7 @@ export function createRealmRows(signals: RealmSignals) {
     }
   }
 
-  /** Returns the memory of a buffer or view; null if it is detached. */
+  /** Returns the ArrayBuffer of a buffer or view; null if it is detached. */
   function memoryOf(value: Any): Any {
     const parts = !isView(value) ? null : apply(kindOfArray, value, []) === undefined ? partOfView : partOf;
     const buffer = parts === null ? value : apply(parts[0], value, []);
@@ -88,7 +91,10 @@ export function createRealmRows(signals: RealmSignals) {
     return memory === null ? "" : apply(toBase64, memory, []);
   }
 
-  /** Appends a buffer or view: its kind, bytes, maximum length if it is resizable, and true if it is detached. */
+  /**
+   * Appends a buffer or view to a row: its kind, its bytes, its maximum length if it is resizable, and true if it is
+   * detached.
+   */
   function appendBytes(row: Any[], value: Any): void {
     const kind = !isView(value) ? "ArrayBuffer" : (apply(kindOfArray, value, []) ?? "DataView");
     const parts = kind === "DataView" ? partOfView : partOf;
@@ -125,7 +131,10 @@ export function createRealmRows(signals: RealmSignals) {
     return thrown.length - 1;
   }
 
-  /** Returns the function through which the platform uses an object. @param holder object that is `this` if `value` is called */
+  /**
+   * Returns the function through which the platform uses an object of the realm.
+   * @param holder object that is `this` when the platform calls `value`
+   */
   function operationsOf(value: Any, holder: unknown): RealmObject {
     const operations: Any = {
       __proto__: null,
@@ -184,14 +193,14 @@ export function createRealmRows(signals: RealmSignals) {
       return read;
     },
     setHandle: (object: object, handle: HostHandle) => apply(setOf, handles, [object, handle]),
-    /** Returns the error with this index, which code of the realm threw. */
+    /** Returns the error at this index, which code of the realm threw. */
     thrownError: (index: number): unknown => thrown[index],
     /** Encodes the values and appends them to `row`. */
     rowOf(values: readonly unknown[], row: Any[] = []): Any[] {
       for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
       return row;
     },
-    /** Copies bytes into a buffer or view. */
+    /** Copies bytes into a buffer or view of the realm. */
     write(value: unknown, bytes: unknown): unknown {
       const memory = memoryOf(value);
       if (memory !== null) apply(setBytes, memory, [bytes]);

@@ -29,7 +29,7 @@ export function createRealmSignals() {
   const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
-  /** By listener of the action: the function that is registered in place of this listener. */
+  /** Functions that are registered instead of the action's event listeners, by the action's listener. */
   const wrappers = new WeakMap<object, object>();
   /** Functions that the action has set as `onabort`, by AbortSignal. */
   const handlers = new WeakMap<object, unknown>();
@@ -58,7 +58,7 @@ export function createRealmSignals() {
   function wrapListeners(name: string, call: Any): void {
     const { [name]: method } = {
       [name](this: unknown, ...values: Any[]): unknown {
-        // Access by index is needed, because the action may have replaced the iterators of arrays.
+        // Uses an index instead of destructuring, because the action may have replaced the iterator of arrays.
         if (values.length > 1) values[1] = withoutErrors(values[1]);
         return apply(call, this, values);
       },
@@ -127,10 +127,10 @@ export function createRealmSignals() {
     /** Calls `work` when the signal is aborted, or at once if it is aborted already. */
     onAbort(signal: object, work: () => void): void {
       if (apply(isAborted, signal, [])) work();
-      // The listener must be a function of the realm, because a function of the worker would crash the page.
+      // The listener must be a function of the realm. A function of the worker as a listener would crash the page.
       else apply(addEventListener, signal, ["abort", () => work()]);
     },
-    /** Creates a signal. If a signal is passed, the new one aborts together with it. */
+    /** Returns a new AbortSignal. If `signal` is not null, the new signal aborts when `signal` does. */
     following(signal: object | null): object {
       if (signal === null) return apply(signalOf, new AbortController(), []);
       return apply(any, AbortSignal, [[signal]]);

@@ -33,8 +33,8 @@ export function createRealmTimers() {
       const work = values[0];
       const parameters: unknown[] = [];
       for (let at = 2; at < values.length; at += 1) rows.append(parameters, values[at]);
-      // A timer with a text instead of a function does nothing, because a timer of the worker cannot evaluate text in
-      // the realm.
+      // A timer whose callback is a text instead of a function does nothing, because a timer of the worker cannot
+      // evaluate text in the realm.
       const isFunction = typeof work === "function";
       const onTime = () => {
         try {

@@ -18,7 +18,7 @@ export interface ThreadBounds {
    * answer. If runs follow each other faster than this, there is no delay.
    */
   pauseMs: number;
-  /** Time limit in ms, after the delay, for remaining code of the last run to end. */
+  /** Time limit in milliseconds, counted from the end of the delay, for remaining code of the last run to end. */
   readyWithinMs: number;
   /** Maximum number of runs on one thread, after which the thread is replaced. */
   threadRuns: number;
@@ -58,10 +58,13 @@ export function createRealmWorker(
   let startRunInRealm: Any = null;
   let hostRun: Any = null;
   let endLastRun = () => {};
-  /** Number of the current run. Messages of other runs are ignored. */
+  /** Number of the current run. The worker ignores messages with another number. */
   let current = 0;
   let pause: ReturnType<typeof setTimeout> | undefined;
-  /** True if the run started within `pauseMs` after the previous run. Then the next realm is created without delay. */
+  /**
+   * True if the current run started within `pauseMs` after the previous run. Then the worker creates the next realm
+   * without delay.
+   */
   let isHurried = false;
   let answer = "";
   let answeredAt = Number.POSITIVE_INFINITY;
@@ -69,8 +72,8 @@ export function createRealmWorker(
   let unmeasured = 0;
 
   /**
-   * Ends everything that the last run has left, and creates the next realm. If `readyWithinMs` is over, does nothing, and
-   * the service discards the page.
+   * Ends everything that the last run has left, and creates the next realm. If more than `readyWithinMs` have passed,
+   * does nothing; the service then discards the page.
    */
   function prepare(): void {
     clearTimeout(pause);
@@ -88,7 +91,7 @@ export function createRealmWorker(
   /** Counts a run with a duration of `ms` milliseconds. Returns the next step of the thread. */
   function countRun(ms: number): ThreadStep {
     runs += 1;
-    // A long run may leave much memory in use.
+    // Adds the duration, because a long run may have left much memory in use.
     unmeasured += 1 + ms;
     if (runs >= bounds.threadRuns || host?.isFull() === true) return "replace";
     if (unmeasured < bounds.measureAfter) return "reuse";
@@ -119,7 +122,7 @@ export function createRealmWorker(
     return (text) => {
       if (runNumber !== current) return;
       if (text.startsWith("console ")) return send(text as ThreadMessage);
-      // Ignores messages that this run sends after its answer.
+      // A new run number makes the worker ignore messages that this run sends after its answer.
       current += 1;
       calls?.reset();
       if (text === "needs-more") return send(endRun(0, text));
@@ -140,7 +143,7 @@ export function createRealmWorker(
 
   return {
     __proto__: null,
-    /** Creates the realm of the first run. */
+    /** Creates the realm for the first run. */
     begin(bindingName: string): void {
       send = self[bindingName];
       calls?.connect((text) => send(`service ${text}`));

@@ -16,7 +16,7 @@ export type RunCalls = ReturnType<typeof createRunCalls>;
  */
 type ReceivePart = (head: string | null, text: string | null, last: boolean) => void;
 
-/** Queue of requests: at most `max` are active, all others wait. */
+/** Queue of requests. At most `max` of them are active, and the others wait. */
 interface CallQueue {
   readonly max: number;
   activeCount: number;
@@ -25,9 +25,10 @@ interface CallQueue {
 }
 
 /**
- * Creates the part outside of the run. The browser evaluates this function's source text (see `createHarnessCore`).
- * @param atOnceMax maximum active requests to the service
- * @param outgoingMax maximum active requests to other services, whose texts start with `outgoing`
+ * Creates the functions outside of the run. The browser evaluates this function's source text (see
+ * `createHarnessCore`).
+ * @param atOnceMax maximum number of active requests to the service
+ * @param outgoingMax maximum number of active requests to other services, whose texts start with `outgoing`
  */
 export function createHostCalls(atOnceMax: number, outgoingMax: number) {
   const active = new Map<number, { receivePart: ReceivePart; queue: CallQueue }>();
@@ -74,7 +75,8 @@ export function createHostCalls(atOnceMax: number, outgoingMax: number) {
     answer(id: number, head: string | null, text: string | null, last: boolean): void {
       const call = active.get(id);
       if (call === undefined) return;
-      // Called as a plain function and not as a method, because an object as `this` cannot be passed to a realm.
+      // Calls `receivePart` as a plain function instead of a method, because the object `call` as its `this` cannot be
+      // passed to a realm.
       const { receivePart } = call;
       receivePart(head, text, last);
       if (!last) return;
@@ -92,9 +94,9 @@ export function createHostCalls(atOnceMax: number, outgoingMax: number) {
 }
 
 /**
- * Creates the part in the run's global scope. The browser evaluates this function's source text (see `createHarnessCore`).
- * Stores the globals that it uses, because the action may replace them. `call` returns null for a request that is too
- * long.
+ * Creates the functions in the run's global scope. The browser evaluates this function's source text (see
+ * `createHarnessCore`). Stores the globals that it uses, because the action may replace them. The function `call`
+ * returns null for a request that is too long.
  */
 export function createRunCalls(bodyMax: number, callMax: number) {
   const RunPromise = Promise;
@@ -119,8 +121,8 @@ export function createRunCalls(bodyMax: number, callMax: number) {
         settle();
       });
     /**
-     * Resolves with the text that has arrived since the last call. Waits if none has arrived. Resolves with null at the
-     * end of the response.
+     * Resolves with the text that has arrived since the last call, or with null at the end of the response. Waits if no
+     * text has arrived.
      */
     const next = () =>
       new RunPromise<string | null>((resolvePart, rejectText) => {
@@ -160,7 +162,7 @@ export function createRunCalls(bodyMax: number, callMax: number) {
 
   return {
     __proto__: null,
-    /** Sets the function that sends requests; null if the run cannot send any. */
+    /** Sets the function that sends requests; null if the run cannot send requests to the service. */
     connect(send: ((number: number, text: string) => number) | null): void {
       post = send;
     },

@@ -11,9 +11,9 @@ type Any = any;
 export type StandInsOf = ReturnType<typeof createStandIns>;
 
 /**
- * Returns a function that defines the stand-ins. An operation that a stand-in does not support calls `touched` and
- * throws. The service then repeats the run in the mode that its code needs. The browser evaluates this function's
- * source text (see `createHarnessCore`).
+ * Returns a function that defines the stand-ins. If code uses a stand-in in an unsupported way, the stand-in calls
+ * `touched` and throws. The service then repeats the run in the mode that its code needs. The browser evaluates this
+ * function's source text (see `createHarnessCore`).
  */
 export function createStandIns() {
   const { defineProperty, ownKeys } = Reflect;
@@ -27,11 +27,11 @@ export function createStandIns() {
       touched();
       throw new Refusal("an isolate does not have this global");
     };
-    // All stand-ins share these handlers, because creating them for each stand-in takes too long.
+    // All stand-ins share these proxy handlers, because creating handlers for each stand-in takes too long.
     const refusals: Any = { __proto__: null };
     for (const operation of operations) refusals[operation] = refuse;
     const inert = () => new Proxy({}, refusals);
-    // Reading the prototype is allowed, because libraries may only compare it with others.
+    // Code may read `prototype`, because libraries may only compare the prototype with others.
     const get = (target: Any, key: unknown) => (key === "prototype" ? target.prototype : refuse());
     const ofFunctions = { __proto__: null, ...refusals, get };
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
@@ -62,7 +62,7 @@ export function createStandIns() {
 
     const define = (name: PropertyKey, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
-    // Code cannot assign these globals. In a document, such an assignment would be ignored, throw, or navigate.
+    // Defines a global that code cannot assign. In a document, such an assignment would be ignored, throw, or navigate.
     const defineFixed = (name: string, get: () => unknown) =>
       defineProperty(globalThis, name, { get, set: refuse, configurable: true });
     const names: readonly StandIn[] = JSON.parse(namesJson);

@@ -14,16 +14,17 @@ declare const self: Any;
  */
 export function createThreadHost(withOrigin: boolean): unknown {
   const { Worker } = self;
-  // The worker posts a message when it has evaluated its script, because some of its globals are missing before.
+  // Script of a new worker. Its message reports that the worker is ready, because some globals of the worker are
+  // missing before.
   const first = "postMessage(null)";
   // A worker from a data: URL has an opaque origin.
   const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;
   let worker: Any = null;
-  /** Number of realms that the worker has created. */
+  /** Number of realms that the current worker has created. */
   let realms = 0;
   return {
     __proto__: null,
-    /** Ends the worker, and starts another. */
+    /** Ends the current worker, and starts a new one. */
     async replaceThread(): Promise<void> {
       worker?.terminate();
       worker = new Worker(url);

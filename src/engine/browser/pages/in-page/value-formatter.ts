@@ -38,7 +38,10 @@ export function createValueFormatter(maxCharacters: number) {
     }
   }
 
-  /** Returns a function that converts a value, with everything in it, to text. Stops when the text is too long. */
+  /**
+   * Returns a function that converts a value to text, including everything that the value contains. Stops when the text
+   * is too long.
+   */
   function writer() {
     let text = "";
     const ancestors: Any[] = [];
@@ -142,8 +145,8 @@ export function createValueFormatter(maxCharacters: number) {
   }
 
   /**
-   * Returns the first value with its format specifiers replaced. Sets `used.count` to the number of values that the
-   * text contains.
+   * Returns the first value as text, with its format specifiers replaced by the next values. Sets `used.count` to the
+   * number of values in this text.
    */
   function fillSpecifiers(values: Any, used: { count: number }): string {
     const pattern = values[0] as string;
@@ -167,7 +170,10 @@ export function createValueFormatter(maxCharacters: number) {
     truncate,
     read,
     format,
-    /** Returns the text of a line with these values. @param formats true if the first value may contain format specifiers */
+    /**
+     * Returns the text of a console line for these values.
+     * @param formats true if the first value may contain format specifiers
+     */
     line(values: Any, formats: boolean): string {
       const used = { count: 1 };
       const isFormat = formats && values.length > 1 && typeof values[0] === "string";

@@ -20,7 +20,8 @@ export function makeAlwaysVisible(): void {
     const { get } = {
       get(this: Any) {
         const actual = apply(descriptor.get, this, []);
-        // Other documents, such as those that a DOMParser creates, have no window and keep their actual value.
+        // Only the document of this window gets the changed value. Other documents, such as those that a DOMParser
+        // creates, have no window.
         return this === scope.document ? value : actual;
       },
     };
