@@ -47,7 +47,7 @@ export interface Config {
   allowPrivateNetwork: boolean;
   /** Local address from which runs connect to other servers; null if the operating system chooses it. */
   egressAddress: string | null;
-  /** Keys of 32 bytes that encrypt the apps' settings, the current key first; null if the keys are in a file in `dataDir`. */
+  /** Keys of 32 bytes that encrypt the apps' settings. The first one is the current key; null if the keys are in a file in `dataDir`. */
   settingsKeys: readonly Buffer[] | null;
   /**
    * Maximum number of queued runs in total (`queueMax`) and of one app (`queueMaxPerApp`), and maximum megabytes of all queued payloads
@@ -57,14 +57,18 @@ export interface Config {
   queueMaxPerApp: number;
   queueMaxMb: number;
   logRetentionDays: number;
-  /** Maximum megabytes of an app's finished runs with their logs, and the same again for its events. 0 means unlimited. */
+  /**
+   * Maximum megabytes of an app's finished runs with their logs. The app's log events have a separate limit of the same size. 0 means
+   * unlimited.
+   */
   logMaxMb: number;
   /**
-   * Maximum megabytes that one app's own credentials can store in a minute. The app's visitors together can store half of that. 0 means
+   * Maximum megabytes that the credentials of one app can store in a minute. All visitors of the app together can store half of that. 0
+   * means
    * unlimited.
    */
   intakeQuotaMb: number;
-  /** Maximum megabytes of one app's entries, and the same again for snapshots of the entries. 0 means unlimited. */
+  /** Maximum megabytes of one app's entries. Snapshots of the entries have a separate limit of the same size. 0 means unlimited. */
   dataSourceQuotaMb: number;
   /** Free megabytes on the disk below which the service rejects events. With 0, it never rejects them. */
   diskFreeMinMb: number;

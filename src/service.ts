@@ -78,7 +78,7 @@ async function listenOn(server: Server, { host, port }: Config): Promise<string>
   return `http://${host.includes(":") ? `[${host}]` : host}:${taken}`;
 }
 
-/** Creates the first app in a new embedded database, and returns a link for the first administrator if there is none. */
+/** Creates the first app in a new embedded database. If the service has no administrator, returns a link that creates one. */
 async function announceFirst(
   { credentials, accounts: { accounts } }: Operations,
   db: DataSource,

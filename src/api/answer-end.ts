@@ -34,7 +34,10 @@ export function callWhenResponseEnds({ socket }: IncomingMessage, response: Serv
   response.once("close", onClose);
 }
 
-/** Reason of all abort signals. One shared object, because creating an error for each response would cost more than the signal itself. */
+/**
+ * Reason with which all signals of this file abort. It is one shared object, because creating an error for each response would cost more
+ * than the signal itself.
+ */
 const RESPONSE_ENDED = new DOMException("The HTTP response has ended", "AbortError");
 
 /** Returns a signal that aborts when the HTTP response has been sent or its connection has closed. */

@@ -28,13 +28,13 @@ const WRITTEN_SIZE_FACTOR = 2;
 /** Minimum memory for all responses together. With less, the service could not send two of the largest responses at the same time. */
 const TOTAL_MIN_BYTES = 4 * ANSWER_MAX_BYTES;
 /**
- * Factor by which the result of a change may exceed the memory for reads. A rejection would only lose the result, because the change itself
- * is already made.
+ * Results of changes may use this many times the memory limit for reads. The service has already made the change, so a rejection could
+ * only hide the result from the caller.
  */
 const CHANGE_RESULT_FACTOR = 2;
 /** The service returns results up to this size even when it is overloaded. */
 const SMALL_RESULT_BYTES = 64 * 1024;
-/** Minimum size in bytes of a read that must wait for its owner's turn. */
+/** Reads of at least this many bytes take turns by owner (an app or a person), so that no owner delays all others. */
 const LARGE_READ_BYTES = 512 * 1024;
 /** Time to read and send one megabyte (measured). After a large read, its owner must pause in proportion to this time. */
 const READ_MS_PER_MB = 10;
@@ -72,7 +72,7 @@ export interface AnswerBudget {
    * still running, its bytes stay counted until the part ends.
    */
   readonly close: () => void;
-  /** Calls `call` once, after `close` was called and the last running part has ended. */
+  /** Calls the function `call` once: when the budget has been closed and its last running part has ended. */
   readonly callWhenEnded: (call: () => void) => void;
 }
 
@@ -115,7 +115,7 @@ export function createAnswers(
   const sizeMessage = `a response can have at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
   const tooLarge = () => new ActionError("REQUEST_INVALID", `${sizeMessage}: request fewer fields or entries`);
   const tooLargeAfter = () =>
-    new ActionError("REQUEST_INVALID", `${sizeMessage}: the change was made, but its result is omitted`);
+    new ActionError("REQUEST_INVALID", `${sizeMessage}: the service made the change, but the response omits the result`);
   const overloadedError = (message: string) =>
     new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
   const tooMany = () =>

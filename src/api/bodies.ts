@@ -1,6 +1,6 @@
 /**
- * Receives request bodies. Reserves memory before it reads a body, disconnects senders that are too slow, and parses large bodies when it
- * is their sender's turn.
+ * Receives request bodies. Reserves memory before it reads a body, disconnects senders that are too slow, and parses the large bodies of
+ * different senders in turns.
  */
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";

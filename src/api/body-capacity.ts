@@ -61,11 +61,11 @@ export function createBodyCapacity({
 }: BodyCapacityOptions): BodyCapacity {
   const byAddress = new Map<string, number>();
   const byApp = new Map<string, number>();
-  /** Waiting requests by network address, in the order of turns. An address moves to the end after its turn. */
+  /** Waiting requests by network address. The first address gets memory next and then moves to the end. */
   const waitingByAddress = new Map<string, Set<WaitingBody>>();
   let total = 0;
 
-  /** True if the app would use at most half of the memory that other apps leave, so that the next app still gets a share. */
+  /** True if the app would use at most half of the memory that other apps leave free, so that another app still gets memory. */
   function leavesHalfFree(app: string | null, bytes: number): boolean {
     if (app === null) return true;
     const appBytes = byApp.get(app) ?? 0;

@@ -29,7 +29,7 @@ export type RequestSource = "own" | "foreign" | "unknown";
 export interface CallerReader {
   /** Returns which page sent the request. Reads `Origin` if the header is present, otherwise `Sec-Fetch-Site`. */
   sourceOf(headers: IncomingHttpHeaders): RequestSource;
-  /** Checks that a page of the service sent the request, and returns the service's origin. */
+  /** Checks that a page of the service itself sent the request, and returns the origin of the service. */
   ownOrigin(headers: IncomingHttpHeaders): string;
   /**
    * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. The cookie is ignored for a read that a

@@ -17,7 +17,7 @@ declare module "fastify" {
 
 export interface RequestContext extends Visitor {
   idempotencyKey: string | null;
-  /** True if the header is `Idempotency-Retry: failed`: the key of a failed or cancelled run starts a new run. */
+  /** True if the header is `Idempotency-Retry: failed`: a request that repeats the key of a failed or cancelled run starts a new run. */
   shouldRetryFailed?: boolean;
   /** Memory budget of the response. Absent for events of a subscription, whose bytes api/live counts. */
   responseBudget?: AnswerBudget;

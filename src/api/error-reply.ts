@@ -46,8 +46,9 @@ const SCRIPT_REMOVED = "a script of the action's dependencies was removed at the
 const UPLOAD_DISCARDED = "the upload was discarded before its file was stored; send the file again";
 
 /**
- * Errors for the ends of names of foreign keys. The first end that matches applies. A row violates such a key if another request has just
- * deleted the row that it refers to. Rows of scripts and uploads are removed by the service, so the caller can repeat the request.
+ * Errors for violated foreign keys, by the end of the key's name; the first matching end applies. PostgreSQL reports a violation if
+ * another request has just deleted the referenced row. The service itself deletes rows of scripts and uploads, so there the caller can
+ * repeat the request.
  */
 const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
   ["kept_script_use_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED],
@@ -107,7 +108,7 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
   }
   if (isDatabaseAway(error)) {
     log.warn({ err: error }, "a request failed because the database is not reachable");
-    const problem = isDiskFull() ? "the database's disk is full" : "the database is away";
+    const problem = isDiskFull() ? "the database's disk is full" : "the database is not reachable";
     return new ActionError("OVERLOADED", `${problem}; try again shortly`, { retryAfter: DATABASE_RETRY_SECONDS });
   }
   // PostgreSQL has rolled back the transaction, so the caller can repeat the request. All transactions should lock rows in

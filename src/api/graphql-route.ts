@@ -128,7 +128,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
         requestDidStart: async () => ({
           async didResolveSource({ source, contextValue }) {
             if (source !== contextValue[CHECKED_DOCUMENT])
-              throw new GraphQLError("the GraphQL document differs from the document that the service checked");
+              throw new GraphQLError("internal error: the GraphQL document to run differs from the document that the service validated");
           },
           async willSendResponse({ contextValue, response }) {
             const { body } = response;

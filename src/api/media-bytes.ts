@@ -27,7 +27,7 @@ function lengthOf({ headers }: FastifyRequest): number | null {
   return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** Makes reading the current file fail when the client disconnects during the upload, because the reader would otherwise wait forever. */
+/** Returns a function for the files of an upload. A file's reader fails if the client disconnects; otherwise it would wait forever. */
 function whileConnected({ raw }: FastifyRequest) {
   let current: Readable | undefined;
   const destroyBytes = () => {
@@ -122,7 +122,7 @@ async function contentsOf(
   const input = { size: q.text("size"), width: q.text("width"), format: q.text("format"), quality: q.text("quality") };
   const form = q.check(() => parseContentsForm(input)) ?? { kind: "whole" };
   const contents = await media.contents(context, q.id("appId"), q.id("id"), form, link);
-  // A signed link is the permission. Without one, throws the error that the access check found.
+  // A signed link grants access. Without a signed link, throws the error that the access check found.
   throwDeferred(context);
   reply.headers(headersOf(contents, download !== undefined));
   try {

@@ -7,7 +7,7 @@ import { serviceVersion } from "../version.js";
 import type { Metrics } from "./health.js";
 
 export interface MetricSources {
-  /** Reads the figures of all processes together from the database. Rejects while the database is unavailable. */
+  /** Reads figures of the whole service, such as queue lengths, from the database. Rejects while the database is unavailable. */
   readVitalSigns: ReadVitals;
   /** Returns the number of connections in this process's database pool, by state. */
   database: () => { busy: number; idle: number; waiting: number };

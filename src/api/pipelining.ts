@@ -43,7 +43,7 @@ class RequestFeed {
     return this.current?.complete === true && !this.isAnswered;
   }
 
-  /** Returns how many of the waiting bytes the parser may get next. */
+  /** Returns how many bytes of `unparsedBytes` the parser may get in the next step. */
   private sliceLength(): number {
     if (this.current && !this.current.complete) return this.remainingBodyBytes || SLICE_BYTES;
     const headEnd = this.unparsedBytes.indexOf(HEAD_END);

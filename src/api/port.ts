@@ -9,8 +9,9 @@ export interface PortLimits {
   headMs: number;
   requestMs: number;
   formMs: number;
-  /** Interval of the checks for these times, in milliseconds. */
+  /** Interval in milliseconds at which the server looks for requests that exceed these times. */
   checkMs: number;
+  /** Maximum number of open connections. */
   connections: number;
   /** Maximum number of connections from one address that have sent nothing yet. */
   silentPerAddress: number;

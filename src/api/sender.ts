@@ -1,5 +1,5 @@
 /**
- * Identifies the sender of a request, for queues in which senders take turns. Visitors count by network address, all other callers by
+ * Identifies the sender of a request, for queues that serve their senders in turn. Visitors count by network address, all other callers by
  * credential.
  */
 import type { Visitor } from "../operations/access/gate.js";

@@ -15,7 +15,7 @@ export interface SignInOptions {
   credentials: Credentials;
   /** Sessions of app pages. Signing out ends the sessions of pages that the person opened. */
   sessions: PageSessions;
-  /** Ends the person's own session, if the browser has one. */
+  /** Resolver that ends the person's session, if the browser has one. */
   auth: Pick<AuthResolver, "authSession" | "signOut">;
   cookie: SessionCookie;
 }

@@ -1,21 +1,21 @@
 /**
- * Divides the main thread between callers: expensive work runs in turns. After its turn, a caller must pause for a multiple of the turn's
- * duration, so that no caller gets more than its share of the thread.
+ * Queue of expensive tasks that divides the main thread fairly between callers, who take turns. After a task, its caller must pause for a
+ * multiple of the task's duration, so that no caller gets more than its share of the thread.
  */
 import { rateLimitError } from "../errors.js";
 
-/** Pause of a key after its work, as a multiple of the work's duration. With 9, a key gets at most a tenth of the thread. */
+/** Pause of a caller (key) after its task, as a multiple of the task's duration. With 9, a caller gets at most a tenth of the thread. */
 const PAUSE_FACTOR = 9;
 /**
- * Pause of all keys together after each turn, as a multiple of its duration. With 1, half of the thread stays free for work that takes no
- * turns.
+ * Pause of the whole queue after each task, as a multiple of the task's duration. With 1, half of the thread stays free for work outside
+ * of this queue.
  */
 const SHARED_PAUSE_FACTOR = 1;
 const PAUSE_MAX_MS = 3_000;
 /** Maximum number of waiting tasks of one key. */
 const WAITING_MAX = 256;
 const RETRY_SECONDS = 2;
-/** Number of keys in memory from which the keys whose pause has ended are removed. */
+/** Number of callers (keys) in memory above which the queue removes those without tasks whose pause has ended. */
 const KEYS_BEFORE_CLEANUP = 1_000;
 
 export interface Turns {
@@ -52,7 +52,7 @@ const REAL_CLOCK: TurnsClock = {
 export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
   const senders = new Map<string, TurnSender>();
   let allRestUntil = 0;
-  /** Time for which the next turn is planned. A new plan replaces the earlier one. */
+  /** Time of the next planned turn. A new plan replaces the earlier one. */
   let plannedFor = Number.POSITIVE_INFINITY;
   let plannedTurns = 0;
 

@@ -106,7 +106,7 @@ export function wantsPage(request: FastifyRequest): boolean {
 
 export type PageName = "consent" | "graphiql" | "sign-in" | "studio";
 
-/** Pages whose HTML another file builds; only their script and style sheet come from this build. */
+/** Pages whose HTML other code builds; only the script and style sheet of such a page come from the web build. */
 export type AssetsName = "docs";
 
 /** Sends the built pages. */

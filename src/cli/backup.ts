@@ -23,7 +23,7 @@ const OPTIONS = {
   "without-keys": { type: "boolean", default: false },
 } as const;
 
-/** Returns the keys that encrypt the settings; none if the installation has no key yet, because no setting is encrypted then. */
+/** Returns the keys that encrypt the settings; none if the installation has no key yet and thus no encrypted setting. */
 function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFile(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);

@@ -55,12 +55,12 @@ function readExpiry(text: string | undefined): Date | null {
 function readCredential(kind: CredentialKind, values: Values): NewCredential {
   const { required, allowed } = OPTIONS_BY_KIND[kind];
   const missingOption = required.filter((option) => values[option] === undefined);
-  if (missingOption.length > 0) throw new StartError(`${kind} needs --${missingOption.join(" and --")}. ${USAGE}`);
+  if (missingOption.length > 0) throw new StartError(`The kind ${kind} needs --${missingOption.join(" and --")}. ${USAGE}`);
   const unusedOptions = (["app", "user", "run"] as const).filter(
     (option) => values[option] !== undefined && !required.includes(option) && !allowed.includes(option),
   );
   if (unusedOptions.length > 0)
-    throw new StartError(`${kind} takes no --${unusedOptions.join(" and no --")}. ${USAGE}`);
+    throw new StartError(`The kind ${kind} takes no --${unusedOptions.join(" and no --")}. ${USAGE}`);
   return {
     kind,
     appId: readId(values.app, "--app"),
@@ -90,7 +90,7 @@ type Task = (database: CommandDatabase) => Promise<object>;
 function createTask(kind: CredentialKind, values: Values): Task {
   const credential = readCredential(kind, values);
   if (kind === "editor" && (values.app === undefined) === (values.user === undefined)) {
-    throw new StartError(`editor needs either --app or --user. ${USAGE}`);
+    throw new StartError(`The kind editor needs either --app or --user. ${USAGE}`);
   }
   return async ({ db, credentials }) => {
     await checkReferencedIds(db, credential);
@@ -130,7 +130,7 @@ export function readTask(commandLineWords: string[]): Task {
   const { positionals, values } = readArguments(OPTIONS, USAGE, commandLineWords);
   const [word, id, ...more] = positionals;
   if (word === "revoke" && more.length === 0) return revokeTask(id);
-  if (id !== undefined) throw new StartError(`${id} is an unexpected argument. ${USAGE}`);
+  if (id !== undefined) throw new StartError(`The argument ${id} is not expected. ${USAGE}`);
   if (word === "list") return listTask(values);
   const kind = CREDENTIAL_KINDS.find((kindName) => kindName === word);
   if (kind) return createTask(kind, values);

@@ -17,7 +17,7 @@ export interface OpenIdProvider {
   autoCreate: boolean;
   /** Name of the claim that lists a person's groups. */
   roleClaim: string;
-  /** Role in the organization by the name of a group at the provider. If empty, the provider gives no roles. */
+  /** Role in the organization for each group of the provider, by the group's name. If empty, people get no roles from the provider. */
   roles: ReadonlyMap<string, string>;
   /** Name of the claim that selects the person's organization; null if the domain of the verified e-mail address selects it. */
   organizationClaim: string | null;

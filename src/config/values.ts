@@ -71,7 +71,7 @@ export const url = (pattern: RegExp, expected: string) =>
 
 export const ipAddress = parsedBy("an IP address of this machine", (input) => (isIP(input) === 0 ? undefined : input));
 
-/** Parses an address to which other machines can connect. */
+/** Accepts an IP address to which other machines can connect; rejects wildcard addresses such as 0.0.0.0. */
 export const reachableAddress = parsedBy("one IP address of this machine, under which browsers reach it", (input) =>
   isIP(input) === 0 || WILDCARD_ADDRESS.test(input) ? undefined : input,
 );

@@ -44,7 +44,7 @@ const optionalVariable = <T>(schema: z.ZodType<T>, meaning: string, shownInitial
 
 const VARIABLE_SCHEMAS = {
   PORT: describeVariable(values.integerBetween(0, 65_535), 4000, "port on which the service listens"),
-  HOST: describeVariable(values.text, HOST_DEFAULT, "address on which it listens"),
+  HOST: describeVariable(values.text, HOST_DEFAULT, "address on which the service listens"),
   TRUST_PROXY: optionalVariable(
     values.trustedProxies,
     "the proxies whose `X-Forwarded-For` the service trusts: their addresses and networks, separated by commas, or the number of proxies in front of the service. Set it if there is a proxy: otherwise all visitors have the proxy's address, and share the limits of one address. The log and `npm run doctor` report a proxy in a private network that is not trusted",

@@ -104,8 +104,8 @@ export interface ActionAccessTest {
 }
 
 /**
- * Callers who can run an action on demand from a page. `user`: app users whose entry meets the conditions of every
- * listed column.
+ * Callers who can run an action by its `manual` trigger. `{ user }` allows the app users whose entry meets the conditions of every listed
+ * column.
  */
 export type ActionAccess = "everyone" | "signedIn" | "editors" | { user: Record<string, ActionAccessTest> };
 
@@ -127,7 +127,7 @@ export interface Concurrency {
   key: string | null;
 }
 
-/** Merges requests to start an action that shortly follow each other into one run, which gets the last payload. */
+/** Debouncing of an action: several requests that start it within a short time become one run, which gets the last payload. */
 export interface Debounce {
   /** Milliseconds without a further request after which the run starts. */
   delayMs: number;
@@ -143,7 +143,7 @@ export interface RunLimits {
   debounce?: Debounce;
   /** Time limit of a run in milliseconds. */
   timeoutMs?: number;
-  /** Maximum delay in seconds of a scheduled run after its scheduled time. All runs of an action have the same delay. */
+  /** Longest possible delay of the action's scheduled runs, in seconds. All runs of an action have the same delay within this limit. */
   jitterSeconds?: number;
 }
 
@@ -155,7 +155,7 @@ export interface LimitData {
   jitterSeconds?: number | null;
 }
 
-/** Setting of the action that makes a run wait before it can get an execution slot. */
+/** Limit of the action because of which a run still waits, before it can wait for an execution slot. */
 export type RunWait = "concurrency" | "debounce";
 
 /**

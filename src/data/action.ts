@@ -10,7 +10,7 @@ import type {
   Trigger,
 } from "./action-types.js";
 
-/** A draft or live version. In a live version, `masterId` is the ID of its draft. */
+/** Row of an action's draft or live version. In the row of a live version, `masterId` is the ID of the draft. */
 @Entity("action")
 export class ActionRow {
   @PrimaryGeneratedColumn("identity", { type: "bigint" })

@@ -55,11 +55,11 @@ export class AppRow {
   @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
   secretsVersion: number;
 
-  /** The service has deleted the old values of secrets for all changes up to this `secretsVersion`. */
+  /** Value of `secretsVersion` up to which the service has deleted the replaced values of secrets. */
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 
-  /** Origins of external pages that may use the app. */
+  /** Origins of pages outside of the service that may start sessions of the app's visitors. */
   @Column({ type: "text", array: true, select: false, update: false, insert: false })
   origins: string[];
 

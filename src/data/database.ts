@@ -88,7 +88,7 @@ export function createDatabase(
   return new Database(options, sessionUrl, poolSize);
 }
 
-/** Executor of SQL: the pool or one transaction. */
+/** Object that executes SQL: the connection pool or one transaction. */
 export type Executor = Pick<EntityManager, "query">;
 
 /**

@@ -4,7 +4,7 @@ export const RUN_STATES = ["queued", "running", "completed", "failed", "skipped"
 export type RunState = (typeof RUN_STATES)[number];
 
 interface RunTransition {
-  /** State before the transition; null if the row does not exist yet. */
+  /** State before the transition; null for a transition that inserts the run's row. */
   from: RunState | null;
   to: RunState;
   /**

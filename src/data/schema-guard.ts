@@ -56,7 +56,7 @@ export function findSchemaFault(
   return `the database's schema is of a newer release (it has the migration ${newestUnknown}); this release runs with schemas up to version ${last}, and with the next release's`;
 }
 
-/** Reads the names of the applied migrations, and the stored schema declaration. The table `migration` must exist. */
+/** Reads the names of the applied migrations, and the SchemaDeclaration (null if there is none). The table `migration` must exist. */
 export async function readSchema(query: Query): Promise<{ applied: string[]; declared: SchemaDeclaration | null }> {
   const applied = await query<{ name: string }>("SELECT name FROM migration");
   const [comment] = await query<{ text: string | null }>(
@@ -83,7 +83,7 @@ export async function checkSchema(query: Query, releaseMigrations: readonly stri
   return applied;
 }
 
-/** Stores in the database which older releases can run with the schema. Call this function after this release's migrations. */
+/** Stores the SchemaDeclaration: which older releases can run with the schema. Call this function after this release's migrations. */
 export async function declareSchema(query: Query, releaseMigrations: readonly string[]): Promise<void> {
   const { applied, declared } = await readSchema(query);
   // A newer release has already migrated the schema, so this release must not overwrite its declaration.

@@ -1,6 +1,5 @@
 /**
- * SQL that makes PostgreSQL write temporary files to its disk. It fails if the disk is full: the check of free disk
- * space uses it.
+ * SQL that makes PostgreSQL write temporary files to its disk. The check of free disk space uses this SQL, which fails if the disk is full.
  */
 
 /**

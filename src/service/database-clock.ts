@@ -14,7 +14,7 @@ const MEASURE_EVERY_MS = 10_000;
 export interface DatabaseClock {
   /** Milliseconds by which the database's clock is ahead of this machine's clock; 0 if the difference is smaller than the network delay. */
   skewMs(): number;
-  /** Compares both clocks. Resolves to the Unix time in milliseconds at which it must be called again. */
+  /** Compares the clocks of the database and this machine. Resolves to the Unix time in milliseconds of the next measurement. */
   measure(): Promise<number>;
 }
 

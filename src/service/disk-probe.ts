@@ -12,7 +12,7 @@ const EVERY_MS = 2_000;
 /** Minimum time for which the disk counts as full after a rejected write, in milliseconds. */
 const HOLD_MS = 5_000;
 
-/** Creates periodic work that makes PostgreSQL write to its disk while the disk counts as full, to find out if it still is. */
+/** Creates periodic work that makes PostgreSQL write to its disk while the disk counts as full, to find out if it is still full. */
 export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): Ticker {
   async function probeDisk(): Promise<number> {
     const next = Date.now() + EVERY_MS;

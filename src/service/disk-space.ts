@@ -1,5 +1,6 @@
 /**
- * Measures the free space of the database: on the disk of DATA_DIR, or the rest up to DATABASE_MAX_MB. Other files decide what to reject.
+ * Measures the free space of the database: on the disk of DATA_DIR, or the megabytes that remain up to DATABASE_MAX_MB. Other files
+ * decide what to reject.
  */
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
@@ -13,8 +14,8 @@ import { createDiskSpace, type DiskSpace, UNLIMITED_SPACE } from "../engine/disk
 const MB = 2 ** 20;
 
 /**
- * Intervals between two measurements. The free space of a disk takes microseconds, but PostgreSQL must read the sizes of all files to
- * return the size of a database.
+ * Intervals at which the service measures the free space of a disk, and the size of a database. A disk takes microseconds, but for a
+ * database PostgreSQL reads the sizes of all files.
  */
 const DISK_EVERY_MS = 1_000;
 const DATABASE_EVERY_MS = 10_000;

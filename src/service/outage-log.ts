@@ -26,13 +26,13 @@ interface DatabaseOutage {
   since: number;
   lastFailure: number;
   lastLine: number;
-  /** Number of log lines that were counted but not written. */
+  /** Number of log lines about the outage that this file counted instead of writing them. */
   lines: number;
 }
 
 /** Returns the database problem that caused an error, as text; null for other errors. */
 export function databaseProblem(error: unknown): string | null {
-  // A statement above its time limit is not an outage, so it gets a log line of its own.
+  // A statement that exceeds its time limit is no outage, so its error is written as a separate log line.
   if (!isDatabaseAway(error) || isStatementTimeout(error)) return null;
   if (isConnectionLimitReached(error)) return "the database has no free connection";
   return isDiskFull() ? "the database's disk is full" : "the database is away";

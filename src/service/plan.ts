@@ -9,8 +9,8 @@ import type { ServiceMeasures } from "../operations/watch/measures.js";
 import type { ReleaseStack } from "./releases.js";
 
 /**
- * Clock of the schedules. `now` returns the Unix time in milliseconds. `msUntil` returns the real milliseconds until a time, which differ
- * from the clock's in tests.
+ * Clock of the schedules. `now` returns the Unix time in milliseconds. `msUntil` returns the milliseconds of real time until `time`; a
+ * test's clock can run at another speed.
  */
 export interface Clock {
   now(): number;
@@ -33,7 +33,7 @@ export interface Plan {
   stopRequested: AbortSignal;
   /** Aborts when the grace period of a stop has ended. */
   gracePeriodEnded: AbortSignal;
-  /** Stops the service because it can no longer work. */
+  /** Stops the service for this reason, because it can no longer work. */
   fail: (reason: Error) => void;
 }
 
@@ -51,7 +51,7 @@ export interface RunnerState {
   isClaimingRuns: () => boolean;
 }
 
-/** Returns the parts that this process needs by its ROLES, each marked as not ready. */
+/** Returns a readiness check for each part that the ROLES of this process require. Each check reports "not ready" until the part starts. */
 export function partsOf({ roles }: Config): ServiceParts {
   const down = () => false;
   return {

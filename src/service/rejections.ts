@@ -1,9 +1,11 @@
-/** Logs and counts rejected promises that no code handles. They then do not end the process. */
+/** Logs and counts unhandled promise rejections, so that they do not end the process. */
 import type { Logger } from "pino";
 import { reportFailuresTo } from "../background.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 
-/** Starts to handle such rejections, until the process ends, so that one during the stop does not change the exit code. */
+/**
+ * Starts to log and count unhandled rejections until the process ends, so that a rejection during the stop does not change the exit code.
+ */
 export function surviveRejections(log: Logger, measures: ServiceMeasures): void {
   const report = (error: unknown) => {
     measures.rejectionUnhandled();

@@ -37,7 +37,7 @@ import { createDiskProbe } from "./disk-probe.js";
 import { dataDirWatch, diskRoom, freeBytesUnder } from "./disk-space.js";
 import type { Clock, DatabaseConnections, Plan, RunnerState } from "./plan.js";
 
-/** Time for writing responses to aborted requests after the grace period was ended early, in milliseconds. */
+/** Milliseconds in which the service still writes responses to aborted requests if the grace period of a stop was ended early. */
 const LAST_ANSWERS_MS = 1_000;
 
 /**
@@ -46,10 +46,10 @@ const LAST_ANSWERS_MS = 1_000;
  */
 const OPENINGS_AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
 
-/** Time that a run may wait although the process has a free slot, in milliseconds. Afterwards the process counts as faulty. */
+/** Milliseconds that a run may stay queued although this process has a free slot. After that, the process counts as faulty. */
 const WAIT_LIMIT_MS = 10_000;
 
-/** Starts the parts of the service. Each method throws an error if the service must stop meanwhile. */
+/** Starts the parts of the service. Each method throws an error if the service must stop during the start. */
 export class Starting {
   private readonly turns = createTurns();
   private readonly answers = createAnswers(undefined, this.turns);
@@ -57,7 +57,7 @@ export class Starting {
 
   constructor(private readonly plan: Plan) {}
 
-  /** Loads the libraries that are imported at their first use. Loading one during a request would pause all others. */
+  /** Loads libraries that other code imports only when it first needs them. Loading one during a request would delay all other requests. */
   async libraries(): Promise<void> {
     if (this.plan.config.roles.has("api")) await loadWebAuthn();
   }
@@ -86,7 +86,7 @@ export class Starting {
     return { url, db, notifications };
   }
 
-  /** Returns a clock with the database's time, by which the service compares all due times. */
+  /** Returns a clock with the database's time. The service compares all due times with this clock. */
   async clock(db: DataSource): Promise<{ clock: Clock; skewMs: () => number }> {
     const { clock, log, releases } = this.plan;
     const database = createDatabaseClock({ db, log });
@@ -164,7 +164,7 @@ export class Starting {
     if (config.roles.has("api") || config.roles.has("scheduler")) await media.start();
   }
 
-  /** Builds the API. Returns a function that starts to listen, which is the last step of a start. A stop first ends listening. */
+  /** Builds the API. Returns a function that lets the API accept requests: the last step of a start. */
   async api(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
     const { config, log, measures, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;

@@ -95,7 +95,7 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
   releases.add("notifications", () => stopTickers(tickers).then(() => push.drain(gracePeriodEnded)));
 }
 
-/** Starts to pull git repositories after webhooks, also after webhooks that a process accepted before it failed. */
+/** Starts to pull git repositories after webhooks, including webhooks that another process accepted before it failed. */
 export async function startGitPulls({ config, clock, log, releases, gracePeriodEnded }: Plan, { git }: Operations) {
   if (!config.roles.has("api")) return;
   const { webhooks } = git;
@@ -105,7 +105,7 @@ export async function startGitPulls({ config, clock, log, releases, gracePeriodE
   releases.add("git pulls", () => ticker.stop().then(() => webhooks.drain(gracePeriodEnded)));
 }
 
-/** Starts to remove data that is too old or above its limit. */
+/** Starts to remove data that is older than its retention time or exceeds its size limit. */
 export function startCleaner(
   plan: Plan,
   { retention, runWords, trimming, store, media, packages, tokens, stages }: Operations,

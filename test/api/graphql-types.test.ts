@@ -345,7 +345,7 @@ describe("GraphQL's types", () => {
       const file = { path: "action.js", text: "async function execute() {}" };
       for (const [source, message] of [
         [{ fileList: [file, file] }, /^source\.fileList\[1\]\.path must be a path that no other file/],
-        [{ fileList: [file], files: {} }, "source must have files or fileList (got both)"],
+        [{ fileList: [file], files: {} }, '"source" must have either "files" or "fileList" (got both)'],
       ] as const) {
         const { errors } = await service.graphql(save, { source: { language: "javascript", ...source } });
         expect([errors![0].message, errors![0].extensions.status].join()).to.match(

@@ -119,9 +119,9 @@ describe("npm run token", () => {
   const mistakes: [string[], RegExp][] = [
     [[], /^the first argument must be a kind of credential, list or revoke \(got nothing\)\. Usage: /],
     [["cook", "--app", "1"], /^the first argument must be a kind of credential, list or revoke \(got cook\)\. Usage: /],
-    [["api"], /^api needs --app\. Usage: /],
-    [["editor"], /^editor needs either --app or --user\. Usage: /],
-    [["api", "--app", "1", "--user", "3"], /^api takes no --user\. Usage: /],
+    [["api"], /^The kind api needs --app\. Usage: /],
+    [["editor"], /^The kind editor needs either --app or --user\. Usage: /],
+    [["api", "--app", "1", "--user", "3"], /^The kind api takes no --user\. Usage: /],
     [["api", "--app", "first"], /^--app must be a positive whole number\. Usage: /],
     [["api", "--app", "999"], /^there is no app with the ID 999$/],
     [["editor", "--user", "999"], /^there is no user with the ID 999$/],

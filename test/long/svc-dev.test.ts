@@ -100,7 +100,7 @@ describe("svc dev without a server", function () {
     const { code, out, err } = await projects.svc(other, ["test"], { env: { SVC_TOKEN: "svc_api_x" } });
     server.close();
     expect([code, err]).to.match(
-      /^0,This token may not create a throw-away app: the tests run in a service on this machine/,
+      /^0,This token may not create a temporary app: the tests run in a service on this machine/,
     );
     expect(out).to.include("1 tests passed");
   });

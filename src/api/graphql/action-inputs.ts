@@ -18,7 +18,7 @@ import {
   TriggerTypeEnum,
 } from "./leaf-types.js";
 
-/** Type of an input class for `implements`: the compiler then reports a class that lacks a field of `Input`, which the rules check. */
+/** Type that an input class implements, so that the compiler reports a missing field. `Input` is the type that src/rules checks. */
 type UnknownFields<Input> = { [Field in keyof Input]?: unknown };
 
 @InputType("TriggerWhereInput", { description: "Filter that selects which events or requests start the action." })
@@ -118,7 +118,7 @@ export class ActionSourceInput implements UnknownFields<Pick<ActionSource, "lang
   set fileList(list: SourceFileInput[] | null) {
     if (list === null) return;
     if (this.files !== undefined && this.files !== null)
-      throw new ActionError("REQUEST_INVALID", "source must have files or fileList (got both)");
+      throw new ActionError("REQUEST_INVALID", '"source" must have either "files" or "fileList" (got both)');
     const files: Record<string, string> = Object.create(null);
     for (const [at, { path, text }] of list.entries()) {
       if (path in files) refuseField(`source.fileList[${at}].path`, "a path that no other file of the list has", path);

@@ -28,7 +28,8 @@ export class AppResolver {
   ) {}
 
   /**
-   * Returns the caller, and the input with the organization that the caller administers.
+   * Checks that the caller administers the organization of the input; without `organizationId`, chooses one that the caller administers.
+   * Returns the caller, and the input with this `organizationId`.
    * @throws ActionError FORBIDDEN, REQUEST_INVALID
    */
   private async inOrganization(

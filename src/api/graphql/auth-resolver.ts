@@ -52,19 +52,19 @@ export class AuthResolver {
   }
 
   /**
-   * Returns the page that uses a passkey. WebAuthn checks its origin.
+   * Returns the browser page that sent the request, because WebAuthn checks the origin of this page.
    * @throws REQUEST_INVALID for a websocket
    */
   private passkeyPageOf({ browser }: RequestContext): PasskeyPage {
     if (browser) return browser;
-    throw new ActionError("REQUEST_INVALID", "passkeys need a request over HTTP");
+    throw new ActionError("REQUEST_INVALID", "operations for passkeys need an HTTP request (got a websocket message)");
   }
 
   /** Returns the caller, who must be a person with a session: a token cannot manage the account of its person. */
   private enterAccount(context: RequestContext): Caller & { personId: number } {
     const caller = this.gate.enterService(context, "manageOwnAccount");
     if (!caller.session || caller.personId === null) {
-      throw new ActionError("FORBIDDEN", "only a session of a signed-in person has permission to do this");
+      throw new ActionError("FORBIDDEN", "permission denied: sign in to your account; a token cannot manage an account");
     }
     return { ...caller, personId: caller.personId };
   }

@@ -127,7 +127,7 @@ export class DataSourceResolver {
   }
 
   @Query(() => AccessTrialType, {
-    description: "Returns what the given access rules would allow a user of the app. Changes nothing.",
+    description: "Tries access rules without storing them: returns what these rules would allow a user of the app to do.",
   })
   async tryAccess(
     @Ctx() context: RequestContext,

@@ -1,6 +1,6 @@
 /**
- * Checks GraphQL documents from HTTP requests and websockets: size, syntax, schema, cost and variables. Caches accepted documents. Senders
- * take turns. Executes nothing.
+ * Checks GraphQL documents from HTTP requests and websockets: size, syntax, schema, cost and variables. Checks the documents of different
+ * senders in turns. Caches accepted documents. Executes nothing.
  */
 import { createHash } from "node:crypto";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, specifiedRules, validate } from "graphql";
@@ -48,7 +48,7 @@ export interface GraphqlRequest {
   variables?: Variables;
 }
 
-/** The parsed document if it may be executed, otherwise the errors. */
+/** Result of a check: the parsed document if the service may execute it, otherwise the errors. */
 export type CheckResult = DocumentNode | readonly GraphQLError[];
 
 export interface Documents {

@@ -33,7 +33,7 @@ export class HistoryResolver {
     private readonly services: { history: RunQueries; replay: Replay; statistics: RunStatistics; logs: ExecutionLogs },
   ) {}
 
-  @Query(() => RunDetailsType, { description: "Returns a run or skipped tick in any state." })
+  @Query(() => RunDetailsType, { description: "Returns a run in any state, or a skipped tick: a due time of a schedule at which the service started no run." })
   async run(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
@@ -98,7 +98,7 @@ export class HistoryResolver {
   }
 
   @Mutation(() => QueuedRunType, {
-    description: "Starts a new run of the action of a past run, with the payload of the past run or another payload.",
+    description: "Replays a past run: starts a new run of the same action, with the same payload or with another one.",
   })
   async replayRun(
     @Ctx() context: RequestContext,

@@ -194,22 +194,22 @@ export class RunFilterArguments {
     description: "Draft or live version that the runs executed; both by default.",
   })
   copy?: unknown;
-  @Field(() => Int, { nullable: true, description: "ID of the version whose code ran; all by default." })
+  @Field(() => Int, { nullable: true, description: "ID of the action's version whose code the runs executed; all versions by default." })
   versionId?: unknown;
-  @Field(() => Int, { nullable: true, description: "ID of the person who requested the runs; all by default." })
+  @Field(() => Int, { nullable: true, description: "ID of the person who requested the runs; all people by default." })
   personId?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: "Prefixes of words in the payload, the result, the error, the console or a host; all must match.",
+    description: "Words, or the beginnings of words. The service finds runs whose payload, result, error, console or hosts contain all of them.",
   })
   search?: unknown;
 }
 
 @ArgsType()
 export class RunsArguments extends RunFilterArguments {
-  @Field(() => DateTime, { nullable: true, description: "Start of the range, inclusive; unlimited by default." })
+  @Field(() => DateTime, { nullable: true, description: "Lists only runs that were queued at this time or later; unlimited by default." })
   from?: unknown;
-  @Field(() => DateTime, { nullable: true, description: "End of the range, exclusive; unlimited by default." })
+  @Field(() => DateTime, { nullable: true, description: "Lists only runs that were queued before this time; unlimited by default." })
   to?: unknown;
   @Field(() => String, {
     nullable: true,
@@ -218,7 +218,7 @@ export class RunsArguments extends RunFilterArguments {
   cursor?: unknown;
   @Field(() => Int, {
     nullable: true,
-    description: "ID of the run before which the page starts: `nextBefore` of the previous page.",
+    description: "ID of a run, `nextBefore` of the previous page: lists only runs before this run.",
     deprecationReason: "Use `cursor`.",
   })
   before?: unknown;
@@ -230,13 +230,13 @@ export class RunsArguments extends RunFilterArguments {
 export class StatisticsArguments extends RunFilterArguments {
   @Field(() => DateTime, {
     nullable: true,
-    description: "Start of the range, inclusive; by default 2 days before `to` by hour and 30 days by day.",
+    description: "Start of the range, inclusive. By default, 2 days before `to` for periods of an hour, and 30 days before `to` for periods of a day.",
   })
   from?: unknown;
   @Field(() => DateTime, { nullable: true, description: "End of the range, exclusive; now by default." }) to?: unknown;
   @Field(() => PeriodLengthEnum, {
     nullable: true,
-    description: "Length of each period; hour by default. The range is at most 14 days by hour and 100 days by day.",
+    description: "Length of each period: hour (the default) or day. The range can have 14 days with periods of an hour, and 100 days with periods of a day.",
   })
   by?: unknown;
   @Field(() => String, {

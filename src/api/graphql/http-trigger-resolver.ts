@@ -1,5 +1,5 @@
 /**
- * GraphQL resolver that lists the requests to HTTP triggers that the service refused. Checks the caller's access and then calls one
+ * GraphQL resolver of the rejected requests to an action's HTTP triggers. Checks the caller's access and then calls one
  * operation.
  */
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
@@ -29,7 +29,7 @@ export class HttpTriggerResolver {
   ) {}
 
   @Query(() => [RefusedRequestsType], {
-    description: "Counts the rejected requests to an action's HTTP triggers by reason, the latest reason first.",
+    description: "Counts the requests to an action's HTTP triggers that the service rejected, for each reason. The most recent reason comes first.",
   })
   async refusedRequests(
     @Ctx() context: RequestContext,

@@ -26,24 +26,24 @@ export const HttpAuthTypeEnum = createEnum<HttpAuth["type"]>(
 );
 
 const HTTP_FIELD_DESCRIPTIONS = {
-  auth: "Proof that requests must bring.",
-  cors: "Pages of other origins that may read the answer; null for none.",
-  respond: "`result` answers with the run's result, `immediately` with 202 once the run is stored; null for `result`.",
+  auth: "How the trigger authenticates requests.",
+  cors: "Origins whose pages may read the response; null for none.",
+  respond: "`result` responds with the run's result, `immediately` with 202 when the run is stored; null means `result`.",
   idempotencyHeader:
     "Header with the ID of the event, by which repeats are recognized; null for the one of the signature's scheme.",
-  method: "Method that the trigger answers; null for all methods.",
-  path: "Path of one to eight segments, of which `:name` matches any one.",
+  method: "HTTP method of the requests that the trigger accepts; null for all methods.",
+  path: "Path of one to eight segments. A segment such as `:name` matches any text.",
   origins: "Origins such as https://shop.example.",
-  type: "Kind of proof.",
+  type: "Kind of authentication.",
   setting: "Key of the private or protected setting that holds the secret; for `basic` and `signature`.",
   scheme:
     "Scheme of a signature: standard-webhooks, stripe, github, slack, shopify, twilio, sendgrid or hmac; null for other kinds of proof.",
-  tolerance: "Maximum difference in seconds to the signed time; 300 by default.",
+  tolerance: "Maximum difference in seconds between the signed time and now; 300 by default.",
   header: "Header with the signature; for `hmac`.",
   algorithm: "Digest of `hmac`: sha1, sha256 or sha512; sha256 by default.",
   encoding: "Text form of the signature of `hmac`: hex or base64; hex by default.",
   prefix: "Text before the signature of `hmac`; null for none.",
-  timestampHeader: "Header with the time that `hmac` signs before the body; null if it signs none.",
+  timestampHeader: "Header with the time that the `hmac` signature covers before the body; null if the signature covers no time.",
 } as const;
 
 @ObjectType("HttpAuth", { description: "Proof that requests to an HTTP trigger must bring." })

@@ -59,7 +59,7 @@ export class MemberResolver {
       const enteredCaller = await this.enterOrganization(context, "manageOrganization", organizationId);
       if (appId === null) return enteredCaller;
       const scope = await this.service.members.scopeIn(organizationId, appId);
-      if (!scope) throw new ActionError("APP_NOT_FOUND", "this organization has no such app");
+      if (!scope) throw new ActionError("APP_NOT_FOUND", `the organization has no app with the ID ${appId}`);
       return { caller: enteredCaller.caller, scope };
     }
     const entered = await this.enterApp(context, "manageMembers", appId);
@@ -73,7 +73,7 @@ export class MemberResolver {
   }
 
   @Mutation(() => OrganizationType, {
-    description: "Creates an organization, whose owner is the caller; for administrators of the service.",
+    description: "Creates an organization; the caller becomes its owner. For administrators of the service.",
   })
   async createOrganization(
     @Ctx() context: RequestContext,
@@ -225,7 +225,7 @@ export class MemberResolver {
     if (!context.caller) throw new ActionError("UNAUTHORIZED");
     const invitation = await this.service.invitations.find(organizationId, id);
     const { caller } = await this.enterForInvitation(context, organizationId, invitation?.appId ?? null);
-    if (!invitation) throw new ActionError("NOT_FOUND", "there is no such pending invitation");
+    if (!invitation) throw new ActionError("NOT_FOUND", "the organization has no pending invitation with this ID");
     await this.service.invitations.revoke(caller, invitation, toExpectedTags(ifUpdatedAt));
     return true;
   }

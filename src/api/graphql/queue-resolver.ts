@@ -1,5 +1,6 @@
 /**
- * An app's run queue over GraphQL: lists its runs and cancels all of them. Each method checks the caller's access and then calls one
+ * An app's queue of runs over GraphQL: returns its length, and cancels all queued runs. Each method checks the caller's access and then
+ * calls one
  * operation.
  */
 import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";

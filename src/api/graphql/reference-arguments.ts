@@ -27,5 +27,5 @@ export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
 export const ByReference = () =>
   Arg("by", () => ReferenceKindType, {
     nullable: true,
-    description: "Meaning of the reference; by default digits only are an ID and other text is a name.",
+    description: "Meaning of the reference: ID or name. By default, digits are an ID, and any other text is a name.",
   });

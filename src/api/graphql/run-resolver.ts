@@ -39,7 +39,7 @@ const CopyToRun = () =>
   Arg("copy", () => CopyEnum, {
     nullable: true,
     description:
-      "Version to run, for people and API tokens that may choose it: `draft` or `live`. By default, people run the draft, and API tokens the live version.",
+      "Version to run: `draft` or `live`. Only people and API tokens that may run both can choose. By default, people run the draft, and API tokens the live version.",
   });
 
 /**
@@ -121,7 +121,8 @@ export class RunResolver {
   }
 
   /**
-   * Checks access and returns the caller. If `copy` is absent, the caller's credential decides whether the draft or the live version runs.
+   * Checks that the caller may run the draft or live version (`copy`) of the app's actions, and returns the caller. If `copy` is absent,
+   * the caller's credential decides which of the two runs.
    * @throws the errors of `gate.enter`
    */
   private async enter(context: RequestContext, appId: number, copy: Copy | null | undefined): Promise<Caller> {

@@ -165,7 +165,7 @@ export class SettingResolver {
     @AppId() appId: number,
     @Arg("key", () => String, {
       nullable: true,
-      description: "Key of the setting whose readers are listed; null for none.",
+      description: "Key of the setting for which to list the actions that read it; null to list no actions.",
     })
     key?: string | null,
   ): Promise<SettingsUse> {
@@ -239,7 +239,7 @@ export class SettingResolver {
 
   @Mutation(() => String, {
     description:
-      "Stores a private setting for a tool that generates apps and returns its key, which starts with `_aiartifact_`.",
+      "Stores a value as a new private setting, for tools that generate apps. Returns the key of the setting, which starts with `_aiartifact_`.",
   })
   async setSecureField(
     @Ctx() context: RequestContext,

@@ -141,7 +141,7 @@ export class StageResolver {
 
   @Mutation(() => PromotionResultType, {
     description:
-      "Restores the definitions that the app had directly after the given promotion. Exception: the last promotion is undone, so that the app gets the definitions from before it.",
+      "Restores the definitions that the app had directly after the given promotion. If this is the app's last promotion, undoes it: restores the definitions from before the promotion.",
   })
   async rollbackPromotion(
     @Ctx() context: RequestContext,

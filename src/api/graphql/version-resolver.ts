@@ -37,7 +37,7 @@ export class VersionResolver {
     @Offset() offset?: number,
     @Arg("published", () => Boolean, {
       nullable: true,
-      description: "True for only the versions that were live, last published first.",
+      description: "True to list only the versions that were live, the last published first; false by default.",
     })
     published?: boolean | null,
   ): Promise<VersionListType> {
@@ -84,7 +84,7 @@ export class VersionResolver {
     @Arg("against", () => ID, {
       nullable: true,
       description:
-        "State to compare with: master for the draft, production for the live version, or the ID of a version; master by default.",
+        "Version to compare with: `master` (the draft), `production` (the live version) or the ID of a version; `master` by default.",
     })
     against?: string | null,
   ): Promise<Comparison> {

@@ -52,8 +52,8 @@ export class Operations {
 const SOCKET_LIMITS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOCKETS_PER_ADDRESS };
 
 /**
- * Limits the websockets of one network address, and the idle ones among them. If too many are idle, a new websocket closes the oldest idle
- * one.
+ * Limits the open websockets of each network address, and its idle websockets. If an address has too many idle ones, a new websocket
+ * closes the oldest idle one.
  */
 export function createSocketLimiter<Link extends { operations: Pick<Operations, "count"> }>(
   close: (link: Link) => void,

@@ -21,7 +21,7 @@ const LONG_TEXT_CHARACTERS = 4_096;
 
 /** Fields of a subscription's context that this file uses. */
 export interface ResultReceiver {
-  /** The websocket of the subscription. Access of all its subscriptions is checked together. */
+  /** Object that identifies the subscription's websocket. The service rechecks the access of all subscriptions of a websocket together. */
   socketKey: object;
   /** Key that two subscriptions share if they select the same fields with the same arguments. */
   queryKey: string;
@@ -34,7 +34,7 @@ export interface ResultReceiver {
   onMissedEvent(): void;
 }
 
-/** Text of one event, for all subscribers with the same query. */
+/** JSON text of one event's result, which all subscribers with the same query share. */
 interface SharedText {
   /** Resolves with the text; with null if there was no memory for it. */
   textPromise: Promise<string | Buffer | null>;
@@ -217,7 +217,7 @@ function createOpenSubscriptions() {
   function countForApp(appId: number): () => void {
     const count = perApp.get(appId) ?? 0;
     if (count >= SUBSCRIPTIONS_PER_APP_MAX) {
-      throw new ActionError("OVERLOADED", "this app has too many open subscriptions; close some of them first", {
+      throw new ActionError("OVERLOADED", "this app has too many open GraphQL subscriptions; close some of them first", {
         retryAfter: 10,
       });
     }

@@ -19,7 +19,7 @@ const CLOSE_TRY_AGAIN_LATER = 1013;
 /** Maximum bytes that a client can send before it has authenticated. A token has about fifty. */
 const UNAUTHENTICATED_MAX_BYTES = 16 * 1024;
 
-/** Objects that belong to one websocket. */
+/** State of one websocket in this file. */
 export interface SocketLink {
   socket: WebSocket;
   request: IncomingMessage;
@@ -29,11 +29,11 @@ export interface SocketLink {
   removeByteLimit(): void;
 }
 
-/** Decides when the messages of a websocket are handled. */
+/** Flow control: decides when the service handles the next message of a websocket. */
 export interface SocketPace<LinkState> {
   /** Counts a message of the websocket. Returns null if it can be handled now, otherwise a promise that resolves when it can. */
   countMessage(link: SocketLink & LinkState): Promise<void> | null;
-  /** Calls `handle` for a large message when it is its sender's turn. */
+  /** Calls `handle`, which handles a large message, when it is the turn of the message's sender. */
   handleInTurn(link: SocketLink & LinkState, handle: () => void): Promise<void>;
   /**
    * Counts a new websocket.

@@ -87,7 +87,7 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
   app.post("/mcp", { onRequest }, async (request, reply) => {
     const { body, headers } = request;
     // A batch of messages would count as one request in the rate limit, so it is rejected.
-    if (Array.isArray(body)) throw new ActionError("REQUEST_INVALID", "the body must be one message (got an array)");
+    if (Array.isArray(body)) throw new ActionError("REQUEST_INVALID", "the body must be one JSON-RPC message (got an array)");
     const server = createMcpServer(requestOf(request));
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
     await server.connect(transport);

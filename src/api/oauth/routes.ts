@@ -30,7 +30,7 @@ type FormFields = Record<string, string | undefined>;
 function parametersOf(text: string): FormFields {
   const input: FormFields = {};
   for (const [name, value] of new URLSearchParams(text)) {
-    if (Object.hasOwn(input, name)) throw new OauthFailure("invalid_request", `${name} must occur only once`);
+    if (Object.hasOwn(input, name)) throw new OauthFailure("invalid_request", `the parameter "${name}" must occur only once`);
     if (value !== "") input[name] = value;
   }
   return input;

@@ -16,7 +16,7 @@ import type { RestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
 import { type OpenApiSchemas, REST_FIELDS, type Schema } from "./schemas.js";
 
-/** Inputs and response of one route, as a recording found them. */
+/** Inputs and response of one route, as a recording of its handler found them. */
 export interface RouteNotes {
   /** First operation that the handler calls: a field of the GraphQL schema, or another method of its resolver. */
   operation: string | null;
@@ -24,7 +24,7 @@ export interface RouteNotes {
   path: Map<string, Schema>;
   query: Map<string, Schema>;
   ifMatch: boolean;
-  /** True if the route sets a version of the returned resource for the ETag. */
+  /** True if the route sets the `ETag` header from the version of the returned resource. */
   tagged: boolean;
   /** JSON Schema of the body; null if the route reads no body. */
   body: Schema | null;
@@ -38,7 +38,7 @@ const DEPTH_MAX = 3;
 
 const BY: Schema = {
   ...{ type: "string", enum: REFERENCE_KINDS },
-  description: "Meaning of the reference in the path; by default digits only are an ID and other text is a name.",
+  description: "Meaning of the reference in the path: ID or name. By default, digits are an ID, and any other text is a name.",
 };
 
 const ANY_NAME = "*";
@@ -50,7 +50,7 @@ const PLAN_PARAMETER = "plan";
 class ValuePlaceholder {
   constructor(readonly schema: Schema) {}
 
-  /** Placeholder in a template literal: it stands for a property with any name. */
+  /** Text of the placeholder in a template literal, where it stands for a property with any name. */
   toString(): string {
     return ANY_NAME;
   }

@@ -62,7 +62,7 @@ function isOfPage(type: GraphQLObjectType, name: string): boolean {
   );
 }
 
-/** Returns the fields, also of subclasses, that GraphQL resolvers compute. REST returns stored values, so it lacks these fields. */
+/** Returns the fields (as `Type.field`) that GraphQL resolvers compute, including those of subtypes. REST returns only stored values. */
 function computedByGraphql(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
   const externalFields = fieldResolvers.filter(({ kind }) => kind === "external");

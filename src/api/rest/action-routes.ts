@@ -13,7 +13,7 @@ export function withWarnings(action: Action): { warnings?: ActionWarning[] } {
   return warnings.length > 0 ? { warnings } : {};
 }
 
-/** Returns a response with an action and sets its ETag. A run does not change the ETag, because it changes nothing that an author wrote. */
+/** Returns a response with an action and sets the action's ETag, which a run of the action does not change. */
 const replyWithAction = (request: RestRequest, status: string, action: Action, beside: object = {}) =>
   request.setTag(action, { status, action, ...beside }, endpointsTag(action));
 

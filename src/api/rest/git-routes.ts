@@ -10,8 +10,8 @@ const GIT = "/v1/apps/:appId/git";
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
 /**
- * Returns the response and sets the ETag of the git connection. `If-Match` ignores the last pull, so that a pull does not make a change
- * fail.
+ * Returns the response and sets the ETag of the git connection. `If-Match` ignores changes of the last pull, so that a pull does not
+ * cause conflicts.
  */
 const replyWithGit = <T extends object>(request: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
   request.setTag({ updatedAt }, answer, lastPull && digestOf(JSON.stringify(lastPull)));

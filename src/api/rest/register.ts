@@ -18,13 +18,13 @@ import { traceRequest } from "../traces.js";
 import { restRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-/** Joins JSON texts to one body. A large body is sent in slices. */
+/** Joins JSON texts to one response body: a string, or for a large body a stream of slices. */
 function taggedBody(parts: readonly (string | Buffer)[], reply: FastifyReply): string | Readable {
   if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_CHARACTERS) return parts.join("");
   return streamSlices(parts, () => reply.raw.destroy());
 }
 
-/** Returns a digest of the response's text, as the ETag of a resource without a version. */
+/** Returns the hash of the response's text, which is the ETag of a resource without a version. */
 function digestTag(parts: readonly (string | Buffer)[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);

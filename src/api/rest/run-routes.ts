@@ -11,8 +11,8 @@ const ACTIONS = "/v3/apps/:appId/actions";
 const COPY_BY_NAME: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
 
 /**
- * Returns the last three arguments of the resolver's `run`: no idempotency key, because the header contains it; no `by`; and the value of
- * `?copy=`.
+ * Returns the last three arguments of the resolver's method `runAction`: no idempotency key, because the header contains it; no `by`; and
+ * the version that `?copy=` names.
  */
 function copyToRun(request: RestRequest): [undefined, undefined, Copy | undefined] {
   const text = request.text("copy");

@@ -266,7 +266,7 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
     const { code, message } = error as NodeJS.ErrnoException;
     if (isConnectionLimitReached(error))
       return [createDiagnostic("connections", message, tooFewConnectionsMessage(maxConnectionsOf(config)))];
-    // Prints no URL, because the URL contains a password.
+    // The advice does not contain the database URL, because the URL contains a password.
     const advice =
       "check host, port, user, password and database name in DATABASE_URL, and that the server accepts connections from this machine";
     return [createDiagnostic("database", `does not answer (${code ?? message})`, advice)];

@@ -73,7 +73,7 @@ export function operationsByField(root: string): ReadonlyMap<string, readonly Op
   return operationsByName;
 }
 
-/** Explains the names of callers. Each page with a list of callers contains it. */
+/** Markdown that explains the names of callers, for each reference page that lists callers. */
 export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 
 - *editors*, *admins*: people with this role or a higher one
@@ -113,12 +113,14 @@ function peopleOf(who: readonly CallerRole[]): CallerRole[] {
 const oneOf = (items: readonly string[]): string =>
   items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} or ${items.at(-1)}`;
 
+const TOKENS_WITHOUT_SCOPES = "API tokens created without scopes";
+
 /** Describes the API tokens that may call an operation: those with one of the scopes, and perhaps those without scopes. */
 function apiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
   if (withoutScopes && scopes.length === SCOPES.length) return ["all API tokens"];
-  if (withoutScopes && scopes.length === 0) return ["API tokens without scopes"];
+  if (withoutScopes && scopes.length === 0) return [TOKENS_WITHOUT_SCOPES];
   const tokensWithScopes = `API tokens with the scope ${oneOf(scopes.map(inlineCode))}`;
-  return [...(scopes.length > 0 ? [tokensWithScopes] : []), ...(withoutScopes ? ["API tokens without scopes"] : [])];
+  return [...(scopes.length > 0 ? [tokensWithScopes] : []), ...(withoutScopes ? [TOKENS_WITHOUT_SCOPES] : [])];
 }
 
 const ROLE_NAMES: Partial<Record<CallerRole, string>> = {
@@ -130,7 +132,7 @@ const ROLE_NAMES: Partial<Record<CallerRole, string>> = {
   administrator: "administrators of the service",
 };
 
-/** Returns the callers of operations as one line of Markdown; "" if there are no operations. */
+/** Returns the callers that may perform these operations as one line of Markdown; "" if there are no operations. */
 export function callersOf(operations: readonly Operation[]): string {
   const rules = operations.map((name) => ACCESS_TABLE[name]);
   const callerRoles = [...new Set(rules.flatMap((rule) => [...rule.callers] as CallerRole[]))];

@@ -30,7 +30,7 @@ export function commandsPage(): string {
   // No command runs here, so `surroundings` is never used.
   const program = createProgram({} as Surroundings, () => undefined);
   const lead =
-    "For developers who keep an app in a folder. [The command line](command-line.md) shows how to use these commands. Every command also has the options `--json` (print one JSON document) and `--yes` (ask nothing). Operators find the commands of the service, such as `npm run backup`, in [operating](../operate/operating.md#commands).";
+    "For developers who keep an app in a folder. [The command line](command-line.md) shows how to use these commands. Every command also has the options `--json` (print one JSON document) and `--yes` (ask no questions). Operators find the commands of the service, such as `npm run backup`, in [operating](../operate/operating.md#commands).";
   return referencePage("Commands of svc", lead, "the program", [
     markdownTable(["command", "does", "options"], rowsOf(program, "")),
   ]);

@@ -7,7 +7,7 @@ export interface Member {
   comment: string;
 }
 
-/** Returns the text of a comment, without the marks of its lines. */
+/** Returns the text of a comment without the comment marks. */
 const plainComment = (text: string): string =>
   text
     .replaceAll("/**", "")
@@ -50,7 +50,7 @@ function bodyOf(source: string, name: string): string[] | null {
 /** Returns the members of an interface in the order of its source, including overloads. @throws Error if no source has the interface */
 export function membersOf(sources: readonly string[], name: string): Member[] {
   const body = sources.map((source) => bodyOf(source, name)).find((lines) => lines !== null);
-  if (!body) throw new Error(`no declaration of the interface ${name}`);
+  if (!body) throw new Error(`the source text does not declare the interface ${name}`);
   const members: Member[] = [];
   let comment = "";
   let open = "";

@@ -20,7 +20,7 @@ const formatSignature = ({ name, args, type }: Field): string => {
 
 function fieldCallers(name: string, operations: readonly Operation[]): string {
   const callers = callersOf(operations) || "a signed-in person";
-  return isUnderRules(name, operations) ? `${callers}; others that the access rules allow` : callers;
+  return isUnderRules(name, operations) ? `${callers}; other callers whom the app's access rules allow` : callers;
 }
 
 function sectionOf(

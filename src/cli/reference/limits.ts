@@ -31,7 +31,7 @@ function parseRow(line: string): LimitRow {
   const at = line.indexOf(": ");
   const [name = "", file] = line.slice(0, at).split(" ").reverse();
   const [meaning = "", scope = "", above = ""] = line.slice(at + 2).split(" | ");
-  if (at < 0 || !isConstantName(name) || meaning === "") throw new Error(`limits.txt: not a row: ${line}`);
+  if (at < 0 || !isConstantName(name) || meaning === "") throw new Error(`limits.txt has an invalid row: ${line}`);
   return { file, name, meaning, scope, above };
 }
 
@@ -103,7 +103,7 @@ function effectText(effect: string): string {
   });
 }
 
-const PAGE_LEAD = `For everyone who meets a limit, and for operators. An operator can change each limit that has a [variable](variables.md). [Errors](errors.md) says what to do about a status.
+const PAGE_LEAD = `For everyone whose request exceeds a limit, and for operators. An operator can change each limit that has a [variable](variables.md). [Errors](errors.md) says what to do about a status.
 
 The limits that most apps meet first:
 

@@ -135,7 +135,7 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   "POST /v1/auth/reset/confirm": { token: "the token of the link", passphrase: SAMPLE_PASSPHRASE },
 };
 
-/** Sample query strings of routes that return an error without one. */
+/** Sample query strings of the routes that require query parameters. */
 export const QUERIES: Readonly<Record<string, string>> = {
   [`GET ${V3}/schedule/preview`]: "?frequency=0+13+*+*+*&timezone=Europe/Berlin",
   [`GET ${V3}/packages/declarations`]: "?integrity=sha256-…",

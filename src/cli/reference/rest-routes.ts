@@ -68,7 +68,7 @@ const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/auth/passkeys": "Registers a passkey.",
   "GET /v1/auth/passkeys/{passkeyId}": "Returns one passkey of the person.",
   "POST /v1/apps/{appId}/data-sources/{ds}/query":
-    "Returns entries by a query in the body. With the type `delete`, it deletes them; this needs the right to write entries.",
+    "Returns the entries that match the query in the body. With `type: \"delete\"`, deletes these entries; this needs the right to delete entries.",
   "POST /v1/apps/{appId}/session": "Signs an app user in to the page's session.",
   "POST /v1/apps/{appId}/session/verify": "Sends a code to an app user, or checks a code that the user entered.",
   "PUT /v1/apps/{appId}/media/folders/{id}": "Renames or moves a folder.",
@@ -178,7 +178,7 @@ interface Row {
   operation: RestOperation;
 }
 
-/** Returns the sample body of a route; null if the route reads no body. */
+/** Returns the sample request body of a route; null if the route reads no body. */
 function bodyOf({ method, path, operation }: Row, document: Document): unknown {
   const schema = schemaOf(operation.requestBody?.content);
   if (!schema) return null;
@@ -187,7 +187,7 @@ function bodyOf({ method, path, operation }: Row, document: Document): unknown {
   return SAMPLE_BODIES[route] ?? exampleOf(schema, document);
 }
 
-/** Sample names in the paths of requests. All other path parameters are IDs. */
+/** Sample values of the path parameters that are names. All other path parameters are IDs. */
 const NAMES_IN_ADDRESSES: Readonly<Record<string, string>> = {
   ds: "Talks",
   nameOrId: "greet",
@@ -246,7 +246,7 @@ function routeCallers({ operation }: Row, byField: ReadonlyMap<string, readonly 
   const callers = callersOf(operations);
   const isOpen = operation.security !== undefined;
   if (callers === "") return isOpen ? "everyone" : "a signed-in person";
-  return isOpen || isUnderRules(field ?? "", operations) ? `${callers}; others that the access rules allow` : callers;
+  return isOpen || isUnderRules(field ?? "", operations) ? `${callers}; other callers whom the app's access rules allow` : callers;
 }
 
 export async function restRoutesPage(

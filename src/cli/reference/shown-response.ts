@@ -7,7 +7,7 @@
 const FIELDS_SHOWN = 8;
 const DEPTH_SHOWN = 3;
 const DAY_MS = 86_400_000;
-/** Replaces every time in a recorded response, except the start of a range. */
+/** Time that the reference shows in place of every time in a recorded response, except the start of a range. */
 export const SAMPLE_TIME = "2026-11-21T12:00:00.000Z";
 /** Maximum length of a text that the reference shows in full, in characters. */
 const TEXT_SHOWN = 160;
@@ -30,7 +30,7 @@ function shownText(text: string): string {
   return fixed.length > TEXT_SHOWN ? `${fixed.slice(0, TEXT_SHOWN)}…` : fixed;
 }
 
-/** Returns a range of times with the same length in days, which ends at SAMPLE_TIME; nothing if `from` and `to` are no times. */
+/** Moves a time range so that it ends at SAMPLE_TIME, and keeps its length in days. Returns {} if `from` and `to` are not times. */
 function shownRange({ from, to }: { from?: unknown; to?: unknown }): { from?: string; to?: string } {
   const days = Math.round((Date.parse(String(to)) - Date.parse(String(from))) / DAY_MS);
   if (!Number.isFinite(days)) return {};

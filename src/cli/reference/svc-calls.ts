@@ -6,7 +6,7 @@ import { NAMESPACES, type NamespaceExample } from "./svc-examples.js";
 import { typesSection } from "./svc-types.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
-/** Statuses of errors that every call of `Svc` can have. */
+/** Text about the error statuses that every call of `Svc` can have. */
 const EVERYWHERE_NOTE =
   "`UNAUTHORIZED`, `FORBIDDEN`, `REQUEST_INVALID`, `RATE_LIMIT_EXCEEDED`, `OVERLOADED`, `INTERNAL_ERROR` and `NETWORK_ERROR`";
 

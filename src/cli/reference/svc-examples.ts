@@ -57,7 +57,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[pages](pages.md), [your own site](../guides/own-pages.md)",
     },
     about:
-      "The client library itself. A page of your own calls `init` or `configure` first. In actions, and in pages of the service, this has already happened.",
+      "`Svc` is the client library. A page of your own must first call `init` or `configure`. In actions, and in pages that the service serves, the service has already done this.",
     errors: ["FORBIDDEN", "APP_NOT_PUBLISHED"],
     example: null,
     pageExample: {
@@ -117,7 +117,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
   },
   {
     ...{ path: "Svc.App.Triggers", type: "Triggers", package: null, seeAlso: "[triggers](triggers.md)" },
-    about: "Decides whether a page receives and runs the app's client actions.",
+    about: "`start` lets the current page receive and run the app's client actions; `stop` ends this.",
     errors: [],
     example: null,
     pageExample: {
@@ -148,7 +148,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       package: "svc-datasources",
       seeAlso: "[data sources](data-sources.md)",
     },
-    about: "Data sources of the app. `connect` returns a connection to one of them; its calls are in the next section.",
+    about: "Lists, creates and changes the app's data sources. `connect` returns a connection to one data source; the next section lists the calls of a connection.",
     errors: ["DATA_SOURCE_NOT_FOUND", "DATA_SOURCE_ACCESS_DENIED", "NAME_ALREADY_EXISTS"],
     example: { code: DATA_SOURCES_EXAMPLE, result: { count: 2, names: ["seats", "places"], isListed: true } },
   },

@@ -16,7 +16,7 @@ export function markdownTable(head: readonly string[], rows: readonly (readonly 
 }
 
 /**
- * Builds a page.
+ * Builds a generated reference page.
  * @param lead sentence that names the readers of the page
  * @param source code from which the page is generated
  */

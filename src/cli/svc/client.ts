@@ -21,7 +21,7 @@ export interface Request {
 export interface SvcReply {
   status: number;
   headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: the answer has the shape of its route
+  // biome-ignore lint/suspicious/noExplicitAny: the type of a response body depends on the route
   body: any;
 }
 
@@ -64,7 +64,7 @@ export class Client {
   }
 
   /**
-   * Returns the token, and renews it if it is about to expire.
+   * Returns the token of SVC_TOKEN or of the saved sign-in, and renews a saved token that is about to expire.
    * @throws CliError if there is no saved sign-in
    */
   async token(): Promise<string> {

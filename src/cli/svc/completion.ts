@@ -5,7 +5,9 @@ import { wrongUse } from "./failure.js";
 interface Entry {
   name: string;
   description: string;
-  /** Names of the command's subcommands. If there are any, the shell completes the next word as a subcommand, not as a file name. */
+  /**
+   * Names of the command's subcommands. If the list is not empty, the shell completes the next word as a subcommand, not as a file name.
+   */
   subcommands: string[];
   options: string[];
 }

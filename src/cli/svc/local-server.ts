@@ -1,4 +1,6 @@
-/** Starts and stops a service on this machine, with its own database, for `svc dev` and `svc test` in a project that names no server. */
+/**
+ * Starts and stops a service on this machine, with a database of its own, for `svc dev` and `svc test` in a project that names no server.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -132,7 +134,7 @@ export async function startLocalServer(
     if (isStopping) return new Promise<never>(() => undefined);
     throw new CliError(`the local service ended unexpectedly: ${output().trim()}`);
   });
-  // Prevents an unhandled rejection: the code that awaits `failed` may do so later.
+  // Prevents an unhandled rejection if the service fails before other code awaits `failed`.
   failed.catch(() => undefined);
   const stop = async () => {
     isStopping = true;

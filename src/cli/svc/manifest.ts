@@ -122,7 +122,7 @@ export function applyPlan(
 ): Manifest {
   const [old, next] = [itemsOf(manifest), itemsOf(local)];
   for (const { change, kind, name } of plan) {
-    // The service names kinds such as "dataSource".
+    // The plan of the service contains kinds such as "dataSource"; here the same kind is "data source".
     const key = `${kind.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;
     const entry = next.get(key);
     if (change === "removed") old.delete(key);

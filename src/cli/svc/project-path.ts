@@ -44,7 +44,7 @@ export function projectPathOf(root: string, file: string, system: PlatformPath =
   return isOutside ? null : path.split(system.sep).join("/");
 }
 
-/** True if the path names the same file on every operating system: backslashes and colons have a special meaning on Windows. */
+/** True if the path names the same file on every operating system: it has no backslash or colon, which are special on Windows. */
 export const isSystemNeutral = (path: string): boolean => !/[\\:]/.test(path);
 
 /** True if Windows cannot store a file under this path, or would store it under another name. */

@@ -54,8 +54,8 @@ function groupedByName(named: readonly [name: string, file: string][]): Map<stri
 }
 
 /**
- * Returns the name of the file that already contains the item, otherwise a new file name. A second file for the same item would be a
- * conflict.
+ * Returns the name of the file for an item: the file that already contains the item, otherwise a new file name. Two files for one item
+ * would be a conflict.
  */
 function fileOfItem(name: string, files: ReadonlyMap<string, readonly string[]>): string {
   const ownFile = fileNameOf(name);
@@ -237,7 +237,7 @@ export class Project {
     const lines = getCodeLineNumbers(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {
-      // The match may be the end of another file's name. The text then stays unchanged.
+      // The matched text may be the end of another file's name. The stack trace then stays unchanged at this place.
       if (!"( \n".includes(parts[index]!.slice(-1))) return `${name}.js:${rest}`;
       const line = Number.parseInt(rest, 10);
       const sourceLine = lines[line - 1];

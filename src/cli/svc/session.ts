@@ -68,5 +68,5 @@ export class Session {
   }
 }
 
-/** Runs the work of a command. If the work resolves to a number, this number is the exit code. */
+/** Function that runs a command. If `work` resolves to a number, this number is the exit code. */
 export type Run = (work: (session: Session) => Promise<unknown>) => Promise<void>;

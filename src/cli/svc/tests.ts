@@ -1,4 +1,4 @@
-/** Runs the action.test files of a project. Each becomes a draft of a temporary app, which the service builds, runs and deletes. */
+/** Runs the action.test files of a project. Each file becomes an action of a temporary app; the service builds, runs and deletes it. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ApiFailure, type Request, type SvcReply } from "./client.js";
@@ -69,9 +69,9 @@ async function openTestApp(
     if (!(error instanceof ApiFailure && error.http === 403)) throw error;
     if (isRepeated)
       throw new FinalError(
-        "this token may not create a throw-away app for the tests; run svc test without --watch, or svc dev in another terminal",
+        "this token may not create a temporary app for the tests; run svc test without --watch, or svc dev in another terminal",
       );
-    output.note("This token may not create a throw-away app: the tests run in a service on this machine.");
+    output.note("This token may not create a temporary app: the tests run in a service on this machine.");
     return openTestService(session, project, stopSignal);
   }
   const previewClient = session.clientFor({ ...client.target, app });
@@ -202,7 +202,7 @@ async function runOnce(
 }
 
 /**
- * Runs the tests of the named actions, or of all.
+ * Runs the tests of the actions in `names`, or of all actions if `names` is empty.
  * @throws CliError if a test fails or no action has a test; InterruptedError after a signal
  */
 export async function runTests(

@@ -18,7 +18,7 @@ import { followRuns } from "./run.js";
 import { pushProject } from "./sync.js";
 
 const SETTLED_MS = 60;
-/** Signal for commands that run until their process ends. */
+/** Signal that never aborts, for commands that run until their process ends. */
 const NEVER_ABORTED = new AbortController().signal;
 /**
  * Process signals that end a command. SIGHUP is one of them: a service in another process group does not notice that the terminal was
@@ -27,7 +27,7 @@ const NEVER_ABORTED = new AbortController().signal;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PROJECT_FILES = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
-/** Work that must be done again after a change. `isDirty` is true from the change until the work starts. */
+/** Work to repeat after changes of files. `isDirty` is true from a change until the next start of the work. */
 interface PendingWork {
   isDirty: boolean;
 }
@@ -109,7 +109,7 @@ async function serverFor(
     stopController.abort();
   };
   for (const signal of END_SIGNALS) process.on(signal, onEnd);
-  // Printed after the signal handlers are set, because a person or test that reads the note may send a signal.
+  // Prints the note only now, because a person or test that reads it may send a signal, which the handlers must catch.
   output.note("Starting a service …");
   server = await startLocalServer(folder, { isThrowAway, port, env }, stopController.signal);
   if (target === null) {
@@ -144,7 +144,7 @@ async function watchAndSave(session: Session, stopSignal: AbortSignal): Promise<
     await pushProject(session, {}, false);
     typeCheck.isDirty = true;
   };
-  // If one of the three loops below fails, aborts the other two.
+  // Aborts the other two of the three loops below if one of them fails.
   const failureController = new AbortController();
   const endSignal = AbortSignal.any([stopSignal, failureController.signal]);
   try {
@@ -168,7 +168,7 @@ async function developWithService(session: Session, isThrowAway: boolean): Promi
       throw wrongUse(`--throw-away needs a service that svc dev starts (got ${session.target.url})`);
     await Promise.race([watchAndSave(session, stopController.signal), ...(server ? [server.failed] : [])]);
   } catch (error) {
-    // After Ctrl C, the interrupted request or start is not a failure.
+    // After Ctrl C, an error of the interrupted request or start is expected, so it is not reported.
     if (!stopController.signal.aborted) throw error;
   } finally {
     stopController.abort();

@@ -92,7 +92,7 @@ async function runAction(session: Session, action: string, options: RunOptions):
     return;
   }
   const stack = error?.stack && (await authorStack(session, action, run.actionId, error.stack));
-  throw new CliError(stack ?? error?.message ?? `run ${runId} is ${run.state}`, 1, {
+  throw new CliError(stack ?? error?.message ?? `run ${runId} has the state ${run.state}`, 1, {
     runId,
     state: run.state,
     console: lines,
@@ -122,7 +122,7 @@ interface FollowOptions {
   stopSignal?: AbortSignal;
 }
 
-/** Prints each run when its state differs from the state of the previous read. */
+/** Reads the runs again and again, and prints each run that is new or whose state has changed since the previous read. */
 async function followRun(
   session: Session,
   before: readonly Record<string, unknown>[],
@@ -139,7 +139,8 @@ async function followRun(
         if (withConsole && isEnded(run)) await printConsole(session, Number(run["id"]));
       }
     } catch (error) {
-      // True for failures while the server restarts. The command retries only these, so that an expired session ends the command.
+      // True for failures that a restart of the server causes. The command retries only after these; others, such as an expired session,
+      // end it.
       const isPassing =
         error instanceof ApiFailure ? error.http >= 500 || error.http === 429 : error instanceof CliError;
       if (!isPassing) throw error;

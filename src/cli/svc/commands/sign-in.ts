@@ -24,7 +24,7 @@ function targetOf({ surroundings: { cwd, env } }: Session, { url, app }: LoginOp
   };
 }
 
-/** Registers this installation as an OAuth client. Each sign-in registers a new client. */
+/** Registers a new OAuth client for this sign-in. Returns the ID of the client. */
 async function registerClient(client: Client): Promise<string> {
   const { body } = await client.request("POST", "/oauth/register", {
     body: {

@@ -47,7 +47,7 @@ function printDifferences({ output }: Session, changes: readonly Difference[]): 
   }
 }
 
-/** Prints the changes that were made on the server since the last pull or push, and returns the error for them. */
+/** Prints what changed on the server since the last pull or push, and returns an error that names this conflict. */
 function reportConflict(session: Session, since: readonly Difference[], problem: string): CliError {
   for (const { kind, name, change, patch } of since) {
     session.output.note(`${kind} ${name} was ${change} on the server:\n${patch}`);
@@ -98,7 +98,7 @@ function tagToPush(
   throw reportConflict(session, overwrittenItems, "the server has changes that this folder has not pulled");
 }
 
-/** Sends the manifest. Resolves to the plan and to the entity tag of the server's manifest after it. */
+/** Sends the manifest to the server. Resolves to the plan and to the entity tag that the server's manifest then has. */
 async function putManifest(
   { client }: Session,
   local: Manifest,
@@ -195,7 +195,7 @@ const IN_ONE_FILE = ["setting", "secret binding", "alert"];
 /** Returns the local changes that writing `writtenManifest` would overwrite, and the local items that it does not contain. */
 function replacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
   const lackingItems = manifestDifferences(local, writtenManifest, false).filter(({ change }) => change === "created");
-  // Compares from the written manifest to the local one, because a local item loses nothing where it omits a field.
+  // Compares in this direction, because a field that the local item omits counts as unchanged, and the pull overwrites nothing there.
   const lostItems = manifestDifferences(writtenManifest, local, false).flatMap((difference): Difference[] => {
     if (difference.change === "changed") return [difference];
     return IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];
@@ -263,7 +263,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
 
 type Items = Manifest["settings"];
 
-/** Returns the server's items, but the folder's item for each name for which `isTaken` is true. */
+/** Merges two lists of items: takes the folder's (local) item for each name for which `isTaken` is true, otherwise the server's item. */
 function mergeItems(server: Items, local: Items, key: string, isTaken: (name: unknown) => boolean): Items {
   const mine = (local ?? []).filter((item) => !isTaken(item[key]));
   const names = new Set(mine.map((item) => item[key]));
