@@ -117,7 +117,7 @@ export class ConfigError extends StartError {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Returns an error message for each variable that contradicts another variable. */
-function faultsOfPairs(env: Environment): string[] {
+function findPairFaults(env: Environment): string[] {
   const isSet = (name: string) => Boolean(env[name]?.trim());
   const requiredTogether = [
     ["MAIL_FROM", "SMTP_URL"],
@@ -137,7 +137,7 @@ function faultsOfPairs(env: Environment): string[] {
     : faults;
 }
 
-function npmOf(values: Variables): Config["npm"] {
+function createNpmConfig(values: Variables): Config["npm"] {
   if (!values.NPM_PACKAGES) return null;
   return {
     url: values.NPM_REGISTRY,
@@ -148,7 +148,7 @@ function npmOf(values: Variables): Config["npm"] {
   };
 }
 
-function configOf(values: Variables, openIdProviders: OpenIdProvider[]): Config {
+function createConfig(values: Variables, openIdProviders: OpenIdProvider[]): Config {
   return {
     port: values.PORT,
     host: values.HOST,
@@ -193,7 +193,7 @@ function configOf(values: Variables, openIdProviders: OpenIdProvider[]): Config 
     mediaQuotaMb: values.MEDIA_QUOTA_MB,
     defaultTimezone: values.DEFAULT_TIMEZONE,
     packagesFile: values.PACKAGES_FILE,
-    npm: npmOf(values),
+    npm: createNpmConfig(values),
     smtpUrl: values.SMTP_URL,
     mailFrom: values.MAIL_FROM,
     openIdProviders,
@@ -209,8 +209,8 @@ function configOf(values: Variables, openIdProviders: OpenIdProvider[]): Config 
  */
 export function readConfig(env: Environment = process.env): Config {
   const readResult = readVariables(env);
-  const faults = [...("faults" in readResult ? readResult.faults : []), ...faultsOfPairs(env)];
+  const faults = [...("faults" in readResult ? readResult.faults : []), ...findPairFaults(env)];
   const openIdProviders = readOpenIdProviders(env, (name, expected) => faults.push(`${name} must be ${expected}`));
   if ("faults" in readResult || faults.length > 0) throw new ConfigError(`Cannot start: ${faults.join("; ")}.`);
-  return configOf(readResult.values, openIdProviders);
+  return createConfig(readResult.values, openIdProviders);
 }

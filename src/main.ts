@@ -36,14 +36,14 @@ const { readConfig } = await import("./config.js");
 const { captureConsole, createLog } = await import("./engine/log.js");
 const { faultLine } = await import("./errors.js");
 const { startService } = await import("./service.js");
-const { startGreeting: greeting } = await import("./service/greeting.js");
+const { formatStartMessage: greeting } = await import("./service/greeting.js");
 
 const writeFault = (error: unknown) => process.stderr.write(`${faultLine(error)}\n`);
 
 try {
   const config = readConfig();
   captureConsole(createLog(config.logLevel));
-  service = await startService(config, { stopRequested: unwantedStart.signal, ownsProcess: true });
+  service = await startService(config, { stopRequested: unwantedStart.signal, mayChangeProcess: true });
   // The greeting is for people, so it is written to standard error. Standard output has only JSON lines for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));
   const stopRequested = new Promise<null>((resolve) => {

@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import { createFrontDoor } from "./api/health.js";
-import { createPort } from "./api/port.js";
+import { createHttpEntryPoint } from "./api/health.js";
+import { createHttpServer } from "./api/port.js";
 import type { Config } from "./config.js";
 import { isDatabaseAway } from "./data/database.js";
 import { createLog } from "./engine/log.js";
@@ -14,20 +14,20 @@ import { StartError } from "./errors.js";
 import { bootstrap } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
 import { createMeasures } from "./operations/watch/measures.js";
-import { databaseFault } from "./service/database-start.js";
+import { describeDatabaseFault } from "./service/database-start.js";
 import { createOutageLog } from "./service/outage-log.js";
-import { type Clock, type Plan, partsOf } from "./service/plan.js";
+import { type Clock, createReadinessChecks, type StartPlan } from "./service/plan.js";
 import { checkPreconditions } from "./service/preconditions.js";
-import { surviveRejections } from "./service/rejections.js";
+import { logUnhandledRejections } from "./service/rejections.js";
 import { ReleaseStack } from "./service/releases.js";
-import { Starting } from "./service/starting.js";
+import { ServiceStarter } from "./service/starting.js";
 import {
   startAlerts,
   startCleaner,
   startGitPulls,
-  startMessages,
   startNotifications,
   startScheduler,
+  startSendingMessages,
 } from "./service/timed-work.js";
 
 const SYSTEM_CLOCK: Clock = { now: Date.now, msUntil: (time) => time - Date.now() };
@@ -58,14 +58,14 @@ export interface StartOptions {
   /** Signal that cancels the start. The parts that have already started are then stopped. */
   stopRequested?: AbortSignal;
   /** True if the process runs nothing but the service. Unhandled rejections are then logged and counted, and do not end the process. */
-  ownsProcess?: boolean;
+  mayChangeProcess?: boolean;
 }
 
 /**
  * Starts to listen. Returns the URL.
  * @throws StartError that names the variable (HOST or PORT) whose value cannot be used on this machine
  */
-async function listenOn(server: Server, { host, port }: Config): Promise<string> {
+async function startListening(server: Server, { host, port }: Config): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => resolve(server.off("error", reject) && undefined));
@@ -79,7 +79,7 @@ async function listenOn(server: Server, { host, port }: Config): Promise<string>
 }
 
 /** Creates the first app in a new embedded database. If the service has no administrator, returns a link that creates one. */
-async function announceFirst(
+async function createFirstAppAndLink(
   { credentials, accounts: { accounts } }: Operations,
   db: DataSource,
   { dataDir, roles }: Config,
@@ -99,21 +99,21 @@ async function announceFirst(
  * @throws the error of a part, or the reason of `stopRequested` if it aborts
  */
 async function startServiceParts(
-  input: Plan,
+  input: StartPlan,
   url: string,
   baseUrl: string,
 ): Promise<Pick<Service, "databaseUrl" | "firstCredentials" | "setupLink">> {
   const { config, log, onDatabaseReached, measures, stopRequested } = input;
   await checkPreconditions(config);
-  const starting = new Starting(input);
-  const tracing = await starting.tracing();
-  const [openedDatabase] = await Promise.all([starting.database(), starting.libraries()]);
+  const starting = new ServiceStarter(input);
+  const tracing = await starting.startTracing();
+  const [openedDatabase] = await Promise.all([starting.openDatabaseConnections(), starting.loadLibraries()]);
   const { url: databaseUrl, db, notifications } = openedDatabase;
-  const { clock, skewMs } = await starting.clock(db);
+  const { clock, skewMs } = await starting.createClock(db);
   const plan = { ...input, clock };
-  const diskSpace = await starting.room(db);
+  const diskSpace = await starting.startDiskSpace(db);
   const apiUrl = config.roles.has("api") ? url : baseUrl;
-  const browsers = await starting.browsers(apiUrl);
+  const browsers = await starting.startBrowsers(apiUrl);
   const alone = config.databaseUrl === null;
   const { now } = clock;
   const operations = await createOperations({
@@ -137,32 +137,35 @@ async function startServiceParts(
   plan.releases.add("data sources", operations.store.stop);
   plan.releases.add("packages", operations.packages.stop);
   plan.releases.add("outgoing requests", () => operations.outgoing.close());
-  await starting.instance(operations);
-  await starting.media(operations);
-  const openDoor = await starting.api(operations, tracing, baseUrl);
-  const work = await starting.work(openedDatabase, operations);
+  await starting.startLease(operations);
+  await starting.startMediaStore(operations);
+  const openDoor = await starting.startApi(operations, tracing, baseUrl);
+  const work = await starting.startRuns(openedDatabase, operations);
   await startScheduler(plan, notifications, operations);
-  await startMessages(plan, notifications, operations);
+  await startSendingMessages(plan, notifications, operations);
   await startNotifications(plan, notifications, operations);
   await startAlerts(plan, notifications, operations);
   await startGitPulls(plan, operations);
   startCleaner(plan, operations);
-  starting.metrics(openedDatabase, operations, work, browsers, skewMs);
+  starting.publishMetrics(openedDatabase, operations, work, browsers, skewMs);
   const nothingCreated = { firstCredentials: null, setupLink: null };
-  const first = alone ? await announceFirst(operations, db, config, baseUrl, log) : nothingCreated;
+  const first = alone ? await createFirstAppAndLink(operations, db, config, baseUrl, log) : nothingCreated;
   stopRequested.throwIfAborted();
   openDoor();
   return { databaseUrl, ...first };
 }
 
 /** Creates the function that stops the service. */
-function createStop({ config, log, parts, releases }: Plan, hurryController: AbortController): Service["stop"] {
+function createStop(
+  { config, log, readinessChecks, releases }: StartPlan,
+  hurryController: AbortController,
+): Service["stop"] {
   let stopped: Promise<void> | null = null;
   const beginStop = () => {
-    parts["stopping"] = () => false;
+    readinessChecks["stopping"] = () => false;
     log.info("stopping");
     const graceTimer = setTimeout(() => hurryController.abort(), config.shutdownGraceMs);
-    return releases.all().finally(() => clearTimeout(graceTimer));
+    return releases.releaseAll().finally(() => clearTimeout(graceTimer));
   };
   return ({ now } = { now: false }) => {
     stopped ??= beginStop();
@@ -177,16 +180,16 @@ function createStop({ config, log, parts, releases }: Plan, hurryController: Abo
  */
 export async function startService(config: Config, options: StartOptions = {}): Promise<Service> {
   const { clock = SYSTEM_CLOCK, stopRequested = NEVER_ABORTED } = options;
-  const { log, reached } = createOutageLog({ level: config.logLevel });
+  const { log, recordSuccess: reached } = createOutageLog({ level: config.logLevel });
   const releases = new ReleaseStack(log);
-  const parts = partsOf(config);
-  const door = createFrontDoor(parts);
-  const server = createPort(door);
+  const readinessChecks = createReadinessChecks(config);
+  const httpEntryPoint = createHttpEntryPoint(readinessChecks);
+  const server = createHttpServer(httpEntryPoint);
   const hurryController = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
   const measures = createMeasures();
   // Uses a log without the filter for database outages, so that faults of the service itself are logged during an outage too.
-  if (options.ownsProcess) surviveRejections(createLog(config.logLevel), measures);
+  if (options.mayChangeProcess) logUnhandledRejections(createLog(config.logLevel), measures);
   const plan = {
     config,
     clock,
@@ -194,16 +197,16 @@ export async function startService(config: Config, options: StartOptions = {}): 
     onDatabaseReached: reached,
     measures,
     releases,
-    parts,
+    readinessChecks,
     server,
-    door,
+    httpEntryPoint,
     stopRequested,
     gracePeriodEnded: hurryController.signal,
-    fail,
+    stopAfterFailure: fail,
   };
   const stop = createStop(plan, hurryController);
   try {
-    const url = await listenOn(server, config);
+    const url = await startListening(server, config);
     releases.add("port", () => new Promise((resolve) => server.close(resolve).closeAllConnections()));
     log.info({ url }, "listening");
     const baseUrl = config.publicUrl ?? url;
@@ -214,7 +217,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
     await stop({ now: true });
     // Reports one line instead of a stack trace: an unavailable database is not a bug, and a supervisor will start this process again.
     if (isDatabaseAway(error))
-      throw new StartError(`the connection to the database was lost: ${databaseFault(error, config)}`);
+      throw new StartError(`the connection to the database was lost: ${describeDatabaseFault(error, config)}`);
     throw error;
   }
 }

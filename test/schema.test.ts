@@ -15,7 +15,7 @@ import {
   validateSchema,
 } from "graphql";
 import { createSchema, type Resolvers, rootFields } from "../src/api/graphql/schema.js";
-import { openapiDocument } from "../src/api/openapi/document.js";
+import { createOpenapiDocument } from "../src/api/openapi/document.js";
 import { ROUTES } from "../src/api/rest/routes.js";
 import { referencePages } from "../src/cli/reference/pages.js";
 import { SAMPLE_BODIES } from "../src/cli/reference/rest-bodies.js";
@@ -141,7 +141,7 @@ describe("the committed contracts, which npm run schema writes", () => {
 
   it("docs/reference/rest-routes.md shows no empty body, only fields of the schemas, and the callers of deletions", async () => {
     // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document has whatever shape the routes give it
-    const document: any = await openapiDocument(await createSchema({} as Resolvers), ROUTES, "");
+    const document: any = await createOpenapiDocument(await createSchema({} as Resolvers), ROUTES, "");
     const schemaOf = (route: string) => {
       const [method = "", path = ""] = route.split(" ");
       const schema = document.paths[path]?.[method.toLowerCase()]?.requestBody?.content["application/json"].schema;

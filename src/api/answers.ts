@@ -7,7 +7,7 @@ import { ActionError } from "../errors.js";
 import { ANSWER_MAX_BYTES } from "../limits.js";
 import type { Caller } from "../rules/access.js";
 import { JsonText } from "../rules/json-text.js";
-import { createTurns, type Turns } from "./turns.js";
+import { createFairTaskQueue, type FairTaskQueue } from "./turns.js";
 
 const RETRY_AFTER_SECONDS = 2;
 /**
@@ -37,9 +37,9 @@ const SMALL_RESULT_BYTES = 64 * 1024;
 /** Reads of at least this many bytes take turns by owner (an app or a person), so that no owner delays all others. */
 const LARGE_READ_BYTES = 512 * 1024;
 /** Time to read and send one megabyte (measured). After a large read, its owner must pause in proportion to this time. */
-const READ_MS_PER_MB = 10;
+const READ_DURATION_MS_PER_MB = 10;
 
-export interface AnswersOptions {
+export interface ResponseMemoryOptions {
   /** Memory limit for the responses of the whole process. */
   totalBytes: number;
   maxBytesPerOwner: number;
@@ -47,18 +47,18 @@ export interface AnswersOptions {
 }
 
 /** Memory budget for the response to one request. */
-export interface AnswerBudget {
+export interface ResponseBudget {
   /**
    * Reserves memory for data that a resolver is about to read. Resolves when the resolver may read it.
    * @throws ActionError REQUEST_INVALID if the response exceeds its limit or the caller has disconnected; OVERLOADED if all responses
    * together exceed the limit of the process; RATE_LIMIT_EXCEEDED if too many responses of this owner wait
    */
-  readonly reserve: (bytes: number) => Promise<void>;
+  readonly reserveBytes: (bytes: number) => Promise<void>;
   /**
    * Runs one part of a request, such as a GraphQL root field, after all earlier parts, and counts the bytes of its result. A waiting part
    * holds no database connection. If the result of a part is too large, the part's changes stay, and later parts are rejected. No part
    * starts after the caller has disconnected.
-   * @throws the errors of `reserve` before the part starts; OVERLOADED after the part if there is no memory for its result
+   * @throws the errors of `reserveBytes` before the part starts; OVERLOADED after the part if there is no memory for its result
    */
   runPart<T>(work: () => Promise<T>): Promise<T>;
   /**
@@ -76,7 +76,7 @@ export interface AnswerBudget {
   readonly callWhenEnded: (call: () => void) => void;
 }
 
-function defaultAnswersOptions(): AnswersOptions {
+function defaultResponseMemoryOptions(): ResponseMemoryOptions {
   const totalBytes = Math.max(TOTAL_MIN_BYTES, getHeapStatistics().heap_size_limit * HEAP_SHARE_FOR_RESPONSES);
   return {
     totalBytes,
@@ -101,21 +101,24 @@ const quotaOwnerOf = (caller: Caller | null): string =>
   caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : ownerOfApp(caller.appId);
 const ownerOfApp = (appId: number): string => `app ${appId}`;
 
-export type Answers = ReturnType<typeof createAnswers>;
+export type ResponseMemory = ReturnType<typeof createResponseMemory>;
 
-export function createAnswers(
+export function createResponseMemory(
   {
     totalBytes,
     maxBytesPerOwner: ofOwnerBytes,
     maxBytesPerResponse: ofAnswerBytes,
-  }: AnswersOptions = defaultAnswersOptions(),
-  turns: Turns = createTurns(),
+  }: ResponseMemoryOptions = defaultResponseMemoryOptions(),
+  turns: FairTaskQueue = createFairTaskQueue(),
 ) {
   const byOwner = new Map<string, number>();
   const sizeMessage = `a response can have at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
   const tooLarge = () => new ActionError("REQUEST_INVALID", `${sizeMessage}: request fewer fields or entries`);
   const tooLargeAfter = () =>
-    new ActionError("REQUEST_INVALID", `${sizeMessage}: the service made the change, but the response omits the result`);
+    new ActionError(
+      "REQUEST_INVALID",
+      `${sizeMessage}: the service made the change, but the response omits the result`,
+    );
   const overloadedError = (message: string) =>
     new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
   const tooMany = () =>
@@ -159,7 +162,7 @@ export function createAnswers(
     },
 
     /** Creates the memory budget for one request. */
-    openBudget(caller: Caller | null): AnswerBudget {
+    openBudget(caller: Caller | null): ResponseBudget {
       const owner = quotaOwnerOf(caller);
       let heldBytes = 0;
       let isOpen = true;
@@ -207,12 +210,12 @@ export function createAnswers(
       }
 
       return {
-        async reserve(bytes) {
+        async reserveBytes(bytes) {
           admitBytes(bytes);
           countBytes(bytes);
           if (bytes <= LARGE_READ_BYTES) return;
-          await turns.takeTurn(owner, () => undefined);
-          turns.extendPause(owner, (bytes / 2 ** 20) * READ_MS_PER_MB);
+          await turns.runInTurn(owner, () => undefined);
+          turns.extendPause(owner, (bytes / 2 ** 20) * READ_DURATION_MS_PER_MB);
           // The caller may have disconnected while the request waited.
           admitBytes(0);
         },

@@ -8,7 +8,7 @@ import type { PageSession, PageSessions } from "../operations/client/page-sessio
 import { buildAppPage, buildMessagePage } from "./app-page.js";
 import type { Resolvers } from "./graphql/schema.js";
 import type { PageOrigin } from "./page-origin.js";
-import { toId } from "./rest/request.js";
+import { parsePathId } from "./rest/request.js";
 import type { WebPages } from "./web-assets.js";
 
 interface AppRoute {
@@ -27,7 +27,7 @@ export function sendRefusal(reply: FastifyReply, pages: WebPages, error: unknown
   if (!(error instanceof ActionError)) throw error;
   const { http } = STATUS[error.status];
   reply.code(http);
-  if (http === 401 || http === 403) return pages.send(reply, "sign-in");
+  if (http === 401 || http === 403) return pages.sendPage(reply, "sign-in");
   if (error.details.retryAfter) reply.header("retry-after", error.details.retryAfter);
   const { html, headers } = buildMessagePage(http === 404 ? "Not found" : "Not now", error.message);
   return reply.headers(headers).send(html);
@@ -45,7 +45,7 @@ export function registerAppPages(app: FastifyInstance, { resolvers, sessions, or
   }
 
   app.get<AppRoute>("/apps/:id", async (request, reply) => {
-    const appId = toId(request.params.id);
+    const appId = parsePathId(request.params.id);
     const moved = origin.redirectIfOtherOrigin(request, reply, `/apps/${appId}`);
     if (moved) return moved;
     try {
@@ -56,7 +56,7 @@ export function registerAppPages(app: FastifyInstance, { resolvers, sessions, or
   });
 
   app.get<AppRoute>("/apps/:id/viewer", async (request, reply) => {
-    const appId = toId(request.params.id);
+    const appId = parsePathId(request.params.id);
     try {
       const session = await origin.openPreviewSession(request, reply, { appId, actionId: null });
       return session ? await sendApp(request, reply, session) : reply;

@@ -5,12 +5,12 @@ import type { FastifyInstance } from "fastify";
 import { quotaHeaders } from "./context.js";
 import { requireCredential } from "./gated.js";
 import type { ManifestResolver } from "./graphql/manifest-resolver.js";
-import { restRequest } from "./rest/request.js";
+import { createRestRequest } from "./rest/request.js";
 
 export function registerAppTypes(app: FastifyInstance, manifests: ManifestResolver): void {
   app.get("/v1/apps/:appId/svc.d.ts", { onRequest: requireCredential }, async (request, reply) => {
     const { context } = request;
-    const { id } = restRequest(request, context);
+    const { pathId: id } = createRestRequest(request, context);
     const text = await manifests.appTypes(context, id("appId"));
     return reply
       .headers(quotaHeaders(context))

@@ -13,16 +13,17 @@ import { containsInfinity } from "../rules/described.js";
 import { callWhenResponseEnds } from "./answer-end.js";
 import type { BodyCapacities } from "./body-capacity.js";
 import { parseInParts } from "./json-in-parts.js";
-import { toId } from "./rest/request.js";
-import { addressSender, senderOf } from "./sender.js";
-import type { Turns } from "./turns.js";
+import { parsePathId } from "./rest/request.js";
+import { senderOf, senderOfAddress } from "./sender.js";
+import type { FairTaskQueue } from "./turns.js";
 
 /**
- * In each period of this length (in milliseconds), a sender must send PACE_BYTES bytes of the body, or the rest of it. This is 64 kilobits
+ * In each period of this length (in milliseconds), a sender must send BODY_BYTES_PER_INTERVAL bytes of the body, or the rest of it. This
+ * is 64 kilobits
  * a second, the speed of a poor connection.
  */
-const PACE_MS = 10_000;
-const PACE_BYTES = 80 * 1024;
+const BODY_PACE_INTERVAL_MS = 10_000;
+const BODY_BYTES_PER_INTERVAL = 80 * 1024;
 /** Time to parse, check and store one megabyte of a body, in this process and in the database (measured). */
 const PROCESSING_MS_PER_MB = 20;
 
@@ -52,28 +53,28 @@ function bodyLimitOf({ routeOptions, context }: FastifyRequest): number {
 }
 
 /** Key of the quota that all requests for missing apps share, so that made-up app IDs get no memory of their own. */
-const NO_APP = "none";
+const MISSING_APP_QUOTA_KEY = "none";
 
 /**
  * Returns the ID of the app whose quota the request uses: the app of the credential, otherwise the app in the path if it exists. The
  * credential comes first because a sender can put any app into the path, but cannot choose the app of its credential.
  */
-async function quotaAppOf({ context, params }: FastifyRequest, appExists: AppExists): Promise<string | null> {
+async function quotaAppOf({ context, params }: FastifyRequest, appExists: AppExistsCheck): Promise<string | null> {
   const callerAppId = context.caller?.appId;
   if (callerAppId) return String(callerAppId);
   const { appId } = (params ?? {}) as { appId?: string };
-  if (appId === undefined) return context.caller === null ? NO_APP : null;
-  const id = toId(appId);
-  return (await appExists(id)) ? String(id) : NO_APP;
+  if (appId === undefined) return context.caller === null ? MISSING_APP_QUOTA_KEY : null;
+  const id = parsePathId(appId);
+  return (await appExists(id)) ? String(id) : MISSING_APP_QUOTA_KEY;
 }
 
-type AppExists = (appId: number) => Promise<boolean>;
+type AppExistsCheck = (appId: number) => Promise<boolean>;
 
 /**
  * Returns the `Content-Length` of the request, or the maximum size of the body if the header is absent.
  * @throws ActionError PAYLOAD_TOO_LARGE
  */
-function announcedLength(request: FastifyRequest): number {
+function announcedBodyBytes(request: FastifyRequest): number {
   const { headers } = request.raw;
   const limit = bodyLimitOf(request);
   if (headers["transfer-encoding"] !== undefined) return limit;
@@ -89,7 +90,7 @@ const tooLargeError = (limit: number): ActionError =>
  * Reads a whole body of at most `limit` bytes. Fastify checks only `Content-Length`, which a chunked request does not send.
  * @throws ActionError PAYLOAD_TOO_LARGE, REQUEST_INVALID
  */
-function readUpTo(body: Readable, limit: number): Promise<Buffer> {
+function readBodyUpTo(body: Readable, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
@@ -116,20 +117,20 @@ function readUpTo(body: Readable, limit: number): Promise<Buffer> {
 }
 
 /** Reads the whole body of the request. @throws PAYLOAD_TOO_LARGE, REQUEST_INVALID */
-export const readBytes = (request: FastifyRequest, body: Readable): Promise<Buffer> =>
-  readUpTo(body, bodyLimitOf(request));
+export const readBodyBytes = (request: FastifyRequest, body: Readable): Promise<Buffer> =>
+  readBodyUpTo(body, bodyLimitOf(request));
 
 /**
  * Ends a request with HTTP 408 if its body arrives too slowly. Time in which the service itself does not read the body does not count.
  * Returns a function that stops the check.
  */
-function endLateBody(request: IncomingMessage, paceMs: number): () => void {
+function rejectSlowBody(request: IncomingMessage, paceMs: number): () => void {
   const { socket } = request;
   let before = socket.bytesRead;
   const timer = setInterval(() => {
     const now = socket.bytesRead;
     const isUnread = request.complete || request.readableLength > 0 || socket.isPaused();
-    if (isUnread || now - before >= PACE_BYTES) {
+    if (isUnread || now - before >= BODY_BYTES_PER_INTERVAL) {
       before = now;
       return;
     }
@@ -183,7 +184,7 @@ function parseJson(text: string): unknown {
 }
 
 async function rejectOtherContentTypes(request: FastifyRequest, payload: Readable): Promise<undefined> {
-  const body = await readBytes(request, payload);
+  const body = await readBodyBytes(request, payload);
   if (body.length === 0) return undefined;
   const type = request.headers["content-type"] ?? "none";
   throw new ActionError(
@@ -195,9 +196,9 @@ async function rejectOtherContentTypes(request: FastifyRequest, payload: Readabl
 /** Registers the hooks and the parser for request bodies. The hook that sets `request.context` must be registered first. */
 export function registerBodies(
   app: FastifyInstance,
-  options: { bodyCapacities: BodyCapacities; turns: Turns; appExists: AppExists; paceMs?: number },
+  options: { bodyCapacities: BodyCapacities; taskQueue: FairTaskQueue; appExists: AppExistsCheck; paceMs?: number },
 ): void {
-  const { bodyCapacities, turns, appExists, paceMs = PACE_MS } = options;
+  const { bodyCapacities, taskQueue, appExists, paceMs = BODY_PACE_INTERVAL_MS } = options;
   const arrivalCallbacks = new WeakMap<FastifyRequest, () => void>();
 
   /** Waits for memory for the body, then disconnects the sender if it sends the body too slowly. */
@@ -206,8 +207,8 @@ export function registerBodies(
     const app = await quotaAppOf(request, appExists);
     const freeCapacity = await bodyCapacities
       .capacityFor(bytes)
-      .reserveBytes(addressSender(context.address), bytes, app);
-    const stopWatching = endLateBody(raw, paceMs);
+      .reserveBytes(senderOfAddress(context.address), bytes, app);
+    const stopWatching = rejectSlowBody(raw, paceMs);
     raw.once("end", stopWatching);
     callWhenResponseEnds(raw, reply.raw, () => {
       freeCapacity();
@@ -218,7 +219,7 @@ export function registerBodies(
 
   app.addHook("preParsing", (request, reply, _payload, done) => {
     try {
-      const bytes = announcedLength(request);
+      const bytes = announcedBodyBytes(request);
       // A body that arrived together with its headers is already in memory, so no capacity is reserved.
       if (bytes === 0 || request.raw.complete) done();
       else admitBody(request, reply, bytes).then(() => done(), done);
@@ -235,17 +236,17 @@ export function registerBodies(
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: Readable) => {
-    const body = await readBytes(request, payload);
+    const body = await readBodyBytes(request, payload);
     if (body.length <= SMALL_BODY_BYTES) return parseBody(body, request);
     const sender = senderOf(request.context);
     try {
       if (body.length > BODY_MAX_BYTES) {
         if (request.routeOptions.config.isReport) return await readLargeReport(sender, decodeUtf8(body));
-        return await parseInParts(body, (step) => turns.takeTurn(sender, step));
+        return await parseInParts(body, (step) => taskQueue.runInTurn(sender, step));
       }
-      return await turns.takeTurn(sender, () => parseBody(body, request));
+      return await taskQueue.runInTurn(sender, () => parseBody(body, request));
     } finally {
-      turns.extendPause(sender, (body.length / 2 ** 20) * PROCESSING_MS_PER_MB);
+      taskQueue.extendPause(sender, (body.length / 2 ** 20) * PROCESSING_MS_PER_MB);
     }
   });
   app.addContentTypeParser("*", rejectOtherContentTypes);

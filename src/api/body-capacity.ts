@@ -13,12 +13,12 @@ import {
 } from "../limits.js";
 
 /** Maximum time that a body waits for memory, in milliseconds. It is long enough for earlier bodies to arrive at the minimum speed. */
-const WAIT_MS = 5_000;
+const CAPACITY_WAIT_MAX_MS = 5_000;
 /**
  * Maximum number of waiting requests of one address. A limit is needed because each waiting request uses a connection and memory for its
  * headers.
  */
-const WAITING_PER_ADDRESS_MAX = 256;
+const WAITING_BODIES_PER_ADDRESS_MAX = 256;
 const RETRY_AFTER_SECONDS = 5;
 
 export interface BodyCapacityOptions {
@@ -120,7 +120,7 @@ export function createBodyCapacity({
     async reserveBytes(address, bytes, app) {
       const line = waitingByAddress.get(address);
       if (!line && fitsCapacity(address, bytes, app)) return takeCapacity(address, bytes, app);
-      if (line && line.size >= WAITING_PER_ADDRESS_MAX) throw overloadedError();
+      if (line && line.size >= WAITING_BODIES_PER_ADDRESS_MAX) throw overloadedError();
       return new Promise((resolve, reject) => {
         const body: WaitingBody = {
           bytes,
@@ -151,7 +151,7 @@ const SMALL_BODIES_SHARE = 1 / 4;
 const DEFAULT_CAPACITY: BodyCapacityOptions = {
   totalBytes: BODIES_MAX_BYTES,
   maxBytesPerAddress: BODIES_OF_ADDRESS_MAX_BYTES,
-  maxWaitMs: WAIT_MS,
+  maxWaitMs: CAPACITY_WAIT_MAX_MS,
 };
 
 export function createBodyCapacities({

@@ -28,26 +28,26 @@ export type RequestSource = "own" | "foreign" | "unknown";
 
 export interface CallerReader {
   /** Returns which page sent the request. Reads `Origin` if the header is present, otherwise `Sec-Fetch-Site`. */
-  sourceOf(headers: IncomingHttpHeaders): RequestSource;
+  requestSourceOf(headers: IncomingHttpHeaders): RequestSource;
   /** Checks that a page of the service itself sent the request, and returns the origin of the service. */
-  ownOrigin(headers: IncomingHttpHeaders): string;
+  requireOwnOrigin(headers: IncomingHttpHeaders): string;
   /**
    * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. The cookie is ignored for a read that a
    * page of another site requested.
    * @throws ActionError CROSS_SITE_REQUEST if a page of another site sent a change with the cookie, or any sign-in
    */
-  tokenOf(request: RequestHead): string | null;
+  readToken(request: RequestHead): string | null;
 }
 
 /** Returns the token in the `Auth-token` header, otherwise the Bearer token in `Authorization`, otherwise null. */
-export function headerToken(headers: IncomingHttpHeaders): string | null {
+export function tokenFromHeaders(headers: IncomingHttpHeaders): string | null {
   const tokenHeader = headers["auth-token"];
   if (typeof tokenHeader === "string" && tokenHeader !== "") return tokenHeader;
   return /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? null;
 }
 
 /** Returns the token in the session cookie. Before you accept it, check that no page of another site sent the request. */
-export const cookieToken = ({ cookie }: IncomingHttpHeaders): string | null =>
+export const tokenFromCookie = ({ cookie }: IncomingHttpHeaders): string | null =>
   (cookie ? parseCookie(cookie)[COOKIE_NAME] : undefined) || null;
 
 /** True if the browser loads the address as a page, for example after a click on a link. */
@@ -71,27 +71,27 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
 
   function checkSource({ headers }: RequestHead): void {
     const source = sourceOf(headers);
-    const isRejected = source === "foreign" || (source === "unknown" && cookieToken(headers) !== null);
+    const isRejected = source === "foreign" || (source === "unknown" && tokenFromCookie(headers) !== null);
     if (isRejected) throw new ActionError("CROSS_SITE_REQUEST");
   }
 
   return {
-    sourceOf,
+    requestSourceOf: sourceOf,
 
-    ownOrigin(headers) {
+    requireOwnOrigin(headers) {
       if (publicOrigin !== null) return publicOrigin;
       return headers.origin !== undefined && sourceOf(headers) === "own" ? headers.origin : `http://${headers.host}`;
     },
 
-    tokenOf(request) {
+    readToken(request) {
       const { method, route, headers } = request;
       const isChange = !SAFE_METHODS.includes(method);
       const isSignIn =
         (method === "POST" && route.startsWith("/v1/auth/")) || (isChange && route === TOKEN_SIGN_IN_ROUTE);
       if (isSignIn) checkSource(request);
-      const token = headerToken(headers);
+      const token = tokenFromHeaders(headers);
       if (token !== null) return token;
-      const cookie = cookieToken(headers);
+      const cookie = tokenFromCookie(headers);
       if (cookie === null) return null;
       if (isChange) checkSource(request);
       const isIgnored = sourceOf(headers) === "foreign" && !isPageNavigation(request);

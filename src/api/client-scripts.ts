@@ -9,7 +9,7 @@ import { sendRefusal } from "./app-pages.js";
 import { buildDebugPage } from "./debug-page.js";
 import type { Resolvers } from "./graphql/schema.js";
 import type { PageOrigin } from "./page-origin.js";
-import { restRequest } from "./rest/request.js";
+import { createRestRequest } from "./rest/request.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
 /**
@@ -40,7 +40,7 @@ export interface ClientScriptsOptions {
  */
 export function registerClientScripts(app: FastifyInstance, options: ClientScriptsOptions): void {
   const { resolvers, sessions, origin, pages } = options;
-  const { clients, settings } = resolvers;
+  const { clientActions: clients, settings } = resolvers;
 
   async function sendDebugPage(request: FastifyRequest, reply: FastifyReply, appId: number, actionId: number) {
     const preview = { appId, actionId };
@@ -61,9 +61,9 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
 
   app.get("/v3/apps/:appId/actions/:id/compile", async (request, reply) => {
     const { context, headers } = request;
-    const q = restRequest(request, context);
-    const [appId, id] = [q.id("appId"), q.id("id")];
-    const [html, version] = [q.text("html"), q.text("v")];
+    const q = createRestRequest(request, context);
+    const [appId, id] = [q.pathId("appId"), q.pathId("id")];
+    const [html, version] = [q.queryText("html"), q.queryText("v")];
     if (html !== undefined) {
       return sendDebugPage(request, reply, appId, id).catch((error: unknown) => {
         // A person without a session gets the sign-in form; a program gets an error in JSON.

@@ -7,7 +7,7 @@ import { ActionError } from "../errors.js";
 import type { Visitor } from "../operations/access/gate.js";
 import type { SignInRequest } from "../operations/accounts/accounts.js";
 import type { TraceSpan } from "../operations/watch/tracing.js";
-import type { AnswerBudget } from "./answers.js";
+import type { ResponseBudget } from "./answers.js";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -20,7 +20,7 @@ export interface RequestContext extends Visitor {
   /** True if the header is `Idempotency-Retry: failed`: a request that repeats the key of a failed or cancelled run starts a new run. */
   shouldRetryFailed?: boolean;
   /** Memory budget of the response. Absent for events of a subscription, whose bytes api/live counts. */
-  responseBudget?: AnswerBudget;
+  responseBudget?: ResponseBudget;
   /** Returns a signal that aborts when the caller has disconnected. */
   closedSignal?: () => AbortSignal;
   /** Time of the last change of the returned resource, for the `ETag` header. Set only if the response body does not contain it. */

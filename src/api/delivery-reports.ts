@@ -4,11 +4,12 @@
  */
 import type { FastifyInstance } from "fastify";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
-import { toId } from "./rest/request.js";
+import { parsePathId } from "./rest/request.js";
 
 const REPORT_MAX_BYTES = 256 * 1024;
 
-const headerOf = (value: string | string[] | undefined): string | null => (typeof value === "string" ? value : null);
+const singleHeader = (value: string | string[] | undefined): string | null =>
+  typeof value === "string" ? value : null;
 
 /** @param options.baseUrl URL under which providers call the service; Twilio's signature covers it */
 export function registerDeliveryReports(
@@ -25,12 +26,12 @@ export function registerDeliveryReports(
       async (request, reply) => {
         const { context, params, headers, body, url } = request;
         reply.header("Cache-Control", "no-store");
-        return reports.report(toId(params.appId), {
+        return reports.report(parsePathId(params.appId), {
           address: context.address ?? "",
           body: typeof body === "string" ? body : "",
           url: baseUrl + url,
-          signature: headerOf(headers["svc-signature"]),
-          twilioSignature: headerOf(headers["x-twilio-signature"]),
+          signature: singleHeader(headers["svc-signature"]),
+          twilioSignature: singleHeader(headers["x-twilio-signature"]),
         });
       },
     );

@@ -17,9 +17,9 @@ import {
 import { quotaHeaders } from "./context.js";
 import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
-import { STALLED_AFTER_MS } from "./live/outbox.js";
+import { STALLED_CLIENT_MS } from "./live/outbox.js";
 import { endSlowReader } from "./reader-pace.js";
-import { restRequest } from "./rest/request.js";
+import { createRestRequest } from "./rest/request.js";
 
 const SOURCE_ROUTE = "/v1/apps/:appId/data-sources/:ds";
 
@@ -101,10 +101,10 @@ async function readUploadedFile(request: FastifyRequest): Promise<{ bytes: Reada
 
 async function importFile(request: FastifyRequest, reply: FastifyReply, entries: Resolvers["entries"]) {
   const { context } = request;
-  const q = restRequest(request, context);
-  const append = q.flag("append");
-  const delimiter = q.text("delimiter");
-  const typesText = q.text("types");
+  const q = createRestRequest(request, context);
+  const append = q.queryFlag("append");
+  const delimiter = q.queryText("delimiter");
+  const typesText = q.queryText("types");
   const layout = createLayout(q.check(() => parseDelimiter(delimiter)) ?? null);
   const types = q.check(() => parseColumnTypes(typesText)) ?? {};
   // A page's visitor may import as many bytes as the visitor may send in other requests.
@@ -118,7 +118,7 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
     yield* readRows(limitUpload(bytes, mostOf(format), request), format, { layout, types, mayBeEmpty: append });
   };
   try {
-    const importResult = await entries.importFile(context, q.id("appId"), q.reference("ds"), {
+    const importResult = await entries.importFile(context, q.pathId("appId"), q.pathReference("ds"), {
       keepsExisting: append,
       rows,
       layout,
@@ -131,12 +131,12 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
 
 async function exportFile(request: FastifyRequest, reply: FastifyReply, entries: Resolvers["entries"]) {
   const { context } = request;
-  const q = restRequest(request, context);
-  const wantedFormat = q.text("format");
+  const q = createRestRequest(request, context);
+  const wantedFormat = q.queryText("format");
   const format = q.check(() => parseExportFormat(wantedFormat)) ?? "json";
-  const { name, texts } = await entries.exportFile(context, q.id("appId"), q.reference("ds"), {
+  const { name, texts } = await entries.exportFile(context, q.pathId("appId"), q.pathReference("ds"), {
     format,
-    spreadsheet: q.flag("spreadsheet"),
+    spreadsheet: q.queryFlag("spreadsheet"),
   });
   reply
     .headers(quotaHeaders(context))
@@ -144,7 +144,7 @@ async function exportFile(request: FastifyRequest, reply: FastifyReply, entries:
     .header("X-Content-Type-Options", "nosniff")
     .header("Content-Disposition", `attachment; filename*=UTF-8''${encodeURIComponent(`${name}.${format}`)}`)
     .type(CONTENT_TYPES[format]);
-  reply.raw.setTimeout(STALLED_AFTER_MS, () => reply.raw.destroy());
+  reply.raw.setTimeout(STALLED_CLIENT_MS, () => reply.raw.destroy());
   endSlowReader(reply);
   return reply.send(Readable.from(texts, { objectMode: false }));
 }

@@ -8,7 +8,7 @@ import { buildEnvScript } from "../rules/env-script.js";
 import type { CallerReader } from "./caller.js";
 import { requireCredential } from "./gated.js";
 import type { SettingResolver } from "./graphql/setting-resolver.js";
-import { restRequest } from "./rest/request.js";
+import { createRestRequest } from "./rest/request.js";
 
 /**
  * Headers of the script. Only the browser may cache it. The browser checks for a new version at each use, so that a changed setting has
@@ -37,9 +37,9 @@ function includesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
 
 export function registerEnvScript(app: FastifyInstance, settings: SettingResolver, callers: CallerReader): void {
   app.get("/v1/apps/:appId/env.js", async (request, reply) => {
-    const { context, id } = restRequest(request, request.context);
+    const { context, pathId: id } = createRestRequest(request, request.context);
     // A request with only a cookie from another origin has no caller, so it gets the public values.
-    const isPublic = context.caller === null && callers.sourceOf(request.headers) === "foreign";
+    const isPublic = context.caller === null && callers.requestSourceOf(request.headers) === "foreign";
     if (!isPublic) await requireCredential(request);
     const env = isPublic ? settings.publicEnv(id("appId")) : settings.runtimeEnv(context, id("appId"));
     const script = buildEnvScript(await env);

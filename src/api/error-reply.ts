@@ -42,8 +42,8 @@ function convertFastifyError(error: FastifyError): ActionError | null {
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
 }
 
-const SCRIPT_REMOVED = "a script of the action's dependencies was removed at the same moment; try again";
-const UPLOAD_DISCARDED = "the upload was discarded before its file was stored; send the file again";
+const SCRIPT_REMOVED_MESSAGE = "a script of the action's dependencies was removed at the same moment; try again";
+const UPLOAD_DISCARDED_MESSAGE = "the upload was discarded before its file was stored; send the file again";
 
 /**
  * Errors for violated foreign keys, by the end of the key's name; the first matching end applies. PostgreSQL reports a violation if
@@ -51,10 +51,10 @@ const UPLOAD_DISCARDED = "the upload was discarded before its file was stored; s
  * repeat the request.
  */
 const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
-  ["kept_script_use_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED],
-  ["package_choice_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED],
-  ["media_file_blob_key_fkey", "OVERLOADED", UPLOAD_DISCARDED],
-  ["media_file_thumbnail_key_fkey", "OVERLOADED", UPLOAD_DISCARDED],
+  ["kept_script_use_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED_MESSAGE],
+  ["package_choice_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED_MESSAGE],
+  ["media_file_blob_key_fkey", "OVERLOADED", UPLOAD_DISCARDED_MESSAGE],
+  ["media_file_thumbnail_key_fkey", "OVERLOADED", UPLOAD_DISCARDED_MESSAGE],
   ["git_webhook_app_id_fkey", "NOT_FOUND", "no Git repository is connected to this app"],
   ["media_folder_app_id_parent_id_fkey", "FOLDER_NOT_FOUND"],
   ["_data_source_id_fkey", "DATA_SOURCE_NOT_FOUND"],
@@ -123,7 +123,7 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
 }
 
 /** Returns the HTTP status, headers and body of a REST error response. */
-export function errorReply(
+export function createErrorReply(
   error: unknown,
   log: Logger,
 ): { http: number; headers: Record<string, string>; body: ErrorBody } {

@@ -1,6 +1,6 @@
 /** GET `/`: redirects a browser to Studio, and returns the addresses of Studio, the API and the documentation to a program. */
 import type { FastifyInstance } from "fastify";
-import { pathBefore } from "./page-origin.js";
+import { pathPrefixOf } from "./page-origin.js";
 import { wantsPage } from "./web-assets.js";
 
 export function serviceAddresses(baseUrl: string) {
@@ -16,8 +16,8 @@ export function serviceAddresses(baseUrl: string) {
   };
 }
 
-export function registerFirstPage(app: FastifyInstance, baseUrl: string): void {
-  const studio = `${pathBefore(baseUrl)}/studio`;
+export function registerRootPage(app: FastifyInstance, baseUrl: string): void {
+  const studio = `${pathPrefixOf(baseUrl)}/studio`;
   app.get("/", (request, reply) => {
     reply.header("vary", "Accept").header("cache-control", "no-cache");
     // Redirects to a relative address, not to PUBLIC_URL, so that the person stays on the host name that they entered.

@@ -5,27 +5,27 @@
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { GitWebhooks } from "../operations/git/git-webhooks.js";
-import { readBytes } from "./bodies.js";
-import { toId } from "./rest/request.js";
+import { readBodyBytes } from "./bodies.js";
+import { parsePathId } from "./rest/request.js";
 
 /** Maximum size of a push notification, which lists the pushed commits and their changed files. */
-const PUSH_MAX_BYTES = 5 * 1024 * 1024;
+const WEBHOOK_BODY_MAX_BYTES = 5 * 1024 * 1024;
 
 export function registerGitWebhook(app: FastifyInstance, webhooks: GitWebhooks): void {
   app.register(async (scope) => {
     // The signature covers the body's bytes, so Fastify must not parse the body, whatever its content type.
     scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser("*", (request: FastifyRequest, payload: Readable) => readBytes(request, payload));
+    scope.addContentTypeParser("*", (request: FastifyRequest, payload: Readable) => readBodyBytes(request, payload));
     scope.post<{ Params: { appId: string } }>(
       "/v1/apps/:appId/git/webhook",
       {
-        bodyLimit: PUSH_MAX_BYTES,
+        bodyLimit: WEBHOOK_BODY_MAX_BYTES,
         config: { checksOwnCredentials: true, isLargeForAll: true },
-        onRequest: async ({ context, params }) => webhooks.countAddress(context.address, toId(params.appId)),
+        onRequest: async ({ context, params }) => webhooks.countAddress(context.address, parsePathId(params.appId)),
       },
       async ({ context, params, headers, body }, reply) => {
         reply.header("cache-control", "no-store");
-        const answer = await webhooks.receive(toId(params.appId), {
+        const answer = await webhooks.receive(parsePathId(params.appId), {
           networkAddress: context.address,
           header: (name) => (typeof headers[name] === "string" ? headers[name] : undefined),
           body: (body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0),

@@ -21,7 +21,7 @@ import type { Documents } from "./graphql/documents.js";
 import { findSharedKeyError } from "./graphql/idempotency.js";
 import { createKnownAnswers, KNOWN_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
 import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
-import { createRefusals, sendJsonText } from "./graphql/refusals.js";
+import { createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
 import { senderOf } from "./sender.js";
 import { traceRequest } from "./traces.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
@@ -128,7 +128,9 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
         requestDidStart: async () => ({
           async didResolveSource({ source, contextValue }) {
             if (source !== contextValue[CHECKED_DOCUMENT])
-              throw new GraphQLError("internal error: the GraphQL document to run differs from the document that the service validated");
+              throw new GraphQLError(
+                "internal error: the GraphQL document to run differs from the document that the service validated",
+              );
           },
           async willSendResponse({ contextValue, response }) {
             const { body } = response;
@@ -151,7 +153,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   await apollo.start();
   const execute = fastifyApolloHandler(apollo, { context: async (request) => request.context as GraphqlContext });
 
-  const { sendRefusal: refuse, sendFailure: fail } = createRefusals(format);
+  const { sendRefusal: refuse, sendFailure: fail } = createGraphqlErrorSender(format);
 
   const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
 
@@ -217,7 +219,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     fail(request, reply, error);
   };
   app.get("/graphql", { errorHandler }, async (request, reply) =>
-    wantsPage(request) ? pages.send(reply, "graphiql") : handleGraphqlRequest.call(app, request, reply),
+    wantsPage(request) ? pages.sendPage(reply, "graphiql") : handleGraphqlRequest.call(app, request, reply),
   );
   app.post("/graphql", { errorHandler, onRequest: rejectLargeAnonymousRequest }, handleGraphqlRequest);
   const refuseMethod = async () => {

@@ -8,7 +8,7 @@ import type { Status } from "../errors.js";
 import { TASK_TOKEN_PREFIX } from "../operations/access/tokens.js";
 
 /** Functions by the name of a part of the service. Each returns true if the part works, otherwise false or the reason. */
-export type ServiceParts = Record<string, () => boolean | string>;
+export type ReadinessChecks = Record<string, () => boolean | string>;
 
 /** The metrics in a text format, and the content type of this format. */
 export interface Metrics {
@@ -16,7 +16,7 @@ export interface Metrics {
   readMetrics: () => Promise<string>;
 }
 
-export interface FrontDoor {
+export interface HttpEntryPoint {
   handleRequest: RequestListener;
   /** Handles the server's event `clientError`: responds to bytes that are not valid HTTP or exceed Node's limits, and closes the socket. */
   rejectInvalidRequest(error: NodeJS.ErrnoException, socket: Socket): void;
@@ -50,7 +50,7 @@ const NO_API_ERROR = {
   error: "this process serves only health and metrics, because its ROLES do not include api",
 } as const;
 
-function sendReadiness(parts: ServiceParts, response: ServerResponse): void {
+function sendReadinessResponse(parts: ReadinessChecks, response: ServerResponse): void {
   const states = Object.entries(parts).map(([name, isUp]) => ({ name, state: isUp() }));
   const downParts = states.filter(({ state }) => state !== true);
   if (downParts.length === 0) {
@@ -81,12 +81,12 @@ function createUnreadableResponse({ code = "" }: NodeJS.ErrnoException): string 
  * True if a run may have sent the request: it has a task token, which the API checks later, or is a CORS preflight, which never has a
  * token.
  */
-function canComeFromRun({ method, headers }: IncomingMessage): boolean {
+function isPossiblyFromRun({ method, headers }: IncomingMessage): boolean {
   const token = headers["auth-token"] ?? headers.authorization?.replace(/^bearer /i, "");
   return method === "OPTIONS" || String(token).startsWith(TASK_TOKEN_PREFIX);
 }
 
-export function createFrontDoor(parts: ServiceParts): FrontDoor {
+export function createHttpEntryPoint(parts: ReadinessChecks): HttpEntryPoint {
   let api: RequestListener | null = null;
   let isDraining = false;
   let metrics: Metrics | null = null;
@@ -113,9 +113,9 @@ export function createFrontDoor(parts: ServiceParts): FrontDoor {
       response.setHeader("X-Content-Type-Options", "nosniff");
       const [path] = (request.url ?? "").split("?");
       if (path === "/health/live") return replyWithJson(response, 200, { status: "LIVE" });
-      if (path === "/health/ready") return sendReadiness(parts, response);
+      if (path === "/health/ready") return sendReadinessResponse(parts, response);
       if (path === "/metrics" && metrics) return sendMetrics(metrics, response);
-      if (api && (!isDraining || canComeFromRun(request))) {
+      if (api && (!isDraining || isPossiblyFromRun(request))) {
         activeRequests += 1;
         response.once("close", endRequest);
         return api(request, response);

@@ -21,11 +21,11 @@ import { SECURITY_HEADERS } from "../rules/http/answer.js";
 import { DRAFT_SEGMENT, splitPath } from "../rules/http/path.js";
 import { HTTP_METHODS } from "../rules/http/where.js";
 import { responseEndSignal } from "./answer-end.js";
-import { readBytes } from "./bodies.js";
-import { cookieToken, headerToken } from "./caller.js";
+import { readBodyBytes } from "./bodies.js";
+import { tokenFromCookie, tokenFromHeaders } from "./caller.js";
 import { quotaHeaders } from "./context.js";
-import { toId } from "./rest/request.js";
-import { LARGE_CHARACTERS, streamSlices } from "./sliced.js";
+import { parsePathId } from "./rest/request.js";
+import { LARGE_RESPONSE_CHARACTERS, streamSlices } from "./sliced.js";
 
 /** Route of all HTTP triggers. */
 export const TRIGGER_ROUTE = "/h/:appId/*";
@@ -61,8 +61,8 @@ function splitUrl(url: string): { path: string; query: string } {
  * Reads the app, path and method of a request to a trigger.
  * @throws NOT_FOUND for a path that no trigger can have
  */
-function readAddress(request: FastifyRequest): TriggerAddress {
-  const appId = toId((request.params as { appId?: string }).appId);
+function readTriggerAddress(request: FastifyRequest): TriggerAddress {
+  const appId = parsePathId((request.params as { appId?: string }).appId);
   const segments = splitPath(splitUrl(request.raw.url ?? "").path);
   if (appId === 0 || !segments) throw new ActionError("NOT_FOUND");
   const isDraft = segments.decoded[0] === DRAFT_SEGMENT;
@@ -79,9 +79,9 @@ function readAddress(request: FastifyRequest): TriggerAddress {
 /**
  * Returns the token of an editor who calls a draft's trigger: from a header, or from the cookie if a page of the service sent the request.
  */
-function readDraftToken(headers: IncomingHttpHeaders): string | null {
-  const bearerToken = headerToken(headers);
-  return bearerToken === null && headers["sec-fetch-site"] === "same-origin" ? cookieToken(headers) : bearerToken;
+function readEditorToken(headers: IncomingHttpHeaders): string | null {
+  const bearerToken = tokenFromHeaders(headers);
+  return bearerToken === null && headers["sec-fetch-site"] === "same-origin" ? tokenFromCookie(headers) : bearerToken;
 }
 
 const isPreflight = ({ method, headers }: FastifyRequest): boolean =>
@@ -103,7 +103,7 @@ function setOriginHeaders(
   return true;
 }
 
-function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }: MatchedTriggers): FastifyReply {
+function sendOptionsResponse(request: FastifyRequest, reply: FastifyReply, { routes }: MatchedTriggers): FastifyReply {
   const { headers } = request;
   reply.code(204);
   if (!isPreflight(request)) return reply.header("allow", allowHeaderOf(routes)).send();
@@ -119,14 +119,14 @@ function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }:
   return reply.send();
 }
 
-function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: TriggerResponse): FastifyReply {
+function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, answer: TriggerResponse): FastifyReply {
   const { status, headers, body, runId, isReplayed } = answer;
   // The author's code chose this status, so the service does not delay the response as it does its own refusals.
   request.context.mayRejectAtOnce = true;
   reply.code(status).headers({ "cache-control": "no-store", ...headers, "svc-run-id": String(runId) });
   if (isReplayed) reply.header("svc-replayed", "true");
   if (request.method === "HEAD" && body !== null) return reply.header("content-length", Buffer.byteLength(body)).send();
-  if (!Buffer.isBuffer(body) || body.length <= LARGE_CHARACTERS) return reply.send(body ?? undefined);
+  if (!Buffer.isBuffer(body) || body.length <= LARGE_RESPONSE_CHARACTERS) return reply.send(body ?? undefined);
   return reply.header("content-length", body.length).send(streamSlices([body], () => reply.raw.destroy()));
 }
 
@@ -173,10 +173,10 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     reply.headers(SECURITY_HEADERS);
     const { context } = request;
     context.mayRejectAtOnce = true;
-    const address = readAddress(request);
+    const address = readTriggerAddress(request);
     triggers.countAddress(context.address, address.appId);
     if (address.isDraft && !isPreflight(request)) {
-      const token = readDraftToken(request.headers);
+      const token = readEditorToken(request.headers);
       context.caller = token === null ? null : await credentials.resolve(token, context.address);
       triggers.checkAuthor(context.caller, address.appId);
     }
@@ -214,7 +214,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
   async function answerTrigger(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     let found = foundTriggers.get(request)!;
     const { address } = found;
-    if (request.method === OPTIONS_METHOD) return answerOptions(request, reply, found);
+    if (request.method === OPTIONS_METHOD) return sendOptionsResponse(request, reply, found);
     if (mustRedirectToRuntime(request, address, runtimeUrl)) {
       const { path, query } = splitUrl(request.raw.url ?? "");
       return reply.redirect(`${runtimeUrl}/h/${address.appId}/${path}${query && `?${query}`}`, 307);
@@ -223,7 +223,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const author = address.isDraft ? context.caller : null;
     const body = (request.body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0);
     const input = { headers, body, query: splitUrl(raw.url ?? "").query, requestId: randomUUID() };
-    const triggerSender = { address: context.address, token: headerToken(headers), appId: address.appId };
+    const triggerSender = { address: context.address, token: tokenFromHeaders(headers), appId: address.appId };
     const signedParts = { header: createHeaderReader(headers), urls: possibleUrlsOf(request, publicUrl) };
     const disconnectSignal = context.closedSignal ?? (() => responseEndSignal(raw, reply.raw));
     const countedLimits: TriggerRequest["countedLimits"] = new Set();
@@ -231,7 +231,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     try {
       for (;;) {
         try {
-          return sendAnswer(request, reply, await triggers.run(found, author, triggerRequest, context));
+          return sendTriggerResponse(request, reply, await triggers.run(found, author, triggerRequest, context));
         } catch (error) {
           if (!(error instanceof RoutesChangedError)) throw error;
           found = await findRoutes(request, reply, address);
@@ -251,7 +251,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
 
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser("*", (request: FastifyRequest, payload: Readable) => readBytes(request, payload));
+    scope.addContentTypeParser("*", (request: FastifyRequest, payload: Readable) => readBodyBytes(request, payload));
     scope.route({
       method: [...HTTP_METHODS, OPTIONS_METHOD],
       url: TRIGGER_ROUTE,

@@ -16,7 +16,7 @@ const BATCH_BYTES = 128 * 1024;
 const VALUE_MAX_BYTES = 2 * 1024 * 1024;
 
 /** @param place index of the invalid byte in the body */
-const invalidJson = (place: number) =>
+const createInvalidJsonError = (place: number) =>
   new ActionError("REQUEST_INVALID", `the body is not valid JSON (at position ${place})`);
 
 const utf8Decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -29,7 +29,7 @@ function parsePart(before: string, bytes: Buffer, after: string, place: number):
   try {
     return JSON.parse(before + utf8Decoder.decode(bytes) + after);
   } catch {
-    throw invalidJson(place);
+    throw createInvalidJsonError(place);
   }
 }
 
@@ -80,7 +80,7 @@ class JsonReader {
       if (depth < 0) return;
       this.at += 1;
     }
-    throw invalidJson(this.at);
+    throw createInvalidJsonError(this.at);
   }
 
   /** Parses the next elements of an array, as many as fit into one batch. Returns them. */
@@ -102,27 +102,27 @@ class JsonReader {
     for (;;) {
       const batch = this.parseBatch();
       // The batch is empty although a comma precedes it, so the JSON is invalid.
-      if (batch.length === 0) throw invalidJson(this.at);
+      if (batch.length === 0) throw createInvalidJsonError(this.at);
       for (const element of batch) parts.push(element);
       yield;
       if (this.skipIfNext(CLOSE_ARRAY)) return parts;
-      if (!this.skipIfNext(COMMA)) throw invalidJson(this.at);
+      if (!this.skipIfNext(COMMA)) throw createInvalidJsonError(this.at);
     }
   }
 
   private readKey(): string {
     this.skipBlank();
     const started = this.at;
-    if (this.body[started] !== QUOTE) throw invalidJson(started);
+    if (this.body[started] !== QUOTE) throw createInvalidJsonError(started);
     this.skipString();
     const key = parsePart("", this.body.subarray(started, this.at), "", started) as string;
-    if (!this.skipIfNext(COLON)) throw invalidJson(this.at);
+    if (!this.skipIfNext(COLON)) throw createInvalidJsonError(this.at);
     return key;
   }
 
   *object(): Generator<undefined, Record<string, unknown>> {
     const members: [string, unknown][] = [];
-    if (!this.skipIfNext(OPEN_OBJECT)) throw invalidJson(this.at);
+    if (!this.skipIfNext(OPEN_OBJECT)) throw createInvalidJsonError(this.at);
     let hasMore = !this.skipIfNext(CLOSE_OBJECT);
     while (hasMore) {
       const key = this.readKey();
@@ -135,10 +135,10 @@ class JsonReader {
         yield;
       }
       hasMore = this.skipIfNext(COMMA);
-      if (!hasMore && !this.skipIfNext(CLOSE_OBJECT)) throw invalidJson(this.at);
+      if (!hasMore && !this.skipIfNext(CLOSE_OBJECT)) throw createInvalidJsonError(this.at);
     }
     this.skipBlank();
-    if (this.at < this.body.length) throw invalidJson(this.at);
+    if (this.at < this.body.length) throw createInvalidJsonError(this.at);
     return Object.fromEntries(members);
   }
 }

@@ -11,9 +11,9 @@ import { parseContentsForm, parseFolderId } from "../rules/media-fields.js";
 import { containsTag, createContentDisposition, getServingHeaders, parseRange } from "../rules/media-serving.js";
 import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
-import { STALLED_AFTER_MS } from "./live/outbox.js";
+import { STALLED_CLIENT_MS } from "./live/outbox.js";
 import { endSlowReader } from "./reader-pace.js";
-import { restRequest } from "./rest/request.js";
+import { createRestRequest } from "./rest/request.js";
 
 const FILES_ROUTE = "/v1/apps/:appId/media/files";
 
@@ -22,13 +22,13 @@ const UPLOAD_FORM_LIMITS = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, h
 
 type FormPart = MultipartFile | MultipartValue;
 
-function lengthOf({ headers }: FastifyRequest): number | null {
+function contentLengthOf({ headers }: FastifyRequest): number | null {
   const text = headers["content-length"] ?? "";
   return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
 /** Returns a function for the files of an upload. A file's reader fails if the client disconnects; otherwise it would wait forever. */
-function whileConnected({ raw }: FastifyRequest) {
+function abortReadsOnDisconnect({ raw }: FastifyRequest) {
   let current: Readable | undefined;
   const destroyBytes = () => {
     if (!raw.complete) current?.destroy(new Error("aborted"));
@@ -42,13 +42,13 @@ function whileConnected({ raw }: FastifyRequest) {
 }
 
 /** Reads an upload form. `folderId` and `name` come from the URL or from form fields before the files. */
-async function receiveForm(
+async function receiveUploadForm(
   request: FastifyRequest,
   upload: UploadRequest,
   fields: Record<"folderId" | "name", unknown>,
 ): Promise<object[]> {
   const folder = () => parseFolderId(fields["folderId"] ?? null);
-  const connectionSignal = whileConnected(request);
+  const connectionSignal = abortReadsOnDisconnect(request);
   for await (const part of request.parts() as AsyncIterable<FormPart>) {
     rejectInvalidUtf8(part.fieldname, "the name of a field");
     rejectInvalidUtf8(part.type === "file" ? part.filename : part.value, part.fieldname);
@@ -73,7 +73,7 @@ const CONTENTS_HEADERS = {
   vary: "Auth-token, Authorization, Cookie",
 } as const;
 
-function headersOf({ name, contentType, isDecodablePicture, isPublic, tag }: MediaContents, isSaved: boolean) {
+function contentHeadersOf({ name, contentType, isDecodablePicture, isPublic, tag }: MediaContents, isSaved: boolean) {
   const servingHeaders = getServingHeaders(contentType, isDecodablePicture);
   return {
     ...CONTENTS_HEADERS,
@@ -105,26 +105,31 @@ async function sendContents(
   if (length !== null) reply.header("content-length", length);
   if (method === "HEAD") return reply.send();
   const source = await contents.open(range ?? undefined);
-  reply.raw.setTimeout(STALLED_AFTER_MS, () => reply.raw.destroy());
+  reply.raw.setTimeout(STALLED_CLIENT_MS, () => reply.raw.destroy());
   endSlowReader(reply);
   return reply.send(source);
 }
 
-async function contentsOf(
+async function handleContentsRequest(
   request: FastifyRequest,
   reply: FastifyReply,
   media: Resolvers["media"],
 ): Promise<FastifyReply> {
   const { context } = request;
-  const q = restRequest(request, context);
-  const [expires, signature, download] = [q.text("expires"), q.text("signature"), q.text("download")];
+  const q = createRestRequest(request, context);
+  const [expires, signature, download] = [q.queryText("expires"), q.queryText("signature"), q.queryText("download")];
   const link = expires !== undefined && signature !== undefined ? { expires, signature } : null;
-  const input = { size: q.text("size"), width: q.text("width"), format: q.text("format"), quality: q.text("quality") };
+  const input = {
+    size: q.queryText("size"),
+    width: q.queryText("width"),
+    format: q.queryText("format"),
+    quality: q.queryText("quality"),
+  };
   const form = q.check(() => parseContentsForm(input)) ?? { kind: "whole" };
-  const contents = await media.contents(context, q.id("appId"), q.id("id"), form, link);
+  const contents = await media.contents(context, q.pathId("appId"), q.pathId("id"), form, link);
   // A signed link grants access. Without a signed link, throws the error that the access check found.
   throwDeferred(context);
-  reply.headers(headersOf(contents, download !== undefined));
+  reply.headers(contentHeadersOf(contents, download !== undefined));
   try {
     return await sendContents(request, reply, contents);
   } catch (error) {
@@ -143,14 +148,14 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
     });
     scope.post(FILES_ROUTE, { config: { isStreamed: true } }, async (request, reply) => {
       const { context } = request;
-      const q = restRequest(request, context);
-      const fields = { folderId: q.text("folderId"), name: q.text("name") };
+      const q = createRestRequest(request, context);
+      const fields = { folderId: q.queryText("folderId"), name: q.queryText("name") };
       q.check(() => {
         if (!request.isMultipart()) throw new ActionError("REQUEST_INVALID", "the body must be multipart/form-data");
       });
-      const upload = await media.beginUpload(context, q.id("appId"), lengthOf(request));
+      const upload = await media.beginUpload(context, q.pathId("appId"), contentLengthOf(request));
       try {
-        const files = await receiveForm(request, upload, fields);
+        const files = await receiveUploadForm(request, upload, fields);
         return reply.code(201).header("cache-control", "no-store").send({ files });
       } catch (error) {
         throw toFormError(error);
@@ -164,6 +169,6 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
     method: ["GET", "HEAD"],
     url: `${FILES_ROUTE}/:id/contents`,
     exposeHeadRoute: false,
-    handler: (request, reply) => contentsOf(request, reply, media),
+    handler: (request, reply) => handleContentsRequest(request, reply, media),
   });
 }

@@ -10,26 +10,26 @@ export interface MetricSources {
   /** Reads figures of the whole service, such as queue lengths, from the database. Rejects while the database is unavailable. */
   readVitalSigns: ReadVitals;
   /** Returns the number of connections in this process's database pool, by state. */
-  database: () => { busy: number; idle: number; waiting: number };
+  countDatabaseConnections: () => { busy: number; idle: number; waiting: number };
   /** Returns the number of database connections that this process has lost since it started. */
   countLostConnections: () => number;
   /** True while PostgreSQL rejects writes because its disk is full. */
-  diskFull: () => boolean;
+  isDiskFull: () => boolean;
   /** Returns the number of free bytes under DATA_DIR. */
-  dataDirFree: () => Promise<number>;
+  readFreeDataDirBytes: () => Promise<number>;
   /** Returns how many milliseconds the database's clock is ahead of this machine's clock. */
   clockSkewMs: () => number;
   /** Returns the bytes of the responses that this process is sending; null if the process does not serve requests. */
-  answers: (() => number) | null;
+  countResponseBytes: (() => number) | null;
   /** Returns the number of open websockets and of their subscriptions; null if the process does not serve requests. */
-  sockets: (() => { open: number; subscriptions: number }) | null;
+  countSockets: (() => { open: number; subscriptions: number }) | null;
   /** Counters of events in this process. */
   measures: Pick<ServiceMeasures, "register" | "startApps">;
   /** Slots and runs of this process; null if the process is not a runner. */
   runner: {
-    places: () => { total: number; free: number; waiting: number };
+    countSlots: () => { total: number; free: number; waiting: number };
     isClaimingRuns: () => boolean;
-    browsers: () => { up: number; serving: number; warm: number; spare: number };
+    countBrowsers: () => { up: number; serving: number; warm: number; spare: number };
   } | null;
 }
 
@@ -37,20 +37,20 @@ export interface MetricSources {
  * Metrics of the Node process itself. Created once, because prom-client collects them only once in a process, even if tests run several
  * services in it.
  */
-let registryOfProcess: Registry | null = null;
+let processMetricsRegistry: Registry | null = null;
 
 function processRegistry(): Registry {
-  if (registryOfProcess) return registryOfProcess;
-  registryOfProcess = new Registry();
-  collectDefaultMetrics({ register: registryOfProcess });
-  return registryOfProcess;
+  if (processMetricsRegistry) return processMetricsRegistry;
+  processMetricsRegistry = new Registry();
+  collectDefaultMetrics({ register: processMetricsRegistry });
+  return processMetricsRegistry;
 }
 
 /**
  * Registers the metric of queued runs: one value for each of the apps with the longest queues, and one sum for all other apps. Returns a
  * function that sets the values.
  */
-function registerQueues(register: Registry): (now: VitalSigns | null) => void {
+function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",
     help: "Queued runs by app: the hundred longest queues, and all others together.",
@@ -81,7 +81,10 @@ function registerQueues(register: Registry): (now: VitalSigns | null) => void {
  * Registers metrics with the values that `readVitalSigns` reads once per scrape. While the database is unavailable, the metrics have no
  * values, because zeros would look like an idle service.
  */
-function registerVitals(register: Registry, { readVitalSigns, measures, runner }: MetricSources): () => Promise<void> {
+function registerVitalSignMetrics(
+  register: Registry,
+  { readVitalSigns, measures, runner }: MetricSources,
+): () => Promise<void> {
   const gauge = (name: string, help: string, readValue: (now: VitalSigns) => number) => {
     const gauge = new Gauge({ name, help, registers: [register] });
     return (now: VitalSigns | null) => (now ? gauge.set(readValue(now)) : gauge.remove());
@@ -105,7 +108,7 @@ function registerVitals(register: Registry, { readVitalSigns, measures, runner }
     gauge("svc_runs_running", "Runs in progress.", (now) => now.running),
     gauge("svc_runs_oldest_queued_seconds", "Age of the oldest queued run.", (now) => now.oldestQueuedMs / 1e3),
   ];
-  const setQueues = registerQueues(register);
+  const setQueues = registerQueueMetrics(register);
   return async () => {
     // Without the database there are no figures, and the metric `svc_database_up` is 0.
     const now = await readVitalSigns().catch(() => null);
@@ -121,7 +124,7 @@ function registerVitals(register: Registry, { readVitalSigns, measures, runner }
   };
 }
 
-function registerRelease(register: Registry): void {
+function registerReleaseMetric(register: Registry): void {
   const gauge = new Gauge({
     name: "svc_build_info",
     help: "Always 1; its label has the release of this process.",
@@ -131,9 +134,15 @@ function registerRelease(register: Registry): void {
   gauge.set({ version: serviceVersion() }, 1);
 }
 
-function registerDatabase(
+function registerDatabaseMetrics(
   register: Registry,
-  { database, countLostConnections, clockSkewMs, diskFull, dataDirFree }: MetricSources,
+  {
+    countDatabaseConnections: database,
+    countLostConnections,
+    clockSkewMs,
+    isDiskFull: diskFull,
+    readFreeDataDirBytes: dataDirFree,
+  }: MetricSources,
 ): void {
   new Gauge({
     name: "svc_database_disk_full",
@@ -179,7 +188,7 @@ function registerDatabase(
   });
 }
 
-function registerAnswers(register: Registry, answers: NonNullable<MetricSources["answers"]>): void {
+function registerResponseBytes(register: Registry, answers: NonNullable<MetricSources["countResponseBytes"]>): void {
   new Gauge({
     name: "svc_answer_bytes",
     help: "Bytes of responses in progress. Above a tenth of the heap, the process rejects large responses.",
@@ -190,7 +199,7 @@ function registerAnswers(register: Registry, answers: NonNullable<MetricSources[
   });
 }
 
-function registerSockets(register: Registry, sockets: NonNullable<MetricSources["sockets"]>): void {
+function registerSocketMetrics(register: Registry, sockets: NonNullable<MetricSources["countSockets"]>): void {
   new Gauge({
     name: "svc_sockets",
     help: "Open websockets of this process, and the subscriptions that they carry.",
@@ -204,7 +213,10 @@ function registerSockets(register: Registry, sockets: NonNullable<MetricSources[
   });
 }
 
-function registerBrowsers(register: Registry, browsers: NonNullable<MetricSources["runner"]>["browsers"]): void {
+function registerBrowserMetrics(
+  register: Registry,
+  browsers: NonNullable<MetricSources["runner"]>["countBrowsers"],
+): void {
   new Gauge({
     name: "svc_browsers",
     help: "Browsers that execute runs of this process.",
@@ -225,14 +237,14 @@ function registerBrowsers(register: Registry, browsers: NonNullable<MetricSource
   });
 }
 
-function registerRunner(register: Registry, runner: NonNullable<MetricSources["runner"]>): void {
+function registerRunnerMetrics(register: Registry, runner: NonNullable<MetricSources["runner"]>): void {
   new Gauge({
     name: "svc_runner_places",
     help: "All slots for runs of this process, its free slots, and its callers that wait for a slot.",
     labelNames: ["state"],
     registers: [register],
     collect() {
-      for (const [state, count] of Object.entries(runner.places())) this.set({ state }, count);
+      for (const [state, count] of Object.entries(runner.countSlots())) this.set({ state }, count);
     },
   });
   new Gauge({
@@ -248,13 +260,13 @@ function registerRunner(register: Registry, runner: NonNullable<MetricSources["r
 /** Builds the text of `/metrics` for one process. While the database is unavailable, the text contains only the metrics of this process. */
 export function createMetrics(sources: MetricSources): Metrics {
   const register = new Registry();
-  const readVitals = registerVitals(register, sources);
-  registerRelease(register);
-  registerDatabase(register, sources);
-  if (sources.answers) registerAnswers(register, sources.answers);
-  if (sources.sockets) registerSockets(register, sources.sockets);
-  if (sources.runner) registerRunner(register, sources.runner);
-  if (sources.runner) registerBrowsers(register, sources.runner.browsers);
+  const readVitals = registerVitalSignMetrics(register, sources);
+  registerReleaseMetric(register);
+  registerDatabaseMetrics(register, sources);
+  if (sources.countResponseBytes) registerResponseBytes(register, sources.countResponseBytes);
+  if (sources.countSockets) registerSocketMetrics(register, sources.countSockets);
+  if (sources.runner) registerRunnerMetrics(register, sources.runner);
+  if (sources.runner) registerBrowserMetrics(register, sources.runner.countBrowsers);
   const counted = sources.measures.register;
   const ownRegistry = processRegistry();
   return {

@@ -33,17 +33,24 @@ export interface PageOrigin {
 const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
 
 /** Routes that work at the origin of pages that run authors' code. Requests of all other routes get 404 there. */
-const SERVED_ROUTES = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*", STORED_SCRIPT_ROUTE, TRIGGER_ROUTE];
+const PAGE_ORIGIN_ROUTES = [
+  "/apps/:id",
+  "/apps/:id/viewer",
+  DEBUG_PAGE,
+  "/client/*",
+  STORED_SCRIPT_ROUTE,
+  TRIGGER_ROUTE,
+];
 
 function isServedAtPageOrigin({ routeOptions: { url = "" }, query }: FastifyRequest): boolean {
-  return SERVED_ROUTES.includes(url) && (url !== DEBUG_PAGE || "html" in (query as object));
+  return PAGE_ORIGIN_ROUTES.includes(url) && (url !== DEBUG_PAGE || "html" in (query as object));
 }
 
-const pathOf = ({ appId, actionId }: PreviewPage) =>
+const previewPathOf = ({ appId, actionId }: PreviewPage) =>
   actionId === null ? `/apps/${appId}/viewer?` : `/v3/apps/${appId}/actions/${actionId}/compile?html&`;
 
 /** Returns the path of a URL without a trailing slash; "" if the URL has no path. */
-export const pathBefore = (address: string): string => new URL(address).pathname.replace(/\/$/, "");
+export const pathPrefixOf = (address: string): string => new URL(address).pathname.replace(/\/$/, "");
 
 export function createPageOrigin(
   app: FastifyInstance,
@@ -51,7 +58,7 @@ export function createPageOrigin(
 ): PageOrigin {
   if (runtimeUrl === null) {
     return {
-      base: pathBefore(baseUrl),
+      base: pathPrefixOf(baseUrl),
       redirectIfOtherOrigin: () => null,
       openPreviewSession: ({ context }, _reply, preview) => sessions.preview(context.caller, preview),
     };
@@ -69,7 +76,7 @@ export function createPageOrigin(
     redirectIfOtherOrigin: (request, reply, path) =>
       isAtRuntimeHost(request) ? null : reply.redirect(runtimeUrl + path),
     async openPreviewSession(request, reply, preview) {
-      const path = pathOf(preview);
+      const path = previewPathOf(preview);
       reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
       if (!isAtRuntimeHost(request)) {
         const code = await sessions.createCode(request.context.caller, preview);

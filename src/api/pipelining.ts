@@ -5,17 +5,17 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-const HEAD_END = "\r\n\r\n";
+const HEAD_END_MARK = "\r\n\r\n";
 /** Number of bytes that the parser gets in one step if the end of the request is unknown: for a chunked body, or an incomplete head. */
 const SLICE_BYTES = 1_024;
 
 type ParseBytes = (bytes: Buffer) => void;
 
 /** Passes the received bytes of one connection to the HTTP parser, one request at a time. */
-class RequestFeed {
+class SequentialRequestFeed {
   /** Bytes that the connection has received but the HTTP parser has not. */
   private unparsedBytes: Buffer = Buffer.alloc(0);
-  private current: IncomingMessage | null = null;
+  private currentRequest: IncomingMessage | null = null;
   private isAnswered = true;
   /** Number of bytes of the current body that the parser has not received; null if the body's length is unknown. */
   private remainingBodyBytes: number | null = null;
@@ -40,27 +40,27 @@ class RequestFeed {
 
   /** True while the next request must wait, because the current one has arrived completely but has no response yet. */
   private isBusy(): boolean {
-    return this.current?.complete === true && !this.isAnswered;
+    return this.currentRequest?.complete === true && !this.isAnswered;
   }
 
   /** Returns how many bytes of `unparsedBytes` the parser may get in the next step. */
-  private sliceLength(): number {
-    if (this.current && !this.current.complete) return this.remainingBodyBytes || SLICE_BYTES;
-    const headEnd = this.unparsedBytes.indexOf(HEAD_END);
-    return headEnd === -1 ? SLICE_BYTES : headEnd + HEAD_END.length;
+  private nextSliceLength(): number {
+    if (this.currentRequest && !this.currentRequest.complete) return this.remainingBodyBytes || SLICE_BYTES;
+    const headEnd = this.unparsedBytes.indexOf(HEAD_END_MARK);
+    return headEnd === -1 ? SLICE_BYTES : headEnd + HEAD_END_MARK.length;
   }
 
   private readonly feed = (): void => {
     const { socket } = this;
     while (this.unparsedBytes.length > 0 && !socket.destroyed && !socket.isPaused() && !this.isBusy()) {
-      const slice = this.unparsedBytes.subarray(0, this.sliceLength());
+      const slice = this.unparsedBytes.subarray(0, this.nextSliceLength());
       this.unparsedBytes = this.unparsedBytes.subarray(slice.length);
-      if (this.current && !this.current.complete && this.remainingBodyBytes !== null)
+      if (this.currentRequest && !this.currentRequest.complete && this.remainingBodyBytes !== null)
         this.remainingBodyBytes -= slice.length;
       this.parse(slice);
       // After an upgrade to a websocket, the parser has released the connection.
       if (!(socket as Socket & { parser?: object | null }).parser) {
-        this.release();
+        this.releaseConnection();
         return;
       }
     }
@@ -68,28 +68,28 @@ class RequestFeed {
     if (this.unparsedBytes.length > 0 && this.isBusy()) socket.pause();
   };
 
-  private release(): void {
+  private releaseConnection(): void {
     this.socket.off("data", this.receive).off("resume", this.feed);
     if (this.unparsedBytes.length > 0 && !this.socket.destroyed) this.socket.unshift(this.unparsedBytes);
     this.unparsedBytes = Buffer.alloc(0);
   }
 
   private beginRequest(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
-    this.current = request;
+    this.currentRequest = request;
     this.isAnswered = false;
     const { "transfer-encoding": encoding, "content-length": length } = request.headers;
     this.remainingBodyBytes = encoding === undefined && this.earlyRequests.length === 0 ? Number(length ?? 0) : null;
-    response.once("close", () => this.answered());
+    response.once("close", () => this.handleResponseEnd());
     handle(request, response);
   }
 
   /** Handles the request now if no earlier request of this connection is in progress, otherwise after the earlier response. */
-  accept(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
+  acceptRequest(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
     if (this.isAnswered) this.beginRequest(request, response, handle);
     else this.earlyRequests.push(() => this.beginRequest(request, response, handle));
   }
 
-  private answered(): void {
+  private handleResponseEnd(): void {
     this.isAnswered = true;
     if (this.socket.destroyed) return;
     const next = this.earlyRequests.shift();
@@ -102,19 +102,19 @@ class RequestFeed {
 }
 
 /** Registers `handle` for the requests of the server. Each connection handles one request at a time. */
-export function handleInTurn(server: Server, handle: RequestListener): void {
-  const feeds = new WeakMap<Socket, RequestFeed>();
+export function handleRequestsOneByOne(server: Server, handle: RequestListener): void {
+  const feeds = new WeakMap<Socket, SequentialRequestFeed>();
   server.on("connection", (socket: Socket) => {
     const [parse] = socket.listeners("data") as ParseBytes[];
     if (!parse)
       throw new Error(
         "this version of Node parses HTTP connections in an unknown way; use a supported version of Node",
       );
-    feeds.set(socket, new RequestFeed(socket, parse));
+    feeds.set(socket, new SequentialRequestFeed(socket, parse));
   });
   server.on("request", (request, response) => {
     const feed = feeds.get(request.socket);
-    if (feed) feed.accept(request, response, handle);
+    if (feed) feed.acceptRequest(request, response, handle);
     else handle(request, response);
   });
 }

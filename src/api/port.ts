@@ -1,37 +1,40 @@
 /** The HTTP server at the service's port. Limits how long a request may take to arrive, and how many connections may send nothing. */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { Socket } from "node:net";
-import type { FrontDoor } from "./health.js";
-import { handleInTurn } from "./pipelining.js";
+import type { HttpEntryPoint } from "./health.js";
+import { handleRequestsOneByOne } from "./pipelining.js";
 
-export interface PortLimits {
-  /** Maximum time in milliseconds to receive the head of a request (headMs), the whole request (requestMs), or an upload form (formMs). */
-  headMs: number;
-  requestMs: number;
-  formMs: number;
+export interface HttpServerLimits {
+  /**
+   * Maximum time in milliseconds to receive the head of a request (headTimeoutMs), the whole request (requestTimeoutMs), or an upload
+   * form (formTimeoutMs).
+   */
+  headTimeoutMs: number;
+  requestTimeoutMs: number;
+  formTimeoutMs: number;
   /** Interval in milliseconds at which the server looks for requests that exceed these times. */
-  checkMs: number;
+  checkIntervalMs: number;
   /** Maximum number of open connections. */
-  connections: number;
+  connectionsMax: number;
   /** Maximum number of connections from one address that have sent nothing yet. */
-  silentPerAddress: number;
+  silentConnectionsPerAddress: number;
 }
 
 /**
  * Default limits. Any connection can transfer a megabyte within a minute. A browser opens six connections, a busy proxy some hundreds. Not
  * all file descriptors are used for connections, because the database needs some.
  */
-const DEFAULT_LIMITS: PortLimits = {
-  headMs: 10_000,
-  requestMs: 60_000,
-  formMs: 900_000,
-  checkMs: 2_000,
-  connections: 30_000,
-  silentPerAddress: 512,
+const DEFAULT_LIMITS: HttpServerLimits = {
+  headTimeoutMs: 10_000,
+  requestTimeoutMs: 60_000,
+  formTimeoutMs: 900_000,
+  checkIntervalMs: 2_000,
+  connectionsMax: 30_000,
+  silentConnectionsPerAddress: 512,
 };
 
 /** Tracks the connections that have sent nothing yet, by address and from the oldest to the newest. */
-function createSilentConnections(max: number) {
+function createSilentConnectionLimiter(max: number) {
   const byAddress = new Map<string, Set<Socket>>();
 
   function removeSocket(socket: Socket, address: string): void {
@@ -65,7 +68,10 @@ const isFormRequest = ({ headers, url = "" }: IncomingMessage): boolean =>
  * there. This function applies the shorter limit to requests without a form.
  */
 function limitRequestTime(
-  { handleRequest: handle, rejectInvalidRequest: refuse }: Pick<FrontDoor, "handleRequest" | "rejectInvalidRequest">,
+  {
+    handleRequest: handle,
+    rejectInvalidRequest: refuse,
+  }: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
   limitMs: number,
 ): RequestListener {
   const lateError = Object.assign(new Error("the service did not receive the whole request in time"), {
@@ -87,18 +93,18 @@ function limitRequestTime(
   };
 }
 
-export function createPort(
-  frontDoor: Pick<FrontDoor, "handleRequest" | "rejectInvalidRequest">,
-  limits: PortLimits = DEFAULT_LIMITS,
+export function createHttpServer(
+  frontDoor: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
+  limits: HttpServerLimits = DEFAULT_LIMITS,
 ): Server {
   const server = createServer({
-    headersTimeout: limits.headMs,
-    requestTimeout: limits.formMs,
-    connectionsCheckingInterval: limits.checkMs,
+    headersTimeout: limits.headTimeoutMs,
+    requestTimeout: limits.formTimeoutMs,
+    connectionsCheckingInterval: limits.checkIntervalMs,
   });
-  server.maxConnections = limits.connections;
-  handleInTurn(server, limitRequestTime(frontDoor, limits.requestMs));
+  server.maxConnections = limits.connectionsMax;
+  handleRequestsOneByOne(server, limitRequestTime(frontDoor, limits.requestTimeoutMs));
   return server
-    .on("connection", createSilentConnections(limits.silentPerAddress).enter)
+    .on("connection", createSilentConnectionLimiter(limits.silentConnectionsPerAddress).enter)
     .on("clientError", frontDoor.rejectInvalidRequest);
 }

@@ -13,13 +13,13 @@ import { AppVersionResolver } from "./graphql/app-version-resolver.js";
 import { AccessDetailsResolver, AuditDetailsResolver } from "./graphql/audit-details.js";
 import { AuditLogResolver } from "./graphql/audit-resolver.js";
 import { AuthResolver } from "./graphql/auth-resolver.js";
-import { BindingResolver } from "./graphql/binding-resolver.js";
-import { ClientResolver } from "./graphql/client-resolver.js";
+import { SecretBindingResolver } from "./graphql/binding-resolver.js";
+import { ClientActionResolver } from "./graphql/client-resolver.js";
 import { DataSourceResolver } from "./graphql/data-source-resolver.js";
 import { DraftResolver } from "./graphql/draft-resolver.js";
 import { EntryResolver } from "./graphql/entry-resolver.js";
 import { GitResolver } from "./graphql/git-resolver.js";
-import { HistoryResolver } from "./graphql/history-resolver.js";
+import { RunHistoryResolver } from "./graphql/history-resolver.js";
 import { HttpTriggerResolver } from "./graphql/http-trigger-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
 import { ManifestResolver } from "./graphql/manifest-resolver.js";
@@ -27,20 +27,20 @@ import { MediaResolver } from "./graphql/media-resolver.js";
 import { MemberResolver } from "./graphql/member-resolver.js";
 import { MessageResolver } from "./graphql/message-resolver.js";
 import { NotificationResolver } from "./graphql/notification-resolver.js";
-import { PageResolver } from "./graphql/page-types.js";
+import { ListPageResolver } from "./graphql/page-types.js";
 import { PublishResolver } from "./graphql/publish-resolver.js";
 import { QueueResolver } from "./graphql/queue-resolver.js";
 import { RunResolver } from "./graphql/run-resolver.js";
 import { SchedulePauseResolver } from "./graphql/schedule-pause-resolver.js";
 import type { Resolvers } from "./graphql/schema.js";
-import { SessionResolver } from "./graphql/session-resolver.js";
+import { AppSessionResolver } from "./graphql/session-resolver.js";
 import { SettingResolver } from "./graphql/setting-resolver.js";
 import { ActionSourceResolver } from "./graphql/source-types.js";
 import { StageResolver } from "./graphql/stage-resolver.js";
 import { TokenResolver } from "./graphql/token-resolver.js";
-import { TransferResolver } from "./graphql/transfer-resolver.js";
+import { ActionTransferResolver } from "./graphql/transfer-resolver.js";
 import { TriggerResolver } from "./graphql/trigger-resolver.js";
-import { VersionResolver } from "./graphql/version-resolver.js";
+import { ActionVersionResolver } from "./graphql/version-resolver.js";
 import { VisitorResolver } from "./graphql/visitor-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
@@ -54,8 +54,8 @@ export function createResolvers(operations: Operations): Resolvers {
     actions: new ActionResolver(gate, actions, operations.endpoints, operations.authoring.rotateSecret),
     ai: new AiResolver(gate, operations.ai),
     alerts: new AlertResolver(gate, operations.alerts.rules),
-    bindings: new BindingResolver(gate, operations.bindings, operations.bindingTrials),
-    clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
+    secretBindings: new SecretBindingResolver(gate, operations.bindings, operations.bindingTrials),
+    clientActions: new ClientActionResolver(gate, clientActions, clientRuns, analytics),
     apps: new AppResolver(gate, apps, editors),
     auditDetails: new AuditDetailsResolver(),
     auth: new AuthResolver(gate, operations.accounts),
@@ -69,7 +69,7 @@ export function createResolvers(operations: Operations): Resolvers {
     drafts: new DraftResolver(gate, presets, problems, operations.packages.scripts),
     entries: new EntryResolver(gate, operations.store.entries),
     git: new GitResolver(gate, operations.git),
-    history: new HistoryResolver(gate, { history, replay, statistics, logs }),
+    runHistory: new RunHistoryResolver(gate, { history, replay, statistics, logs }),
     logs: new LogResolver(gate, logs),
     manifests: new ManifestResolver(
       gate,
@@ -89,20 +89,25 @@ export function createResolvers(operations: Operations): Resolvers {
     }),
     messages: new MessageResolver(gate, operations.communicate.messages),
     notifications: new NotificationResolver(gate, operations.notify),
-    pages: new PageResolver(),
+    listPages: new ListPageResolver(),
     publishing: new PublishResolver(gate, publishing, operations.endpoints),
     queue: new QueueResolver(gate, operations.backlogs),
     runs: new RunResolver(gate, runs, console),
     schedulePause: new SchedulePauseResolver(gate, operations.triggers.pause),
-    sessions: new SessionResolver(gate, operations.store.sessions, operations.verification),
-    sources: new ActionSourceResolver(),
+    appSessions: new AppSessionResolver(gate, operations.store.sessions, operations.verification),
+    actionSources: new ActionSourceResolver(),
     settings: new SettingResolver(gate, settings),
     stages: new StageResolver(gate, operations.stages, operations.promotions),
-    trail: new AuditLogResolver(gate, trail),
+    auditLog: new AuditLogResolver(gate, trail),
     tokens: new TokenResolver(gate, operations.tokens),
-    transfer: new TransferResolver(gate, transfer),
+    actionTransfer: new ActionTransferResolver(gate, transfer),
     visitors: new VisitorResolver(gate, operations.clients.visitors),
-    versions: new VersionResolver(gate, { versions, restoring, comparison, endpoints: operations.endpoints }),
+    actionVersions: new ActionVersionResolver(gate, {
+      versions,
+      restoring,
+      comparison,
+      endpoints: operations.endpoints,
+    }),
     httpTriggers: new HttpTriggerResolver(gate, operations.refusals),
     triggers: new TriggerResolver(gate, { events: logEvents, schedule, week, backtest }),
   };

@@ -20,7 +20,7 @@ import type { ServiceMeasures } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
 import type { AddressOf } from "./address.js";
 import { callWhenResponseEnds, responseEndSignal } from "./answer-end.js";
-import type { Answers } from "./answers.js";
+import type { ResponseMemory } from "./answers.js";
 import { registerAppPages } from "./app-pages.js";
 import { registerAppTypes } from "./app-types-route.js";
 import { registerBodies } from "./bodies.js";
@@ -33,8 +33,8 @@ import { registerDeliveryReports } from "./delivery-reports.js";
 import { registerDocs } from "./docs/routes.js";
 import { registerEntryFiles } from "./entry-files.js";
 import { registerEnvScript } from "./env-script-route.js";
-import { errorReply } from "./error-reply.js";
-import { registerFirstPage } from "./first-page.js";
+import { createErrorReply } from "./error-reply.js";
+import { registerRootPage } from "./first-page.js";
 import { registerGitWebhook } from "./git-webhook.js";
 import { createDocuments, type Documents } from "./graphql/documents.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
@@ -47,16 +47,16 @@ import { registerMediaBytes } from "./media-bytes.js";
 import { registerOauth } from "./oauth/routes.js";
 import { registerOpenIdRoutes } from "./open-id-routes.js";
 import { registerOpenapi } from "./openapi-route.js";
-import { createPageOrigin, pathBefore } from "./page-origin.js";
+import { createPageOrigin, pathPrefixOf } from "./page-origin.js";
 import { registerRequestLog } from "./request-log.js";
 import { registerRest } from "./rest/register.js";
 import { ROUTES } from "./rest/routes.js";
-import { addressSender } from "./sender.js";
+import { senderOfAddress } from "./sender.js";
 import { createSessionCookie } from "./session-cookie.js";
 import { registerSignIn } from "./sign-in.js";
-import { LARGE_CHARACTERS, streamSlices } from "./sliced.js";
+import { LARGE_RESPONSE_CHARACTERS, streamSlices } from "./sliced.js";
 import { registerTraces } from "./traces.js";
-import type { Turns } from "./turns.js";
+import type { FairTaskQueue } from "./turns.js";
 import { discardUnreadBody } from "./unread-body.js";
 import { registerWebAssets, wantsPage } from "./web-assets.js";
 
@@ -64,7 +64,7 @@ import { registerWebAssets, wantsPage } from "./web-assets.js";
  * Maximum length of a path parameter. A valid request line cannot contain a longer parameter, so the router never rejects a parameter for
  * its length. The rules check later if the parameter is an ID.
  */
-const PARAM_MAX_CHARACTERS = 16_384;
+const PATH_PARAMETER_MAX_CHARACTERS = 16_384;
 
 export interface ApiOptions {
   resolvers: Resolvers;
@@ -83,9 +83,9 @@ export interface ApiOptions {
   /** The setting RUNTIME_URL: origin of pages that run authors' code. If null, these pages have the service's own origin. */
   runtimeUrl: string | null;
   addressOf: AddressOf;
-  answers: Answers;
+  responseMemory: ResponseMemory;
   refusalDelay: RefusalDelay;
-  turns: Turns;
+  taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
   bodyCapacities: BodyCapacities;
   appExists: (appId: number) => Promise<boolean>;
@@ -102,22 +102,22 @@ export interface Api {
   schema: GraphQLSchema;
   documents: Documents;
   /** Method and path of every registered route. */
-  addresses: readonly { method: string; path: string }[];
+  registeredRoutes: readonly { method: string; path: string }[];
   /** Handles one request of the HTTP server. */
-  handle: RequestListener;
+  handleRequest: RequestListener;
   stop(): Promise<void>;
 }
 
 function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; handle: RequestListener } {
   let handle: RequestListener = () => undefined;
   const fail = (error: unknown, reply: FastifyReply): FastifyReply => {
-    const { http, headers, body } = errorReply(error, log);
+    const { http, headers, body } = createErrorReply(error, log);
     measures.refused(body.status);
     return reply.code(http).headers(headers).send(body);
   };
   const app = Fastify({
     bodyLimit: BODY_MAX_BYTES,
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: PARAM_MAX_CHARACTERS },
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: PATH_PARAMETER_MAX_CHARACTERS },
     frameworkErrors(error, _request, reply) {
       fail(error, reply as FastifyReply);
     },
@@ -153,11 +153,11 @@ function registerResponseHooks(app: FastifyInstance, refusalDelay: RefusalDelay)
     const destroyResponse = () => {
       reply.raw.destroy();
     };
-    const isLarge = typeof payload === "string" && payload.length > LARGE_CHARACTERS;
+    const isLarge = typeof payload === "string" && payload.length > LARGE_RESPONSE_CHARACTERS;
     const sendPayload = () => done(null, isLarge ? streamSlices([payload], destroyResponse) : payload);
     const refused = reply.statusCode >= 400 || context?.isRejected === true;
     if (!refused || context?.caller !== null || context.mayRejectAtOnce) return sendPayload();
-    refusalDelay.wait(addressSender(context.address)).then((isAnswered) => {
+    refusalDelay.wait(senderOfAddress(context.address)).then((isAnswered) => {
       if (!isAnswered) destroyResponse();
       sendPayload();
     }, done);
@@ -166,12 +166,23 @@ function registerResponseHooks(app: FastifyInstance, refusalDelay: RefusalDelay)
 
 /** Builds the API. It does not listen: health.ts passes the requests of the port to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
-  const { resolvers, credentials, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl, addressOf, answers } =
+  const {
+    resolvers,
+    credentials,
+    sessions,
+    reports,
+    scripts,
+    baseUrl,
+    publicUrl,
+    runtimeUrl,
+    addressOf,
+    responseMemory,
+  } = options;
+  const { callers, openId, toolCalls, oauth, refusalDelay, taskQueue, limiter, httpTriggers, measures, tracing } =
     options;
-  const { callers, openId, toolCalls, oauth, refusalDelay, turns, limiter, httpTriggers, measures, tracing } = options;
   const { graphqlDocuments, log } = options;
   const schema = await createSchema(resolvers);
-  const documents = createDocuments(schema, turns);
+  const documents = createDocuments(schema, taskQueue);
   const { app, handle } = createFastify(options);
   const addresses: { method: string; path: string }[] = [];
   app.addHook("onRoute", ({ method, url }) => {
@@ -188,11 +199,13 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const { method, headers, routeOptions } = request;
     const userAgent = headers["user-agent"];
     const browser: NonNullable<RequestContext["browser"]> = {
-      origin: callers.ownOrigin(headers),
+      origin: callers.requireOwnOrigin(headers),
       ...(userAgent !== undefined && { userAgent }),
       ...(headers.origin !== undefined && { pageOrigin: headers.origin }),
       setSession(session) {
-        const value = session ? cookie.set(session.token, SESSION_LIFETIME_MS / 1000) : cookie.clear();
+        const value = session
+          ? cookie.createCookieHeader(session.token, SESSION_LIFETIME_MS / 1000)
+          : cookie.createClearingHeader();
         reply.header("set-cookie", value).header("cache-control", "no-store");
       },
     };
@@ -204,10 +217,10 @@ export async function createApi(options: ApiOptions): Promise<Api> {
       ...(address && { address }),
     };
     const isOwn = routeOptions.config.checksOwnCredentials;
-    const token = isOwn ? null : callers.tokenOf({ method, headers, route: routeOptions.url ?? "" });
+    const token = isOwn ? null : callers.readToken({ method, headers, route: routeOptions.url ?? "" });
     const caller = token === null ? null : await credentials.resolve(token, address);
     if (caller !== null) browser.token = token!;
-    const answer = answers.openBudget(caller);
+    const answer = responseMemory.openBudget(caller);
     callWhenResponseEnds(request.raw, reply.raw, answer.close);
     Object.assign(request.context, { caller, responseBudget: answer });
     answer.callWhenEnded(await limiter.acquireSlot(request.context, disconnectSignal));
@@ -225,20 +238,20 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerGitWebhook(app, options.gitWebhooks);
   registerHttpTriggers(app, { triggers: httpTriggers, credentials, publicUrl, runtimeUrl });
   registerEnvScript(app, resolvers.settings, callers);
-  const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });
+  const pages = registerWebAssets(app, { base: pathPrefixOf(baseUrl) });
   const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });
   registerStoredScripts(app, scripts);
   registerClientScripts(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });
   registerSignIn(app, { credentials, sessions, auth: resolvers.auth, cookie });
   registerOpenIdRoutes(app, { openId, baseUrl });
-  registerFirstPage(app, baseUrl);
+  registerRootPage(app, baseUrl);
   const docs = registerDocs(app, { pages, baseUrl, publicUrl });
-  registerOauth(app, { oauth, pages, addressFor: docs.addressFor, log });
+  registerOauth(app, { oauth, pages, addressFor: docs.serviceAddressFor, log });
   registerMcp(app, { resolvers, toolCalls, docs, schema, publicUrl, log });
   registerOpenapi(app, schema, baseUrl);
   const studio = ({ context: { caller } }: FastifyRequest, reply: FastifyReply) =>
-    pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin");
+    pages.sendPage(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin");
   for (const path of ["/studio", "/studio/setup", "/studio/reset", "/studio/invitation"]) app.get(path, studio);
   // No page exists below /studio/, so Studio shows an error with a link back.
   app.get("/studio/*", (request, reply) =>
@@ -259,8 +272,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   return {
     schema,
     documents,
-    addresses,
-    handle,
+    registeredRoutes: addresses,
+    handleRequest: handle,
     async stop() {
       await app.close();
       await stopGraphql();

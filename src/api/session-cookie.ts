@@ -3,20 +3,20 @@
  */
 import { stringifySetCookie } from "cookie";
 import { COOKIE_NAME } from "./caller.js";
-import { pathBefore } from "./page-origin.js";
+import { pathPrefixOf } from "./page-origin.js";
 
 export interface SessionCookie {
   /** @param maxAge lifetime in seconds; if null, the browser deletes the cookie when it closes */
-  set(value: string, maxAge: number | null): string;
-  clear(): string;
+  createCookieHeader(value: string, maxAge: number | null): string;
+  createClearingHeader(): string;
 }
 
 export function createSessionCookie(baseUrl: string): SessionCookie {
   const secure = baseUrl.startsWith("https:");
-  const path = pathBefore(baseUrl) || "/";
+  const path = pathPrefixOf(baseUrl) || "/";
   const set = (value: string, maxAge: number | null): string => {
     const age = maxAge === null ? {} : { maxAge };
     return stringifySetCookie({ name: COOKIE_NAME, value, path, ...age, httpOnly: true, sameSite: "lax", secure });
   };
-  return { set, clear: () => set("", 0) };
+  return { createCookieHeader: set, createClearingHeader: () => set("", 0) };
 }

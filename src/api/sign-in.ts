@@ -9,7 +9,7 @@ import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { AuthResolver } from "./graphql/auth-resolver.js";
 import type { SessionCookie } from "./session-cookie.js";
 
-const SIGNED_IN_SECONDS = 7 * 24 * 60 * 60;
+const TOKEN_COOKIE_SECONDS = 7 * 24 * 60 * 60;
 
 export interface SignInOptions {
   credentials: Credentials;
@@ -39,8 +39,10 @@ export function registerSignIn(app: FastifyInstance, { credentials, sessions, au
     if (!caller) throw new ActionError("UNAUTHORIZED");
     if (request.context.caller?.session) await auth.signOut(request.context);
     reply.removeHeader("set-cookie");
-    const seconds = Math.min(SIGNED_IN_SECONDS, Math.floor((caller.expiresAt - Date.now()) / 1000));
-    reply.header("set-cookie", cookie.set(token as string, keep ? seconds : null)).header("cache-control", "no-store");
+    const seconds = Math.min(TOKEN_COOKIE_SECONDS, Math.floor((caller.expiresAt - Date.now()) / 1000));
+    reply
+      .header("set-cookie", cookie.createCookieHeader(token as string, keep ? seconds : null))
+      .header("cache-control", "no-store");
     return { status: "SIGNED_IN", kind: caller.kind };
   });
 

@@ -22,13 +22,13 @@ import { getRateLimitKey } from "../rules/address-block.js";
 import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
 import { websocketClosedSignal } from "./answer-end.js";
-import type { AnswerBudget, Answers } from "./answers.js";
-import { createErrorFormatter, errorReply, type FormatError } from "./error-reply.js";
+import type { ResponseBudget, ResponseMemory } from "./answers.js";
+import { createErrorFormatter, createErrorReply, type FormatError } from "./error-reply.js";
 import type { ActionFeedContext } from "./graphql/action-resolver.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
 import type { Documents } from "./graphql/documents.js";
 import type { EntryFeedContext } from "./graphql/entry-resolver.js";
-import type { TailContext } from "./graphql/log-resolver.js";
+import type { LogTailContext } from "./graphql/log-resolver.js";
 import type { NotificationContext } from "./graphql/notification-resolver.js";
 import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
@@ -36,42 +36,42 @@ import { createSocketLimiter } from "./live/operations.js";
 import { createRecheck, type TokenHolder } from "./live/recheck.js";
 import { createSharedResults, type ResultReceiver } from "./live/shared-results.js";
 import { createTransport, type LinkContext } from "./live/transport.js";
-import { addressSender, senderOf } from "./sender.js";
-import { tracedOperation } from "./traces.js";
-import type { Turns } from "./turns.js";
-import type { ReadUpgrade } from "./upgrade-origin.js";
+import { senderOf, senderOfAddress } from "./sender.js";
+import { traceOperation } from "./traces.js";
+import type { FairTaskQueue } from "./turns.js";
+import type { ReadUpgradeToken } from "./upgrade-origin.js";
 
-const PATH = "/graphql";
+const SOCKET_PATH = "/graphql";
 export const SUBSCRIPTIONS_PER_SOCKET = 100;
 /** Interval in milliseconds at which the credentials of all websockets are checked again, because an expiry sends no notification. */
 const RECHECK_MS = 10_000;
 /** Time in milliseconds after which a client is disconnected if it does not confirm the closing of its websocket. */
-const CLOSING_LIMIT_MS = 1_000;
-const INIT_WAIT_MS = 5_000;
+const CLOSE_TIMEOUT_MS = 1_000;
+const CONNECTION_INIT_TIMEOUT_MS = 5_000;
 
 /** WebSocket close codes: 44xx of the protocol graphql-transport-ws, 10xx of the websocket standard. */
 const FORBIDDEN_CLOSE_CODE = 4403;
-const GOING_AWAY = 1001;
-const TRY_AGAIN_LATER = 1013;
+const GOING_AWAY_CLOSE_CODE = 1001;
+const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
 
 /** Event sources of the subscriptions. Each operation gets them in its context. */
-type Sources = Pick<
-  TailContext & ConsoleContext & ClientFeedContext & ActionFeedContext & EntryFeedContext & NotificationContext,
+type SubscriptionSources = Pick<
+  LogTailContext & ConsoleContext & ClientFeedContext & ActionFeedContext & EntryFeedContext & NotificationContext,
   "gate" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
 >;
 
-interface SocketOptions extends Sources {
+interface SocketOptions extends SubscriptionSources {
   schema: GraphQLSchema;
   documents: Documents;
   addressOf: AddressOf;
-  answers: Answers;
-  turns: Turns;
+  responseMemory: ResponseMemory;
+  taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
   /**
    * The setting RUNTIME_URL: origin of pages that run authors' code, which has no API. If null, these pages have the service's own origin.
    */
   runtimeUrl: string | null;
-  readUpgrade: ReadUpgrade;
+  readUpgrade: ReadUpgradeToken;
   credentials: Credentials;
   measures: Pick<ServiceMeasures, "refused">;
   tracing: RequestTracing;
@@ -88,13 +88,13 @@ interface SocketLink extends TokenHolder {
 type SocketContext = LinkContext<SocketLink>;
 
 /** Returns the token that the client sent in the `connection_init` message, otherwise the token of the upgrade request. */
-function connectionToken({ connectionParams, extra }: SocketContext): string | null {
+function connectionTokenOf({ connectionParams, extra }: SocketContext): string | null {
   const token = connectionParams?.["authToken"];
   return typeof token === "string" ? token : extra.upgradeToken;
 }
 
 /** Returns the text of an HTTP response that rejects a websocket. */
-const refusalText = (http: number, body: string): string =>
+const createRejectionText = (http: number, body: string): string =>
   [
     `HTTP/1.1 ${http} ${STATUS_CODES[http]}`,
     "Connection: close",
@@ -108,17 +108,17 @@ export interface Sockets {
   /** Handles a request of the HTTP server to upgrade to a websocket. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   /** Returns the number of open websockets and of their subscriptions. */
-  figures(): { open: number; subscriptions: number };
+  countSockets(): { open: number; subscriptions: number };
   stop(): Promise<void>;
 }
 
 /** GraphQL context of one operation on a websocket. */
-type OperationContext = Sources &
+type OperationContext = SubscriptionSources &
   ResultReceiver & {
     caller: Caller | null;
     address?: string;
     idempotencyKey: null;
-    responseBudget: AnswerBudget;
+    responseBudget: ResponseBudget;
     closedSignal: () => AbortSignal;
     /** Sends the single result of a query or mutation. The result's memory is freed when it has been sent. */
     reply: (result: string) => void;
@@ -149,8 +149,8 @@ export function createSockets({
   schema,
   documents,
   addressOf,
-  answers,
-  turns,
+  responseMemory,
+  taskQueue,
   limiter,
   runtimeUrl,
   readUpgrade,
@@ -162,7 +162,7 @@ export function createSockets({
   ...sources
 }: SocketOptions): Sockets {
   const format = createErrorFormatter({ measures, log });
-  const results = createSharedResults(answers, log);
+  const results = createSharedResults(responseMemory, log);
   const runtimeHost = runtimeUrl === null ? null : new URL(runtimeUrl).host;
   const server = new WebSocketServer({
     noServer: true,
@@ -179,7 +179,7 @@ export function createSockets({
 
   const rate = createMessageRate();
   const socketBound = createSocketLimiter<SocketContext["extra"]>(({ socket }) =>
-    socket.close(TRY_AGAIN_LATER, "Too many idle sockets"),
+    socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many idle sockets"),
   );
   let openedSockets = 0;
 
@@ -189,7 +189,7 @@ export function createSockets({
    */
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
     const networkAddress = addressOf(request);
-    const address = addressSender(networkAddress);
+    const address = senderOfAddress(networkAddress);
     return caller
       ? [getRateLimitKey({ credentialId: caller.credentialId, address: networkAddress }), address]
       : [address];
@@ -203,11 +203,13 @@ export function createSockets({
   function contextOf({ extra }: SocketContext, id: string, shape: string, done: () => void): OperationContext {
     const messageHead = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     const deliver = (result: string | Buffer, left: (() => void) | null) =>
-      left ? extra.outbox.sendCounted(left, messageHead, result, "}") : extra.outbox.send(`${messageHead}${result}}`);
-    const miss = () => extra.socket.close(TRY_AGAIN_LATER, "Too many large events are being sent");
+      left
+        ? extra.outbox.sendWithCallback(left, messageHead, result, "}")
+        : extra.outbox.send(`${messageHead}${result}}`);
+    const miss = () => extra.socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many large events are being sent");
     const caller = callerOf(extra);
-    const answer = answers.openBudget(extra.caller);
-    const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${messageHead}${result}}`);
+    const answer = responseMemory.openBudget(extra.caller);
+    const reply = (result: string) => extra.outbox.sendWithCallback(answer.close, `${messageHead}${result}}`);
     const closeSignal = () => websocketClosedSignal(extra.socket);
     return {
       ...caller,
@@ -239,18 +241,18 @@ export function createSockets({
   const takeSocket = createTransport<SocketLink>(
     {
       schema,
-      connectionInitWaitTimeout: INIT_WAIT_MS,
+      connectionInitWaitTimeout: CONNECTION_INIT_TIMEOUT_MS,
       subscribe: followSubscription,
-      execute: (args) => tracedOperation(tracing, () => performOperation(args, format)),
+      execute: (args) => traceOperation(tracing, () => performOperation(args, format)),
       async onConnect(context) {
         const { extra } = context;
-        extra.token = connectionToken(context);
+        extra.token = connectionTokenOf(context);
         const { address } = callerOf(extra);
         try {
           extra.caller = extra.token === null ? null : await credentials.resolve(extra.token, address);
         } catch (error) {
           if (!(error instanceof ActionError)) throw error;
-          extra.socket.close(TRY_AGAIN_LATER, "Too many unknown tokens");
+          extra.socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many unknown tokens");
         }
         // The websocket may have closed while this function waited.
         if (!extra.caller || extra.socket.readyState !== extra.socket.OPEN) return false;
@@ -295,8 +297,8 @@ export function createSockets({
     {
       countMessage: (link) =>
         rate.takeMessage(String(link.id), ratedSenders(link), () => link.socket.readyState === link.socket.OPEN),
-      handleInTurn: (link, handle) => turns.takeTurn(senderOf(callerOf(link)), handle),
-      countSocket: (link) => socketBound.addSocket(addressSender(addressOf(link.request)), link),
+      handleInTurn: (link, handle) => taskQueue.runInTurn(senderOf(callerOf(link)), handle),
+      countSocket: (link) => socketBound.addSocket(senderOfAddress(addressOf(link.request)), link),
     },
     log,
   );
@@ -306,9 +308,9 @@ export function createSockets({
     try {
       upgradeToken = await readUpgrade(request.headers);
     } catch (error) {
-      const { http, body } = errorReply(error, log);
+      const { http, body } = createErrorReply(error, log);
       measures.refused(body.status);
-      socket.end(refusalText(http, JSON.stringify(body)));
+      socket.end(createRejectionText(http, JSON.stringify(body)));
       return;
     }
     // The client may have disconnected while the origin was checked.
@@ -330,20 +332,20 @@ export function createSockets({
       // Until graphql-ws takes over, no other code handles the error when a client disconnects.
       socket.on("error", () => socket.destroy());
       const [path] = (request.url ?? "").split("?");
-      if (path !== PATH || request.headers.host?.toLowerCase() === runtimeHost) {
+      if (path !== SOCKET_PATH || request.headers.host?.toLowerCase() === runtimeHost) {
         socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
         return;
       }
       runInBackground(acceptUpgrade(request, socket, head));
     },
-    figures: () => ({ open: server.clients.size, subscriptions: results.count() }),
+    countSockets: () => ({ open: server.clients.size, subscriptions: results.count() }),
     async stop() {
       clearInterval(timer);
       stopWatching();
-      for (const client of server.clients) client.close(GOING_AWAY, "Going away");
+      for (const client of server.clients) client.close(GOING_AWAY_CLOSE_CODE, "Going away");
       const closeTimer = setTimeout(() => {
         for (const client of server.clients) client.terminate();
-      }, CLOSING_LIMIT_MS);
+      }, CLOSE_TIMEOUT_MS);
       await new Promise((resolve) => server.close(resolve));
       clearTimeout(closeTimer);
     },

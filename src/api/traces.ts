@@ -9,7 +9,7 @@ import { callWhenResponseEnds } from "./answer-end.js";
 import type { RequestContext } from "./context.js";
 
 /** Returns the trace that the request's `traceparent` header names; null if the service does not trust the sender. */
-function parentOf({ headers, context }: FastifyRequest): string | null {
+function parentTraceOf({ headers, context }: FastifyRequest): string | null {
   const { caller } = context;
   const { traceparent } = headers;
   return typeof traceparent === "string" && caller && !isPageCaller(caller) ? traceparent : null;
@@ -22,7 +22,7 @@ export function registerTraces(app: FastifyInstance, tracing: RequestTracing): v
     const { method, routeOptions } = request;
     const route = routeOptions.url ?? "none";
     const values = { "http.request.method": method, "http.route": route };
-    const span = tracing.beginSpan(`${method} ${route}`, "server", parentOf(request), values);
+    const span = tracing.beginSpan(`${method} ${route}`, "server", parentTraceOf(request), values);
     request.context.span = span;
     callWhenResponseEnds(request.raw, reply.raw, () => {
       const { statusCode } = reply.raw;
@@ -38,7 +38,7 @@ export function traceRequest<T>(tracing: RequestTracing, { span }: Pick<RequestC
 }
 
 /** Runs one websocket operation within a new span. */
-export async function tracedOperation<T>(tracing: RequestTracing, work: () => Promise<T>): Promise<T> {
+export async function traceOperation<T>(tracing: RequestTracing, work: () => Promise<T>): Promise<T> {
   if (!tracing.isOn) return work();
   const span: TraceSpan = tracing.beginSpan("websocket operation", "server", null);
   try {

@@ -13,35 +13,35 @@ const PAUSE_FACTOR = 9;
 const SHARED_PAUSE_FACTOR = 1;
 const PAUSE_MAX_MS = 3_000;
 /** Maximum number of waiting tasks of one key. */
-const WAITING_MAX = 256;
-const RETRY_SECONDS = 2;
+const WAITING_TASKS_MAX = 256;
+const RETRY_AFTER_SECONDS = 2;
 /** Number of callers (keys) in memory above which the queue removes those without tasks whose pause has ended. */
 const KEYS_BEFORE_CLEANUP = 1_000;
 
-export interface Turns {
+export interface FairTaskQueue {
   /**
    * Runs `work` when it is the key's turn: immediately, unless the key must pause or other keys wait.
    * @param max maximum duration in milliseconds that counts for the key's pause. Work of limited size takes longer only because of the
    * machine, for example during a garbage collection
    * @throws RATE_LIMIT_EXCEEDED if too many tasks of this key wait; errors of `work`
    */
-  takeTurn<T>(key: string, work: () => T, max?: number): Promise<T>;
+  runInTurn<T>(key: string, work: () => T, max?: number): Promise<T>;
   /** Adds `ms` milliseconds of work to the key's pause, for work that runs later or outside of a turn. */
   extendPause(key: string, ms: number): void;
 }
 
-interface TurnSender {
+interface QueuedSender {
   waiting: (() => void)[];
   pausedUntil: number;
 }
 
 /** Clock and timers, which tests can replace. Times are in milliseconds. */
-export interface TurnsClock {
+export interface TaskQueueClock {
   now(): number;
   wait(ms: number, callback: () => void): void;
 }
 
-const REAL_CLOCK: TurnsClock = {
+const REAL_CLOCK: TaskQueueClock = {
   now: () => performance.now(),
   wait(ms, callback) {
     if (ms <= 0) setImmediate(callback);
@@ -49,8 +49,8 @@ const REAL_CLOCK: TurnsClock = {
   },
 };
 
-export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
-  const senders = new Map<string, TurnSender>();
+export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTaskQueue {
+  const senders = new Map<string, QueuedSender>();
   let allRestUntil = 0;
   /** Time of the next planned turn. A new plan replaces the earlier one. */
   let plannedFor = Number.POSITIVE_INFINITY;
@@ -62,22 +62,22 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
     }
   }
 
-  function senderOf(key: string): TurnSender {
+  function senderOf(key: string): QueuedSender {
     const knownSender = senders.get(key);
     if (knownSender) return knownSender;
     if (senders.size >= KEYS_BEFORE_CLEANUP) removeIdleSenders(clock.now());
-    const sender: TurnSender = { waiting: [], pausedUntil: 0 };
+    const sender: QueuedSender = { waiting: [], pausedUntil: 0 };
     senders.set(key, sender);
     return sender;
   }
 
-  function restSender(sender: TurnSender, ms: number): void {
+  function restSender(sender: QueuedSender, ms: number): void {
     const now = clock.now();
     sender.pausedUntil = Math.min(Math.max(now, sender.pausedUntil) + ms * PAUSE_FACTOR, now + PAUSE_MAX_MS);
     allRestUntil = Math.min(Math.max(now, allRestUntil) + ms * SHARED_PAUSE_FACTOR, now + PAUSE_MAX_MS);
   }
 
-  function measureWork<T>(sender: TurnSender, work: () => T, max: number): T {
+  function measureWork<T>(sender: QueuedSender, work: () => T, max: number): T {
     const started = clock.now();
     try {
       return work();
@@ -118,13 +118,13 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
   }
 
   return {
-    async takeTurn(key, work, max = Number.POSITIVE_INFINITY) {
+    async runInTurn(key, work, max = Number.POSITIVE_INFINITY) {
       const sender = senderOf(key);
       const now = clock.now();
       const isFree = sender.waiting.length === 0 && sender.pausedUntil <= now && allRestUntil <= now;
       if (isFree && plannedFor > now) return measureWork(sender, work, max);
-      if (sender.waiting.length >= WAITING_MAX) {
-        throw rateLimitError("too much work from this sender is already waiting", RETRY_SECONDS);
+      if (sender.waiting.length >= WAITING_TASKS_MAX) {
+        throw rateLimitError("too much work from this sender is already waiting", RETRY_AFTER_SECONDS);
       }
       return new Promise((resolve, reject) => {
         sender.waiting.push(() => {

@@ -5,14 +5,14 @@
 import type { IncomingMessage } from "node:http";
 
 /** Maximum number of bytes that are dropped: the size of the largest body that a route accepts as JSON. */
-const DROPPED_MAX_BYTES = 64 * 1024 * 1024;
-const DROPPED_MAX_MS = 30_000;
+const DISCARDED_BODY_MAX_BYTES = 64 * 1024 * 1024;
+const DISCARDED_BODY_MAX_MS = 30_000;
 
 /** Drops the rest of the request. Closes the connection if the rest is too large or too slow; the response has already been sent then. */
 export function discardUnreadBody(
   request: IncomingMessage,
-  maxBytes = DROPPED_MAX_BYTES,
-  maxMs = DROPPED_MAX_MS,
+  maxBytes = DISCARDED_BODY_MAX_BYTES,
+  maxMs = DISCARDED_BODY_MAX_MS,
 ): void {
   if (request.complete || request.destroyed) return;
   let bytes = 0;

@@ -5,7 +5,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { ActionError } from "../errors.js";
-import { type CallerReader, cookieToken, headerToken } from "./caller.js";
+import { type CallerReader, tokenFromCookie, tokenFromHeaders } from "./caller.js";
 
 /**
  * Matches the origin of a document in which a server run executes. No such host exists, so no page of the internet can have this origin.
@@ -18,16 +18,16 @@ const NO_ORIGIN = "null";
  * Returns the token of an upgrade request; null if there is none.
  * @throws ActionError CROSS_SITE_REQUEST if the page may not open a websocket
  */
-export type ReadUpgrade = (headers: IncomingHttpHeaders) => Promise<string | null>;
+export type ReadUpgradeToken = (headers: IncomingHttpHeaders) => Promise<string | null>;
 
 export function createUpgradeReader(options: {
   callers: CallerReader;
   /** The setting RUNTIME_URL: origin of pages that run authors' code. If null, these pages have the service's own origin. */
   runtimeUrl: string | null;
   /** True if the list of some app contains the origin. */
-  isListed: (origin: string) => Promise<boolean>;
-}): ReadUpgrade {
-  const { callers, runtimeUrl, isListed } = options;
+  isListedOrigin: (origin: string) => Promise<boolean>;
+}): ReadUpgradeToken {
+  const { callers, runtimeUrl, isListedOrigin: isListed } = options;
   const runtimeOrigin = runtimeUrl === null ? null : new URL(runtimeUrl).origin;
 
   async function isAllowed(origin: string): Promise<boolean> {
@@ -36,13 +36,13 @@ export function createUpgradeReader(options: {
 
   return async (headers) => {
     const { origin } = headers;
-    const source = callers.sourceOf(headers);
+    const source = callers.requestSourceOf(headers);
     const isOwnOrigin = source === "own" || source === "unknown";
     if (!isOwnOrigin && (origin === undefined || !(await isAllowed(origin))))
       throw new ActionError("CROSS_SITE_REQUEST");
-    const token = headerToken(headers);
+    const token = tokenFromHeaders(headers);
     if (token !== null) return token;
-    const cookie = cookieToken(headers);
+    const cookie = tokenFromCookie(headers);
     if (cookie !== null && source !== "own") throw new ActionError("CROSS_SITE_REQUEST");
     return cookie;
   };

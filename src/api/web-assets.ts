@@ -115,12 +115,17 @@ export interface WebPages {
    * Sends a page with PAGE_HEADERS.
    * @param signedIn true if an author is signed in with this browser, so that the page preloads what an author needs
    */
-  send(reply: FastifyReply, name: PageName, signedIn?: boolean): FastifyReply;
+  sendPage(reply: FastifyReply, name: PageName, signedIn?: boolean): FastifyReply;
   /** Returns the paths of a page's script and style sheet. */
-  assets(name: AssetsName): { script: string; style: string | null };
+  assetPathsOf(name: AssetsName): { script: string; style: string | null };
 }
 
-function registerFiles(app: FastifyInstance, prefix: string, root: string, headersOf: (path: string) => object): void {
+function registerStaticFiles(
+  app: FastifyInstance,
+  prefix: string,
+  root: string,
+  headersOf: (path: string) => object,
+): void {
   app.register(fastifyStatic, {
     root,
     prefix,
@@ -157,15 +162,17 @@ export function registerWebAssets(app: FastifyInstance, { base = "", root = BUIL
   const renderPages = (signedIn: boolean) =>
     new Map(Object.entries(builtPages).map(([name, page]) => [name, renderPage(name, page, { base, signedIn })]));
   const [signedOutPages, signedInPages] = [renderPages(false), renderPages(true)];
-  registerFiles(app, "/assets/", `${root}/assets`, () => ({ "cache-control": "public, max-age=31536000, immutable" }));
-  registerFiles(app, "/client/", `${root}/client`, (path) =>
+  registerStaticFiles(app, "/assets/", `${root}/assets`, () => ({
+    "cache-control": "public, max-age=31536000, immutable",
+  }));
+  registerStaticFiles(app, "/client/", `${root}/client`, (path) =>
     path.endsWith(".ts") ? DECLARATION_HEADERS : CLIENT_HEADERS,
   );
   return {
-    send(reply, name, signedIn = false) {
+    sendPage(reply, name, signedIn = false) {
       const page = (signedIn ? signedInPages : signedOutPages).get(name);
       return reply.headers(PAGE_HEADERS).type("text/html; charset=utf-8").send(page);
     },
-    assets: (name) => ({ script: builtPages[name].script, style: builtPages[name].style }),
+    assetPathsOf: (name) => ({ script: builtPages[name].script, style: builtPages[name].style }),
   };
 }

@@ -4,7 +4,7 @@ import type { Secret } from "../engine/archive/sealing.js";
 import { StartError } from "../errors.js";
 
 /** Minimum length of a passphrase. Checking one guess takes a third of a second, but an attacker could still find a shorter passphrase. */
-const PASSPHRASE_MIN = 12;
+const PASSPHRASE_MIN_CHARACTERS = 12;
 const KEY_BYTES = 32;
 
 export const SECRET_OPTIONS = {
@@ -36,9 +36,9 @@ export function readSecret(values: SecretValues): Secret | null {
   }
   if (passphraseFile !== undefined) {
     const text = readFileText(passphraseFile);
-    if (text.length >= PASSPHRASE_MIN && !/[\r\n]/.test(text)) return { kind: "passphrase", text };
+    if (text.length >= PASSPHRASE_MIN_CHARACTERS && !/[\r\n]/.test(text)) return { kind: "passphrase", text };
     throw new StartError(
-      `${passphraseFile} must contain a passphrase of ${PASSPHRASE_MIN} characters or more, in one line`,
+      `${passphraseFile} must contain a passphrase of ${PASSPHRASE_MIN_CHARACTERS} characters or more, in one line`,
     );
   }
   if (keyFile === undefined) return null;

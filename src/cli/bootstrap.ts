@@ -13,7 +13,7 @@ import { createPeopleAccounts } from "../operations/accounts/people-accounts.js"
 import { type CommandDatabase, readArguments, runCommand, withDatabase } from "./command.js";
 
 /** Returns the service's URL. With PORT=0 the configuration has no port, so the URL comes from the file of credentials. */
-function addressOf({ publicUrl, dataDir, host, port }: Config): string {
+function serviceAddressOf({ publicUrl, dataDir, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   try {
     return (JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8")) as FirstCredentials).baseUrl;
@@ -22,7 +22,7 @@ function addressOf({ publicUrl, dataDir, host, port }: Config): string {
   }
 }
 
-async function setupLink({ db, credentials }: CommandDatabase, baseUrl: string): Promise<string> {
+async function createAdministratorLink({ db, credentials }: CommandDatabase, baseUrl: string): Promise<string> {
   const people = createPeople({ db });
   const { accounts } = createPeopleAccounts({ db, credentials, people, baseUrl });
   return (await accounts.createSetupLink()).link;
@@ -33,7 +33,7 @@ await runCommand(async () => {
   const { values } = readArguments({ link: { type: "boolean" } }, "Usage: npm run bootstrap [-- --link]");
   const { databaseUrl, dataDir, host, port, publicUrl } = config;
   if (values.link) {
-    const link = await withDatabase(config, (database) => setupLink(database, addressOf(config)));
+    const link = await withDatabase(config, (database) => createAdministratorLink(database, serviceAddressOf(config)));
     process.stdout.write(`${link}\n`);
     return;
   }
@@ -45,7 +45,7 @@ await runCommand(async () => {
   const baseUrl = publicUrl ?? `http://${host}:${port}`;
   const created = await withDatabase(config, async (database) => {
     const credentials = await bootstrap({ ...database, dataDir, baseUrl });
-    return credentials && { credentials, setupLink: await setupLink(database, baseUrl) };
+    return credentials && { credentials, setupLink: await createAdministratorLink(database, baseUrl) };
   });
   if (created === null)
     throw new StartError(

@@ -43,7 +43,7 @@ export interface CommandDatabase {
   credentials: Credentials;
 }
 
-const LOG = () => pino({ level: "warn" }, pino.destination(2));
+const createWarningLog = () => pino({ level: "warn" }, pino.destination(2));
 
 /**
  * Calls `work` with the URL of the service's database: DATABASE_DIRECT_URL, or DATABASE_URL, or the embedded database in DATA_DIR. Starts
@@ -52,7 +52,7 @@ const LOG = () => pino({ level: "warn" }, pino.destination(2));
 export async function withDatabaseUrl<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {
   const { databaseUrl, databaseDirectUrl, dataDir } = config;
   const runningUrl = databaseDirectUrl ?? databaseUrl ?? (await attachEmbeddedPostgres(dataDir));
-  const embedded = runningUrl === null ? await startEmbeddedPostgres({ dataDir, log: LOG() }) : null;
+  const embedded = runningUrl === null ? await startEmbeddedPostgres({ dataDir, log: createWarningLog() }) : null;
   try {
     return await work(runningUrl ?? embedded!.url);
   } finally {
@@ -65,7 +65,7 @@ export function withDatabase<T>(config: Config, work: (database: CommandDatabase
   return withDatabaseUrl(config, async (url) => {
     await migrateDatabase(url);
     const db = await openDatabase(url, 2);
-    const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log: LOG() });
+    const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log: createWarningLog() });
     try {
       return await work({ db, credentials: createCredentials({ db, notifications }) });
     } finally {

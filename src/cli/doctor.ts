@@ -4,7 +4,7 @@
  */
 import "reflect-metadata";
 import { readArguments, runCommand } from "./command.js";
-import { diagnosticLines } from "./doctor/diagnostic.js";
+import { formatDiagnostic } from "./doctor/diagnostic.js";
 import { collectDiagnostics } from "./doctor/diagnostics.js";
 
 const USAGE = "Usage: npm run doctor, without arguments";
@@ -12,7 +12,7 @@ const USAGE = "Usage: npm run doctor, without arguments";
 await runCommand(async () => {
   readArguments({}, USAGE);
   const diagnostics = await collectDiagnostics();
-  for (const finding of diagnostics) process.stdout.write(`${diagnosticLines(finding)}\n`);
+  for (const finding of diagnostics) process.stdout.write(`${formatDiagnostic(finding)}\n`);
   const wrong = diagnostics.filter(({ advice }) => advice !== null).length;
   process.stdout.write(wrong === 0 ? "Nothing is wrong.\n" : `${wrong} to fix.\n`);
   if (wrong > 0) process.exitCode = 1;

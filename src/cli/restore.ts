@@ -27,7 +27,7 @@ const OPTIONS = { ...SECRET_OPTIONS, replace: { type: "boolean", default: false 
  * Matches the names that the service gives to media folders. Any other name in a backup is rejected, because it could be a path outside the
  * media store.
  */
-const SPACE_NAME = /^[0-9a-f]{16}$/;
+const MEDIA_FOLDER_NAME_PATTERN = /^[0-9a-f]{16}$/;
 
 const writeWarning = (message: string) => process.stderr.write(`warning: ${message}\n`);
 
@@ -50,7 +50,7 @@ async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void>
   writeKeyFile(settingsKeyFile(config.dataDir), [...keys, ...otherKeys]);
 }
 
-function describeKeys(config: Config, { manifest, hadKeys }: RestoreReport): void {
+function warnAboutMissingKey(config: Config, { manifest, hadKeys }: RestoreReport): void {
   if (hadKeys || manifest.settingsKey === null) return;
   if (availableKeys(config).some((key) => computeKeyFingerprint(key) === manifest.settingsKey)) return;
   writeWarning(
@@ -76,7 +76,7 @@ await runCommand(async () => {
       storeKeys: (keys) => storeKeys(config, keys),
       openStore: (space) => openBlobStore({ folder, bucket: config.mediaBucket, space }),
       removeSpace: async (space) => {
-        if (config.mediaBucket === null && SPACE_NAME.test(space))
+        if (config.mediaBucket === null && MEDIA_FOLDER_NAME_PATTERN.test(space))
           await rm(join(folder, space), { recursive: true, force: true });
       },
       temporaryDir: join(folder, "incoming"),
@@ -84,7 +84,7 @@ await runCommand(async () => {
       warn: writeWarning,
     }),
   );
-  describeKeys(config, report);
+  warnAboutMissingKey(config, report);
   const rows = Object.values(report.summary.rows).reduce((sum, count) => sum + count, 0);
   process.stdout.write(`${JSON.stringify({ madeAt: report.manifest.madeAt, rows, files: report.summary.blobs })}\n`);
 });

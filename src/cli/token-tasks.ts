@@ -20,7 +20,7 @@ const OPTIONS = {
 } as const;
 
 type TokenOption = keyof typeof OPTIONS;
-type Values = Partial<Record<TokenOption, string>>;
+type OptionValues = Partial<Record<TokenOption, string>>;
 
 /** Required (`required`) and allowed (`allowed`) options by kind of credential. All kinds also allow --name and --expires. */
 const OPTIONS_BY_KIND: Record<CredentialKind, { required: readonly TokenOption[]; allowed: readonly TokenOption[] }> = {
@@ -34,7 +34,7 @@ const OPTIONS_BY_KIND: Record<CredentialKind, { required: readonly TokenOption[]
 
 const UNIT_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 /** Default lifetime of a task token that an operator creates. The service's own task tokens expire when their run ends. */
-const TASK_EXPIRES = "1h";
+const TASK_TOKEN_DEFAULT_LIFETIME = "1h";
 
 function readId(text: string | undefined, optionName: string): number | null {
   if (text === undefined) return null;
@@ -52,10 +52,11 @@ function readExpiry(text: string | undefined): Date | null {
   return new Date(Date.now() + Number(count) * UNIT_MS[unit]!);
 }
 
-function readCredential(kind: CredentialKind, values: Values): NewCredential {
+function readCredential(kind: CredentialKind, values: OptionValues): NewCredential {
   const { required, allowed } = OPTIONS_BY_KIND[kind];
   const missingOption = required.filter((option) => values[option] === undefined);
-  if (missingOption.length > 0) throw new StartError(`The kind ${kind} needs --${missingOption.join(" and --")}. ${USAGE}`);
+  if (missingOption.length > 0)
+    throw new StartError(`The kind ${kind} needs --${missingOption.join(" and --")}. ${USAGE}`);
   const unusedOptions = (["app", "user", "run"] as const).filter(
     (option) => values[option] !== undefined && !required.includes(option) && !allowed.includes(option),
   );
@@ -67,7 +68,7 @@ function readCredential(kind: CredentialKind, values: Values): NewCredential {
     personId: readId(values.user, "--user"),
     runId: readId(values.run, "--run"),
     name: values.name ?? null,
-    expiresAt: readExpiry(values.expires ?? (kind === "task" ? TASK_EXPIRES : undefined)),
+    expiresAt: readExpiry(values.expires ?? (kind === "task" ? TASK_TOKEN_DEFAULT_LIFETIME : undefined)),
   };
 }
 
@@ -85,9 +86,9 @@ async function checkReferencedIds(db: DataSource, { appId, personId, runId }: Ne
   }
 }
 
-type Task = (database: CommandDatabase) => Promise<object>;
+type TokenTask = (database: CommandDatabase) => Promise<object>;
 
-function createTask(kind: CredentialKind, values: Values): Task {
+function createTokenTask(kind: CredentialKind, values: OptionValues): TokenTask {
   const credential = readCredential(kind, values);
   if (kind === "editor" && (values.app === undefined) === (values.user === undefined)) {
     throw new StartError(`The kind editor needs either --app or --user. ${USAGE}`);
@@ -107,7 +108,7 @@ async function firstEditorOf(db: DataSource, appId: number): Promise<number> {
   return editor.personId;
 }
 
-function revokeTask(text: string | undefined): Task {
+function createRevokeTask(text: string | undefined): TokenTask {
   const id = readId(text, "the token's id");
   if (id === null) throw new StartError(`revoke needs the token's id. ${USAGE}`);
   return async ({ credentials }) => {
@@ -116,7 +117,7 @@ function revokeTask(text: string | undefined): Task {
   };
 }
 
-function listTask({ app }: Values): Task {
+function createListTask({ app }: OptionValues): TokenTask {
   const appId = readId(app, "--app");
   if (appId === null) throw new StartError(`list needs --app. ${USAGE}`);
   return async ({ db }) => ({ tokens: await listTokensWithSessions(db, appId) });
@@ -126,14 +127,14 @@ function listTask({ app }: Values): Task {
  * Reads the task from the command line.
  * @throws StartError with the problem of the arguments, and the usage
  */
-export function readTask(commandLineWords: string[]): Task {
+export function readTask(commandLineWords: string[]): TokenTask {
   const { positionals, values } = readArguments(OPTIONS, USAGE, commandLineWords);
   const [word, id, ...more] = positionals;
-  if (word === "revoke" && more.length === 0) return revokeTask(id);
+  if (word === "revoke" && more.length === 0) return createRevokeTask(id);
   if (id !== undefined) throw new StartError(`The argument ${id} is not expected. ${USAGE}`);
-  if (word === "list") return listTask(values);
+  if (word === "list") return createListTask(values);
   const kind = CREDENTIAL_KINDS.find((kindName) => kindName === word);
-  if (kind) return createTask(kind, values);
+  if (kind) return createTokenTask(kind, values);
   throw new StartError(
     `the first argument must be a kind of credential, list or revoke (got ${word ?? "nothing"}). ${USAGE}`,
   );

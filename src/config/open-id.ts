@@ -57,17 +57,17 @@ const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
 const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLE_NAMES = ["owner", "admin", "editor", "operator", "reader"];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
-const PAIRS_MAX = 200;
+const ROLE_PAIRS_MAX = 200;
 
 /** Parses a list of pairs such as `a=b,c=d`. Returns null if the text has another form. */
-function pairsOf(text: string | null): Map<string, string> | null {
+function parsePairs(text: string | null): Map<string, string> | null {
   const parts = (text ?? "").split(",").map((part) => part.trim());
   if (parts.join("") === "") return new Map();
   const pairs = parts.map((part) => {
     const at = part.lastIndexOf("=");
     return [part.slice(0, Math.max(at, 0)).trim(), part.slice(at + 1).trim()] as const;
   });
-  const isSound = pairs.length <= PAIRS_MAX && pairs.every(([key, value]) => key !== "" && value !== "");
+  const isSound = pairs.length <= ROLE_PAIRS_MAX && pairs.every(([key, value]) => key !== "" && value !== "");
   return isSound ? new Map(pairs) : null;
 }
 
@@ -80,7 +80,7 @@ function isIssuer(text: string, isPrivateAllowed: boolean): boolean {
   );
 }
 
-function providerOf(env: Environment, name: string | undefined, fault: ReportFault): OpenIdProvider {
+function readProvider(env: Environment, name: string | undefined, fault: ReportFault): OpenIdProvider {
   const prefix = name === undefined ? "OIDC_" : `OIDC_${name}_`;
   const text = (key: string) => env[prefix + key]?.trim() || null;
   const rejected = (key: string, expected: string) =>
@@ -96,11 +96,11 @@ function providerOf(env: Environment, name: string | undefined, fault: ReportFau
   }
   const autoCreate = text("AUTO_CREATE") ?? "0";
   if (autoCreate !== "0" && autoCreate !== "1") rejected("AUTO_CREATE", "0 or 1");
-  const roles = pairsOf(text("ROLES"));
+  const roles = parsePairs(text("ROLES"));
   if (!roles || ![...roles.values()].every((role) => ROLE_NAMES.includes(role))) {
     rejected("ROLES", `pairs of group=role separated by commas, each role one of ${ROLE_NAMES.join(", ")}`);
   }
-  const organizations = pairsOf(text("ORGANIZATIONS"));
+  const organizations = parsePairs(text("ORGANIZATIONS"));
   if (!organizations || ![...organizations.values()].every((id) => /^[1-9]\d{0,14}$/.test(id))) {
     rejected("ORGANIZATIONS", "pairs value=ID separated by commas, where ID is the ID of an organization");
   }
@@ -134,7 +134,7 @@ export function readOpenIdProviders(env: Environment, fault: ReportFault): OpenI
       fault(`OIDC_${name}_ISSUER`, "renamed: this name is reserved");
   }
   const isFirstSet = names.includes(undefined);
-  const first = providerOf(env, undefined, isFirstSet ? fault : () => undefined);
+  const first = readProvider(env, undefined, isFirstSet ? fault : () => undefined);
   const providerNames = names.filter((name) => name !== undefined).sort();
-  return [...(isFirstSet ? [first] : []), ...providerNames.map((name) => providerOf(env, name, fault))];
+  return [...(isFirstSet ? [first] : []), ...providerNames.map((name) => readProvider(env, name, fault))];
 }

@@ -17,14 +17,16 @@ export interface MediaBucket {
 }
 
 /** Maximum number of characters of a rejected value that an error message shows. */
-const REJECTED_SHOWN_LENGTH = 100;
+const SHOWN_VALUE_MAX_CHARACTERS = 100;
 
 /** Returns the text that an error message shows for a rejected value: the value itself, but only its length if it may contain a secret. */
 export function describeRejected(input: string, { isSecret }: { isSecret: boolean }): string {
   const colon = input.indexOf(":");
   const mayHaveCredentials = (colon !== -1 && input.includes("@", colon)) || input.includes("?");
   if (isSecret || mayHaveCredentials) return `${input.length} characters, not shown because they can contain a secret`;
-  return JSON.stringify(input.length > REJECTED_SHOWN_LENGTH ? `${input.slice(0, REJECTED_SHOWN_LENGTH)}…` : input);
+  return JSON.stringify(
+    input.length > SHOWN_VALUE_MAX_CHARACTERS ? `${input.slice(0, SHOWN_VALUE_MAX_CHARACTERS)}…` : input,
+  );
 }
 
 /**
@@ -32,7 +34,7 @@ export function describeRejected(input: string, { isSecret }: { isSecret: boolea
  * @param expected completes the message "NAME must be …"
  * @param read returns the parsed value, or undefined for an invalid text
  */
-export function parsedBy<T>(expected: string, read: (text: string) => T | undefined) {
+export function schemaWithParser<T>(expected: string, read: (text: string) => T | undefined) {
   return z.string().transform((input, context): T => {
     const value = read(input);
     if (value !== undefined) return value;
@@ -41,39 +43,44 @@ export function parsedBy<T>(expected: string, read: (text: string) => T | undefi
   });
 }
 
-export const text = z.string();
+export const textSchema = z.string();
 
-export const textMatching = (pattern: RegExp, expected: string) =>
-  parsedBy(expected, (input) => (pattern.test(input) ? input : undefined));
+export const patternSchema = (pattern: RegExp, expected: string) =>
+  schemaWithParser(expected, (input) => (pattern.test(input) ? input : undefined));
 
-export const integerBetween = (min: number, max: number) =>
-  parsedBy(`a whole number from ${min} to ${max}`, (input) => {
+export const integerSchema = (min: number, max: number) =>
+  schemaWithParser(`a whole number from ${min} to ${max}`, (input) => {
     const value = Number(input);
     return /^\d+$/.test(input) && value >= min && value <= max ? value : undefined;
   });
 
-export const oneOf = <const T extends string>(...allowed: readonly T[]) =>
-  parsedBy(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
+export const enumSchema = <const T extends string>(...allowed: readonly T[]) =>
+  schemaWithParser(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
 /** Creates a parser for a variable with one of two words: `on` gives true, `off` gives false. */
-export const booleanFromWords = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);
+export const booleanSchema = (on: string, off: string) => enumSchema(on, off).transform((value) => value === on);
 
 /** Creates a parser for a list of parts between commas. Spaces around a part are ignored. */
-export const listOf = <T>(expected: string, read: (part: string) => T | undefined) =>
-  parsedBy(expected, (input) => {
+export const listSchema = <T>(expected: string, read: (part: string) => T | undefined) =>
+  schemaWithParser(expected, (input) => {
     const values = input.split(",").map((part) => read(part.trim()));
     return values.includes(undefined) ? undefined : (values as T[]);
   });
 
 /** Creates a parser for a URL. The value has no trailing slash. */
-export const url = (pattern: RegExp, expected: string) =>
-  parsedBy(expected, (input) => (pattern.test(input) && URL.canParse(input) ? input.replace(/\/$/, "") : undefined));
+export const urlSchema = (pattern: RegExp, expected: string) =>
+  schemaWithParser(expected, (input) =>
+    pattern.test(input) && URL.canParse(input) ? input.replace(/\/$/, "") : undefined,
+  );
 
-export const ipAddress = parsedBy("an IP address of this machine", (input) => (isIP(input) === 0 ? undefined : input));
+export const ipAddressSchema = schemaWithParser("an IP address of this machine", (input) =>
+  isIP(input) === 0 ? undefined : input,
+);
 
 /** Accepts an IP address to which other machines can connect; rejects wildcard addresses such as 0.0.0.0. */
-export const reachableAddress = parsedBy("one IP address of this machine, under which browsers reach it", (input) =>
-  isIP(input) === 0 || WILDCARD_ADDRESS.test(input) ? undefined : input,
+export const reachableAddressSchema = schemaWithParser(
+  "one IP address of this machine, under which browsers reach it",
+  (input) => (isIP(input) === 0 || WILDCARD_ADDRESS.test(input) ? undefined : input),
 );
 
 /** True for an IP address, or for a network such as 10.0.0.0/8 that is not the whole internet. */
@@ -85,7 +92,7 @@ function isNetworkRange(part: string): boolean {
 }
 
 /** Parses the trusted proxies: their number, or a list of their addresses and networks. */
-export const trustedProxies = parsedBy(
+export const trustedProxiesSchema = schemaWithParser(
   "how many proxies stand before this service (1 to 9), or their addresses and networks, separated by commas",
   (input): number | string[] | undefined => {
     if (/^[1-9]$/.test(input)) return Number(input);
@@ -94,13 +101,16 @@ export const trustedProxies = parsedBy(
   },
 );
 
-export const webSockets = listOf("ws:// or wss:// addresses separated by commas (a comma in one is %2C)", (part) => {
-  const address = URL.parse(part);
-  return address !== null && /^wss?:$/.test(address.protocol) && address.hash === "" ? address.href : undefined;
-});
+export const webSocketUrlsSchema = listSchema(
+  "ws:// or wss:// addresses separated by commas (a comma in one is %2C)",
+  (part) => {
+    const address = URL.parse(part);
+    return address !== null && /^wss?:$/.test(address.protocol) && address.hash === "" ? address.href : undefined;
+  },
+);
 
 /** Parses a bucket URL: `s3://bucket/prefix?endpoint=…&region=…`. */
-export const bucketUrl = parsedBy(
+export const bucketUrlSchema = schemaWithParser(
   "an address such as s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1, without credentials",
   (input): MediaBucket | undefined => {
     const address = /\s/.test(input) ? null : URL.parse(input);
@@ -119,7 +129,7 @@ export const bucketUrl = parsedBy(
   },
 );
 
-export const timeZone = parsedBy("an IANA time zone such as Europe/Berlin", (input) => {
+export const timeZoneSchema = schemaWithParser("an IANA time zone such as Europe/Berlin", (input) => {
   try {
     new Intl.DateTimeFormat("en", { timeZone: input });
     return input;
@@ -128,7 +138,7 @@ export const timeZone = parsedBy("an IANA time zone such as Europe/Berlin", (inp
   }
 });
 
-export const encryptionKeys = listOf(
+export const encryptionKeysSchema = listSchema(
   "32 bytes in base64, or several such keys separated by commas, the current one first",
   (part) => {
     const key = Buffer.from(part, "base64");

@@ -10,17 +10,17 @@ export const ROLES = ["api", "scheduler", "runner"] as const;
 export type Role = (typeof ROLES)[number];
 
 const LOG_LEVELS = ["info", "trace", "debug", "warn", "error", "fatal", "silent"] as const;
-const POSTGRES_URL = values.textMatching(/^postgres(ql)?:\/\//, "a postgres:// URL");
-const REQUEST_LIMIT = values.integerBetween(0, 100_000);
+const POSTGRES_URL_SCHEMA = values.patternSchema(/^postgres(ql)?:\/\//, "a postgres:// URL");
+const REQUEST_LIMIT_SCHEMA = values.integerSchema(0, 100_000);
 /** Matches the URL of a mail server. It may contain a percent-encoded user and password. */
-const MAIL_SERVER = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
-const MAIL_SENDER = /^([^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/;
+const MAIL_SERVER_PATTERN = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
+const MAIL_SENDER_PATTERN = /^([^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/;
 
 /** Texts about a variable for the reference page, in Markdown. */
 export interface VariableDescription {
   meaning: string;
   /** Default value as the reference page shows it. */
-  initial: string;
+  defaultText: string;
 }
 
 const variableDescriptions = z.registry<VariableDescription>();
@@ -36,254 +36,260 @@ function describeVariable<T>(
   shownInitial = `\`${initial}\``,
 ): z.ZodType<T> {
   const withDefault = schema.default(initial as z.util.NoUndefined<T>);
-  return withDefault.register(variableDescriptions, { meaning, initial: shownInitial }) as unknown as z.ZodType<T>;
+  return withDefault.register(variableDescriptions, { meaning, defaultText: shownInitial }) as unknown as z.ZodType<T>;
 }
 
 const optionalVariable = <T>(schema: z.ZodType<T>, meaning: string, shownInitial = "unset"): z.ZodType<T | null> =>
   describeVariable<T | null>(schema.nullable(), null, meaning, shownInitial);
 
 const VARIABLE_SCHEMAS = {
-  PORT: describeVariable(values.integerBetween(0, 65_535), 4000, "port on which the service listens"),
-  HOST: describeVariable(values.text, HOST_DEFAULT, "address on which the service listens"),
+  PORT: describeVariable(values.integerSchema(0, 65_535), 4000, "port on which the service listens"),
+  HOST: describeVariable(values.textSchema, HOST_DEFAULT, "address on which the service listens"),
   TRUST_PROXY: optionalVariable(
-    values.trustedProxies,
+    values.trustedProxiesSchema,
     "the proxies whose `X-Forwarded-For` the service trusts: their addresses and networks, separated by commas, or the number of proxies in front of the service. Set it if there is a proxy: otherwise all visitors have the proxy's address, and share the limits of one address. The log and `npm run doctor` report a proxy in a private network that is not trusted",
   ),
   PUBLIC_URL: optionalVariable(
-    values.url(values.HTTP_ADDRESS, "an address such as https://actions.example.com or https://example.com/actions"),
+    values.urlSchema(
+      values.HTTP_ADDRESS,
+      "an address such as https://actions.example.com or https://example.com/actions",
+    ),
     "the address that browsers use, with which links in e-mails and setup links begin. A link has `localhost` instead of a host such as 127.0.0.1, because passkeys do not work at an IP address. Include a path if a proxy serves the service under this path and removes it from requests",
     "`http://HOST:PORT`",
   ),
   RUNTIME_URL: optionalVariable(
-    values.url(values.ORIGIN_URL, "an origin such as https://apps.example.net, whose host is not the service's own"),
+    values.urlSchema(
+      values.ORIGIN_URL,
+      "an origin such as https://apps.example.net, whose host is not the service's own",
+    ),
     "a second origin, with another host, from which your proxy also forwards to this service and passes on `Host`. Pages that run authors' code are served only there",
   ),
   DATABASE_URL: optionalVariable(
-    POSTGRES_URL,
+    POSTGRES_URL_SCHEMA,
     "a database of PostgreSQL 14 or later. Without it, the service runs its own PostgreSQL under `DATA_DIR`. `npm run bootstrap` creates the first app in your database",
   ),
   DATABASE_DIRECT_URL: optionalVariable(
-    POSTGRES_URL,
+    POSTGRES_URL_SCHEMA,
     "if `DATABASE_URL` leads to a pooler in transaction mode: the address of the same database without the pooler. The service uses it for statements that need a session: [containers](../operate/containers.md)",
     "`DATABASE_URL`",
   ),
   DATA_DIR: describeVariable(
-    values.text,
+    values.textSchema,
     ".data",
     "folder for the embedded database, the first credentials and the keys",
   ),
   ROLES: describeVariable<Role[]>(
-    values.listOf(`a comma-separated list of ${ROLES.join(", ")}`, (part) => ROLES.find((role) => role === part)),
+    values.listSchema(`a comma-separated list of ${ROLES.join(", ")}`, (part) => ROLES.find((role) => role === part)),
     [...ROLES],
     "roles of this process",
     "`api,scheduler,runner`",
   ),
-  CHROME_PATH: optionalVariable(values.text, "path of the Chromium to use", "found"),
+  CHROME_PATH: optionalVariable(values.textSchema, "path of the Chromium to use", "found"),
   PUPPETEER_CACHE_DIR: optionalVariable(
-    values.text,
+    values.textSchema,
     "folder in which Puppeteer looks for its browsers",
     "Puppeteer's own",
   ),
   CHROME_SANDBOX: describeVariable(
-    values.booleanFromWords("on", "off"),
+    values.booleanSchema("on", "off"),
     true,
     "`off` runs the code of authors without Chromium's sandbox. The service warns at each start",
     "`on`",
   ),
   BROWSER_WS_ENDPOINTS: describeVariable<string[]>(
-    values.webSockets,
+    values.webSocketUrlsSchema,
     [],
     "DevTools addresses of running browsers, separated by commas. The service uses them instead of a local browser",
     "unset",
   ),
   EGRESS_PROXY_HOST: describeVariable(
-    values.reachableAddress,
+    values.reachableAddressSchema,
     "127.0.0.1",
     "the address of this machine at which the browsers of `BROWSER_WS_ENDPOINTS` reach the egress proxy",
   ),
   RATE_LIMIT_MANAGE: describeVariable(
-    REQUEST_LIMIT,
+    REQUEST_LIMIT_SCHEMA,
     limits.RATE_LIMIT_MANAGE,
     "requests that manage an app, in 60 s; 0: unlimited",
   ),
   RATE_LIMIT_RUN: describeVariable(
-    REQUEST_LIMIT,
+    REQUEST_LIMIT_SCHEMA,
     limits.RATE_LIMIT_RUN,
     "requests of an app that run actions, in 60 s; 0: unlimited",
   ),
   RATE_LIMIT_PUBLISH: describeVariable(
-    REQUEST_LIMIT,
+    REQUEST_LIMIT_SCHEMA,
     limits.RATE_LIMIT_PUBLISH,
     "publications of an app, in 60 s; 0: unlimited",
   ),
   RATE_LIMIT_HTTP: describeVariable(
-    REQUEST_LIMIT,
+    REQUEST_LIMIT_SCHEMA,
     limits.RATE_LIMIT_HTTP,
     "requests to the [HTTP triggers](http-triggers.md) of an app that pass the check of the caller, in 60 s. One address can send ten times as many, rejected ones included; 0: unlimited",
   ),
   RATE_LIMIT_MCP: describeVariable(
-    REQUEST_LIMIT,
+    REQUEST_LIMIT_SCHEMA,
     limits.RATE_LIMIT_MCP,
     "tool calls of [agents](agents.md) to an app, in 60 s; 0: unlimited",
   ),
   RATE_LIMIT_COMMUNICATE: describeVariable(
-    REQUEST_LIMIT,
+    REQUEST_LIMIT_SCHEMA,
     limits.RATE_LIMIT_COMMUNICATE,
     "requests of an app that send messages, in 30 s; 0: unlimited",
   ),
   SMTP_URL: optionalVariable(
-    values.parsedBy("an address such as smtp://user:password@mail.example.com:587", (input) =>
-      MAIL_SERVER.test(input) && URL.canParse(input) ? input : undefined,
+    values.schemaWithParser("an address such as smtp://user:password@mail.example.com:587", (input) =>
+      MAIL_SERVER_PATTERN.test(input) && URL.canParse(input) ? input : undefined,
     ),
     "mail server for apps without the setting `__smtp`: `smtp://` or `smtps://user:password@host:port`. Requires `MAIL_FROM`",
   ),
   MAIL_FROM: optionalVariable(
-    values.textMatching(MAIL_SENDER, "an e-mail address, perhaps as Name <address>"),
+    values.patternSchema(MAIL_SENDER_PATTERN, "an e-mail address, perhaps as Name <address>"),
     "sender of the mail that goes through `SMTP_URL`",
   ),
   SERVER_TIMEOUT_MS: describeVariable(
-    values.integerBetween(1, 3_600_000),
+    values.integerSchema(1, 3_600_000),
     limits.SERVER_TIMEOUT_MS,
     "execution time limit of server actions",
   ),
   CLIENT_TIMEOUT_MS: describeVariable(
-    values.integerBetween(1, 3_600_000),
+    values.integerSchema(1, 3_600_000),
     limits.CLIENT_TIMEOUT_MS,
     "execution time limit of client actions",
   ),
   SHUTDOWN_GRACE_MS: describeVariable(
-    values.integerBetween(0, 3_600_000),
+    values.integerSchema(0, 3_600_000),
     30_000,
     "time in which runs can finish after SIGTERM",
   ),
   RUNNER_CONCURRENCY: describeVariable(
-    values.integerBetween(1, 1_000),
+    values.integerSchema(1, 1_000),
     2 * availableParallelism(),
     "base number N for the runs that this process executes at once: one app can have N - 1 of them (at least 1), all apps together 4 N. With the value 8, one app has at most 7 runs at once, and all apps together 32. [Memory and cores](../operate/operating.md#execute-many-runs-at-once)",
     "twice the number of cores",
   ),
   ALLOW_PRIVATE_NETWORK: describeVariable(
-    values.booleanFromWords("1", "0"),
+    values.booleanSchema("1", "0"),
     false,
     "`1` lets actions reach private addresses, for development. This also applies to the service's own requests for apps: to language models, mail and SMS servers, git servers, webhooks of alerts, push services, token endpoints and packages. http is then also valid. With `0`, the service resolves the host names of all these requests with the name servers of the system, and ignores its hosts file",
     "`0`",
   ),
   SETTINGS_KEY: optionalVariable(
-    values.encryptionKeys,
+    values.encryptionKeysSchema,
     "key that encrypts settings: 32 bytes in base64. While you replace it, both keys, separated by a comma, the new one first",
     "a file in `DATA_DIR`",
   ),
   EGRESS_ADDRESS: optionalVariable(
-    values.ipAddress,
+    values.ipAddressSchema,
     "local address from which runs connect to other hosts",
     "the system's",
   ),
-  DEFAULT_TIMEZONE: describeVariable(values.timeZone, "UTC", "time zone of schedules without a `timezone`"),
+  DEFAULT_TIMEZONE: describeVariable(values.timeZoneSchema, "UTC", "time zone of schedules without a `timezone`"),
   PACKAGES_FILE: optionalVariable(
-    values.text,
+    values.textSchema,
     "path of a JSON file with an array of further packages for actions, each a `PackageEntry` (`src/rules/packages.ts`)",
   ),
   NPM_PACKAGES: describeVariable(
-    values.booleanFromWords("on", "off"),
+    values.booleanSchema("on", "off"),
     true,
     "`off`: actions cannot use packages from npm, only those of the service and scripts at addresses",
     "`on`",
   ),
   NPM_SANDBOX: describeVariable(
-    values.booleanFromWords("on", "off"),
+    values.booleanSchema("on", "off"),
     true,
     "`off`: if the machine has no user namespaces, the service bundles packages in a process with network access, and warns at each start",
     "`on`",
   ),
   NPM_REGISTRY: describeVariable(
-    values.url(values.HTTP_ADDRESS, "the address of an npm registry such as https://registry.example.com/npm"),
+    values.urlSchema(values.HTTP_ADDRESS, "the address of an npm registry such as https://registry.example.com/npm"),
     "https://registry.npmjs.org",
     "registry from which npm packages are downloaded",
   ),
   NPM_TOKEN: optionalVariable(
-    values.textMatching(/^[\x21-\x7e]+$/, "a token in one line, without spaces"),
+    values.patternSchema(/^[\x21-\x7e]+$/, "a token in one line, without spaces"),
     "token for `NPM_REGISTRY`",
   ),
   NPM_MIN_AGE_DAYS: describeVariable(
-    values.integerBetween(0, 365),
+    values.integerSchema(0, 365),
     limits.NPM_MIN_AGE_DAYS,
     "minimum age of a package version. A newer one is used only if an action names the exact version; 0 allows any age",
   ),
   NPM_LICENSES: optionalVariable(
-    values.listOf("SPDX identifiers separated by commas, such as MIT,ISC,Apache-2.0", (part) =>
+    values.listSchema("SPDX identifiers separated by commas, such as MIT,ISC,Apache-2.0", (part) =>
       /^[A-Za-z0-9.+-]+$/.test(part) ? part : undefined,
     ),
     "allowed licences, as SPDX identifiers separated by commas. The service rejects packages with other licences",
     "any",
   ),
   QUEUE_MAX: describeVariable(
-    values.integerBetween(limits.QUEUE_MIN_PER_APP, 10_000_000),
+    values.integerSchema(limits.QUEUE_MIN_PER_APP, 10_000_000),
     limits.QUEUE_MAX,
     "maximum number of queued runs of all apps",
   ),
   QUEUE_MAX_PER_APP: describeVariable(
-    values.integerBetween(limits.QUEUE_MIN_PER_APP, 10_000_000),
+    values.integerSchema(limits.QUEUE_MIN_PER_APP, 10_000_000),
     limits.QUEUE_MAX_PER_APP,
     "maximum number of queued runs of one app",
   ),
   QUEUE_MAX_MB: describeVariable(
-    values.integerBetween(1, 1_000_000),
+    values.integerSchema(1, 1_000_000),
     limits.QUEUE_MAX_MB,
     "maximum size of the payloads of all queued runs; one app can use a tenth of it",
   ),
   LOG_RETENTION_DAYS: describeVariable(
-    values.integerBetween(1, 36_500),
+    values.integerSchema(1, 36_500),
     30,
     "days after which the service deletes logs",
   ),
   LOG_MAX_MB: describeVariable(
-    values.integerBetween(0, 1_000_000),
+    values.integerSchema(0, 1_000_000),
     limits.LOG_MAX_MB,
     "disk space for the runs and logs of an app. Its events have as much again. Above it, the service deletes the oldest. It checks the size at the start, each hour, and when an app has written an eighth of it; 0: unlimited",
   ),
   INTAKE_QUOTA_MB: describeVariable(
-    values.integerBetween(0, 1_000_000),
+    values.integerSchema(0, 1_000_000),
     limits.INTAKE_QUOTA_MB,
     "size of the events and settings that an app can store in a minute. All its visitors can use half of it, one network address an eighth; 0: unlimited",
   ),
   DATA_SOURCE_QUOTA_MB: describeVariable(
-    values.integerBetween(0, 100_000_000),
+    values.integerSchema(0, 100_000_000),
     limits.DATA_SOURCE_QUOTA_MB,
     "size of all entries of an app's data sources. Their snapshots can have as much again; 0: unlimited",
   ),
   MEDIA_URL: optionalVariable(
-    values.bucketUrl,
+    values.bucketUrlSchema,
     "S3 bucket for the files of apps, instead of a folder: `s3://bucket/prefix?endpoint=…&region=…`. Needs [AWS credentials](#object-storage)",
     "`DATA_DIR/media`",
   ),
   // The maximum is 5 GB, the largest file that S3 accepts in one request.
-  MEDIA_MAX_MB: describeVariable(values.integerBetween(1, 5_000), limits.MEDIA_MAX_MB, "size of one file"),
+  MEDIA_MAX_MB: describeVariable(values.integerSchema(1, 5_000), limits.MEDIA_MAX_MB, "size of one file"),
   MEDIA_QUOTA_MB: describeVariable(
-    values.integerBetween(0, 1_000_000_000),
+    values.integerSchema(0, 1_000_000_000),
     limits.MEDIA_QUOTA_MB,
     "size of all files of an app; 0: unlimited",
   ),
   DISK_FREE_MIN_MB: describeVariable(
-    values.integerBetween(0, 1_000_000),
+    values.integerSchema(0, 1_000_000),
     limits.DISK_FREE_MIN_MB,
     "free disk space. Below it, the service rejects events; below half of it, also new runs; 0: it never rejects them",
   ),
   DATABASE_MAX_MB: describeVariable(
-    values.integerBetween(0, 1_000_000_000),
+    values.integerSchema(0, 1_000_000_000),
     0,
     "with `DATABASE_URL`: intended size of the database. What is left of it counts as free disk space for `DISK_FREE_MIN_MB`; 0: no check",
   ),
   GRAPHQL_DOCUMENTS: describeVariable(
-    values.oneOf("any", "persisted"),
+    values.enumSchema("any", "persisted"),
     "any",
     "`persisted`: app users may send only the GraphQL documents of the client library",
   ),
   OTEL_EXPORTER_OTLP_ENDPOINT: optionalVariable(
-    values.url(values.HTTP_ADDRESS, "an address such as http://collector:4318"),
+    values.urlSchema(values.HTTP_ADDRESS, "an address such as http://collector:4318"),
     "address of a collector to which traces of requests and runs are sent, such as `http://collector:4318`",
   ),
   LOG_LEVEL: describeVariable(
-    values.oneOf(...LOG_LEVELS),
+    values.enumSchema(...LOG_LEVELS),
     "info",
     "lowest level that the service logs: `trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`",
   ),
@@ -320,5 +326,5 @@ export function readVariables(environment: Readonly<Record<string, string | unde
 }
 
 /** Returns the name and description of each variable, for the reference page. */
-export const describedVariables = (): [name: string, VariableDescription][] =>
+export const listDescribedVariables = (): [name: string, VariableDescription][] =>
   Object.entries(VARIABLE_SCHEMAS).map(([name, schema]) => [name, variableDescriptions.get(schema)!]);

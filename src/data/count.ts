@@ -2,7 +2,7 @@
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { COUNT_EXACT_MAX } from "../limits.js";
-import { preparedRows, rows, statementName } from "./database.js";
+import { queryPreparedRows, rows, statementName } from "./database.js";
 
 /** Result of a count. Above COUNT_EXACT_MAX, `exact` is false and `count` is the database planner's estimate. */
 export interface Count {
@@ -40,7 +40,7 @@ async function estimateRows(db: DataSource, fromClause: string, parameters: unkn
 export async function countUpTo(db: DataSource, fromClause: string, parameters: unknown[]): Promise<Count> {
   const countLimit = COUNT_EXACT_MAX + 1;
   const countSql = `SELECT count(*) FROM (SELECT FROM ${fromClause} LIMIT ${countLimit}) AS counted`;
-  const [countRow] = await preparedRows<{ count: number }>(db, statementName(countSql), countSql, parameters);
+  const [countRow] = await queryPreparedRows<{ count: number }>(db, statementName(countSql), countSql, parameters);
   if (countRow!.count < countLimit) return { count: countRow!.count, exact: true };
   return { count: Math.max(countLimit, await estimateRows(db, fromClause, parameters)), exact: false };
 }

@@ -35,7 +35,7 @@ const LOCK_POLL_MS = 100;
  * migration. So the migration gives up before PostgreSQL checks for a deadlock (`deadlock_timeout`, one second), and
  * tries again.
  */
-const TABLE_LOCK_WAIT = "500ms";
+const TABLE_LOCK_TIMEOUT = "500ms";
 const TABLE_LOCK_RETRY_MS = 500;
 const TABLE_LOCK_ATTEMPTS = 300;
 /**
@@ -43,7 +43,7 @@ const TABLE_LOCK_ATTEMPTS = 300;
  * timeout, because they block no other statement.
  */
 const LOCK_TIMEOUT_SUBSCRIBER: EntitySubscriberInterface = {
-  afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_WAIT}'`),
+  afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_TIMEOUT}'`),
 };
 
 /**
@@ -100,11 +100,11 @@ export async function rows<T>(executor: Executor, sql: string, parameters: unkno
   return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
 }
 
-const generalPoolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
+const mainPoolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
 /** Returns the numbers of busy and idle connections in both pools, and of callers that wait for a connection. */
 export function countConnections(db: DataSource): { busy: number; idle: number; waiting: number } {
-  const pools = db instanceof Database ? [generalPoolOf(db), db.statements] : [generalPoolOf(db)];
+  const pools = db instanceof Database ? [mainPoolOf(db), db.statements] : [mainPoolOf(db)];
   const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
   const idle = sum((pool) => pool.idleCount);
   return { busy: sum((pool) => pool.totalCount) - idle, idle, waiting: sum((pool) => pool.waitingCount) };
@@ -114,7 +114,12 @@ export function countConnections(db: DataSource): { busy: number; idle: number; 
  * Executes a prepared statement: each connection plans the statement once and caches the plan under `name`. Use it for
  * statements that every run or event executes. In a transaction, the statement is not prepared.
  */
-export async function preparedRows<T>(executor: Executor, name: string, text: string, values: unknown[]): Promise<T[]> {
+export async function queryPreparedRows<T>(
+  executor: Executor,
+  name: string,
+  text: string,
+  values: unknown[],
+): Promise<T[]> {
   if (!(executor instanceof Database)) return rows(executor, text, values);
   return queryRowsPrepared(executor.statements, name, text, values);
 }
@@ -164,7 +169,7 @@ export function isDeadlock(error: unknown): boolean {
 }
 
 /** True if the database rejected the values of the statement (SQLSTATE classes 22 and 54), so that a retry is useless. */
-export function isRefusedData(error: unknown): boolean {
+export function isRejectedData(error: unknown): boolean {
   const { code = "" } = driverErrorOf(error);
   return /^(22|54)/.test(code);
 }

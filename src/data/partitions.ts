@@ -16,5 +16,5 @@ const SELECT_PARTITIONS = `
    WHERE inhparent = $1::regclass ORDER BY low NULLS FIRST`;
 
 /** Returns the partitions of a table, the oldest first. The last partition has no upper bound. */
-export const partitionsOf = (db: Executor, table: string): Promise<Partition[]> =>
+export const listPartitions = (db: Executor, table: string): Promise<Partition[]> =>
   rows<Partition>(db, SELECT_PARTITIONS, [table]);

@@ -7,6 +7,6 @@ export interface Person {
 }
 
 /** Returns an SQL expression for a person as JSON. `alias` is the table of people; NULL if a left join found no row. */
-export const personJson = (alias: string): string => `
+export const personJsonSql = (alias: string): string => `
   CASE WHEN ${alias}.id IS NOT NULL THEN json_build_object('id', ${alias}.id, 'firstName', ${alias}.first_name,
     'lastName', ${alias}.last_name, 'email', ${alias}.email) END`;

@@ -92,7 +92,7 @@ export type RunErrorName =
 export const startStateSql = (name: TransitionName): string => `state = '${RUN_TRANSITIONS[name].from}'`;
 
 /** Returns an SQL assignment of the state to which the transition `name` leads. */
-export const toState = (name: TransitionName): string => `state = '${RUN_TRANSITIONS[name].to}'`;
+export const endStateSql = (name: TransitionName): string => `state = '${RUN_TRANSITIONS[name].to}'`;
 
 /** SQL expression for the state of a new run: `skipped` if the column `reason` is set, otherwise `queued`. */
 export const STATE_BY_REASON = `CASE WHEN reason IS NULL THEN '${RUN_TRANSITIONS.queue.to}' ELSE '${RUN_TRANSITIONS.reject.to}' END`;

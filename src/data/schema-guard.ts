@@ -57,13 +57,15 @@ export function findSchemaFault(
 }
 
 /** Reads the names of the applied migrations, and the SchemaDeclaration (null if there is none). The table `migration` must exist. */
-export async function readSchema(query: Query): Promise<{ applied: string[]; declared: SchemaDeclaration | null }> {
+export async function readSchema(
+  query: Query,
+): Promise<{ appliedMigrations: string[]; declaration: SchemaDeclaration | null }> {
   const applied = await query<{ name: string }>("SELECT name FROM migration");
   const [comment] = await query<{ text: string | null }>(
     "SELECT obj_description('migration'::regclass, 'pg_class') AS text",
   );
   const declared = comment!.text === null ? null : (JSON.parse(comment!.text) as SchemaDeclaration);
-  return { applied: applied.map(({ name }) => name), declared };
+  return { appliedMigrations: applied.map(({ name }) => name), declaration: declared };
 }
 
 const NEWER_SCHEMA_REMEDY = "start the newer release, or restore a backup that this release can read";
@@ -77,7 +79,7 @@ export async function checkSchema(query: Query, releaseMigrations: readonly stri
     `SELECT to_regclass('migration') IS NOT NULL AS "isMigrated"`,
   );
   if (!stateRow!.isMigrated) return [];
-  const { applied, declared } = await readSchema(query);
+  const { appliedMigrations: applied, declaration: declared } = await readSchema(query);
   const fault = findSchemaFault(releaseMigrations, applied, declared);
   if (fault !== null) throw new StartError(`${fault}: ${NEWER_SCHEMA_REMEDY}`);
   return applied;
@@ -85,7 +87,7 @@ export async function checkSchema(query: Query, releaseMigrations: readonly stri
 
 /** Stores the SchemaDeclaration: which older releases can run with the schema. Call this function after this release's migrations. */
 export async function declareSchema(query: Query, releaseMigrations: readonly string[]): Promise<void> {
-  const { applied, declared } = await readSchema(query);
+  const { appliedMigrations: applied, declaration: declared } = await readSchema(query);
   // A newer release has already migrated the schema, so this release must not overwrite its declaration.
   if (applied.some((name) => !releaseMigrations.includes(name))) return;
   const declaration: SchemaDeclaration = {

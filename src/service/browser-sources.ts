@@ -17,7 +17,7 @@ export interface BrowserSources {
   egressOptions: EgressOptions;
 }
 
-function pathToChromium({ chromePath, puppeteerCacheDir }: Config): string {
+function locateChromium({ chromePath, puppeteerCacheDir }: Config): string {
   const path = findChromium(chromePath, defaultChromiumPaths(puppeteerCacheDir));
   if (!path)
     throw new StartError(
@@ -30,11 +30,11 @@ function pathToChromium({ chromePath, puppeteerCacheDir }: Config): string {
  * Returns the browsers to use, and the options of their egress proxies.
  * @throws StartError if Chromium is not installed
  */
-export function browserSources(config: Config, log: Logger): BrowserSources {
+export function createBrowserSources(config: Config, log: Logger): BrowserSources {
   const { allowPrivateNetwork, egressAddress: localAddress, egressProxyHost: host, chromeSandbox: sandbox } = config;
   const egressOptions = { allowPrivateNetwork, localAddress, resolve: selectLookup(allowPrivateNetwork) };
   if (config.browserWsEndpoints.length === 0) {
-    const sources = [createLocalBrowserSource({ chromePath: pathToChromium(config), sandbox, log })];
+    const sources = [createLocalBrowserSource({ chromePath: locateChromium(config), sandbox, log })];
     if (process.getuid?.() !== 0) {
       log.warn(
         "Chromium runs as the user that owns this service's data: only its sandbox protects the data; see SECURITY.md",

@@ -8,14 +8,14 @@ import { rows } from "../data/database.js";
 import type { Clock } from "./plan.js";
 
 /** Difference between the two clocks above which a warning is logged, in milliseconds. */
-export const SKEW_WARNED_MS = 2_000;
-const MEASURE_EVERY_MS = 10_000;
+export const CLOCK_SKEW_WARNING_MS = 2_000;
+const MEASURE_INTERVAL_MS = 10_000;
 
 export interface DatabaseClock {
   /** Milliseconds by which the database's clock is ahead of this machine's clock; 0 if the difference is smaller than the network delay. */
   skewMs(): number;
   /** Compares the clocks of the database and this machine. Resolves to the Unix time in milliseconds of the next measurement. */
-  measure(): Promise<number>;
+  measureSkew(): Promise<number>;
 }
 
 export function createDatabaseClock(options: { db: DataSource; log: Logger }): DatabaseClock {
@@ -25,7 +25,7 @@ export function createDatabaseClock(options: { db: DataSource; log: Logger }): D
 
   return {
     skewMs: () => skewMs,
-    async measure() {
+    async measureSkew() {
       const requested = Date.now();
       const [answer] = await rows<{ ms: number }>(
         db,
@@ -34,7 +34,7 @@ export function createDatabaseClock(options: { db: DataSource; log: Logger }): D
       const answered = Date.now();
       const { ms } = answer!;
       skewMs = ms < requested ? ms - requested : ms > answered ? ms - answered : 0;
-      const isOff = Math.abs(skewMs) > SKEW_WARNED_MS;
+      const isOff = Math.abs(skewMs) > CLOCK_SKEW_WARNING_MS;
       if (isOff && !isWarned) {
         const seconds = Math.round(skewMs) / 1_000;
         log.warn(
@@ -44,12 +44,12 @@ export function createDatabaseClock(options: { db: DataSource; log: Logger }): D
       }
       if (!isOff && isWarned) log.info("this machine's clock and the database's clock agree again");
       isWarned = isOff;
-      return answered + MEASURE_EVERY_MS;
+      return answered + MEASURE_INTERVAL_MS;
     },
   };
 }
 
 /** Returns a clock with the database's time. */
-export function correctedClock(clock: Clock, skewMs: () => number): Clock {
+export function createCorrectedClock(clock: Clock, skewMs: () => number): Clock {
   return { now: () => clock.now() + skewMs(), msUntil: (time) => clock.msUntil(time - skewMs()) };
 }

@@ -15,12 +15,12 @@ import {
 } from "../operations/connections.js";
 import { isPooler } from "../postgres.js";
 
-const FIRST_WAIT_MS = 500;
-const WAIT_MAX_MS = 10_000;
-const LOG_EVERY_MS = 60_000;
+const FIRST_RETRY_DELAY_MS = 500;
+const RETRY_DELAY_MAX_MS = 10_000;
+const LOG_INTERVAL_MS = 60_000;
 
 /** Describes a database error for the operator. Leaves out the URL, because it contains a password. */
-export function databaseFault(error: unknown, config: Pick<Config, "roles" | "runnerConcurrency">): string {
+export function describeDatabaseFault(error: unknown, config: Pick<Config, "roles" | "runnerConcurrency">): string {
   if (isConnectionLimitReached(error)) return tooFewConnectionsMessage(maxConnectionsOf(config));
   const { message, code } = error as NodeJS.ErrnoException;
   return (message || code || String(error)).replaceAll("\n", " ");
@@ -35,7 +35,7 @@ export async function waitUntilReachable<T>(
   { log, stopRequested, faultOf }: { log: Logger; stopRequested: AbortSignal; faultOf: (error: unknown) => string },
 ): Promise<T> {
   let lastLine = Number.NEGATIVE_INFINITY;
-  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, WAIT_MAX_MS)) {
+  for (let wait = FIRST_RETRY_DELAY_MS; ; wait = Math.min(2 * wait, RETRY_DELAY_MAX_MS)) {
     stopRequested.throwIfAborted();
     try {
       const result = await work();
@@ -43,7 +43,7 @@ export async function waitUntilReachable<T>(
       return result;
     } catch (error) {
       if (!isDatabaseAway(error)) throw error;
-      if (performance.now() - lastLine >= LOG_EVERY_MS) {
+      if (performance.now() - lastLine >= LOG_INTERVAL_MS) {
         log.warn({ reason: faultOf(error) }, "waiting for the database");
         lastLine = performance.now();
       }
@@ -78,7 +78,7 @@ export async function openService(
 ): Promise<OpenedDatabase> {
   const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
   const databaseName = config.databaseUrl ? `the database of ${variable}` : "the embedded database";
-  const faultOf = (error: unknown) => databaseFault(error, config);
+  const faultOf = (error: unknown) => describeDatabaseFault(error, config);
 
   async function open(): Promise<OpenedDatabase> {
     if (config.databaseUrl && (await isPooler(url))) {

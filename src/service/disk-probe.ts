@@ -8,15 +8,15 @@ import { SPILL_SETTINGS } from "../data/spill.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
 import { diskFullFor, reportDiskFree } from "../postgres.js";
 
-const EVERY_MS = 2_000;
+const PROBE_INTERVAL_MS = 2_000;
 /** Minimum time for which the disk counts as full after a rejected write, in milliseconds. */
-const HOLD_MS = 5_000;
+const DISK_FULL_MIN_MS = 5_000;
 
 /** Creates periodic work that makes PostgreSQL write to its disk while the disk counts as full, to find out if it is still full. */
 export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): Ticker {
   async function probeDisk(): Promise<number> {
-    const next = Date.now() + EVERY_MS;
-    if ((diskFullFor() ?? 0) < HOLD_MS) return next;
+    const next = Date.now() + PROBE_INTERVAL_MS;
+    if ((diskFullFor() ?? 0) < DISK_FULL_MIN_MS) return next;
     await db.transaction(async (manager) => {
       for (const statement of SPILL_SETTINGS) await manager.query(statement);
     });
@@ -24,5 +24,5 @@ export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): T
     log.info("PostgreSQL's disk has free space again");
     return next;
   }
-  return createTicker({ work: probeDisk, msUntil: (time) => time - Date.now(), sleepMaxMs: EVERY_MS, log });
+  return createTicker({ work: probeDisk, msUntil: (time) => time - Date.now(), sleepMaxMs: PROBE_INTERVAL_MS, log });
 }

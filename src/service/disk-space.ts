@@ -17,8 +17,8 @@ const MB = 2 ** 20;
  * Intervals at which the service measures the free space of a disk, and the size of a database. A disk takes microseconds, but for a
  * database PostgreSQL reads the sizes of all files.
  */
-const DISK_EVERY_MS = 1_000;
-const DATABASE_EVERY_MS = 10_000;
+const DISK_MEASURE_INTERVAL_MS = 1_000;
+const DATABASE_MEASURE_INTERVAL_MS = 10_000;
 
 /** Returns the number of free bytes on the disk of the folder. If the folder does not exist, uses its nearest existing parent folder. */
 export async function freeBytesUnder(folder: string): Promise<number> {
@@ -32,19 +32,19 @@ export async function freeBytesUnder(folder: string): Promise<number> {
  * Watches the disk of DATA_DIR if the database is elsewhere, and logs a warning when it is nearly full, because the folder contains media
  * files and keys.
  */
-export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
+export function createDataDirSpace({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
   if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_SPACE;
   const minimumBytes = diskFreeMinMb * MB;
   return createDiskSpace({
     diskName: "DATA_DIR",
     readFreeBytes: () => freeBytesUnder(dataDir),
     minimumBytes,
-    intervalMs: DATABASE_EVERY_MS,
+    intervalMs: DATABASE_MEASURE_INTERVAL_MS,
     log,
   });
 }
 
-export function diskRoom(config: Config, db: DataSource, log: Logger): DiskSpace {
+export function createDatabaseSpace(config: Config, db: DataSource, log: Logger): DiskSpace {
   const { databaseUrl, databaseMaxMb, dataDir, diskFreeMinMb } = config;
   const minimumBytes = diskFreeMinMb * MB;
   const measured = databaseUrl === null || databaseMaxMb > 0;
@@ -58,14 +58,14 @@ export function diskRoom(config: Config, db: DataSource, log: Logger): DiskSpace
         diskName: "the database",
         readFreeBytes: () => freeBytesUnder(dataDir),
         minimumBytes,
-        intervalMs: DISK_EVERY_MS,
+        intervalMs: DISK_MEASURE_INTERVAL_MS,
         log,
       })
     : createDiskSpace({
         diskName: "the database",
         readFreeBytes: databaseSpace,
         minimumBytes,
-        intervalMs: DATABASE_EVERY_MS,
+        intervalMs: DATABASE_MEASURE_INTERVAL_MS,
         log,
       });
 }

@@ -5,20 +5,20 @@ import { serviceAddresses } from "../api/first-page.js";
  * Converts the address at which the service listens to a URL for a browser: `localhost` replaces a wildcard address, and passkeys need a
  * host name.
  */
-const toClickable = (url: string): string =>
+const toLocalhostUrl = (url: string): string =>
   url.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
 /**
  * @param greeted.firstCredentials path of the file with the first credentials if this start created it, otherwise null
  * @param greeted.setupLink link that creates the first administrator; null if there already is one
  */
-export function startGreeting(greeted: {
+export function formatStartMessage(greeted: {
   baseUrl: string;
   firstCredentials: string | null;
   setupLink: string | null;
 }): string {
   const { baseUrl, firstCredentials, setupLink } = greeted;
-  const { studio, graphiql, api } = serviceAddresses(toClickable(baseUrl));
+  const { studio, graphiql, api } = serviceAddresses(toLocalhostUrl(baseUrl));
   const lines = [
     "",
     "Svc App Actions is up.",

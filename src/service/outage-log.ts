@@ -7,18 +7,18 @@ import { isConnectionLimitReached, isDatabaseAway, isStatementTimeout } from "..
 import { createLog } from "../engine/log.js";
 import { isDiskFull } from "../postgres.js";
 
-const LINE_EVERY_MS = 60_000;
+const OUTAGE_LINE_INTERVAL_MS = 60_000;
 /**
  * Time without a failure after which an outage counts as ended, in milliseconds. Lost connections may still fail for a moment after the
  * database responds again.
  */
-const QUIET_MS = 2_000;
+const OUTAGE_END_QUIET_MS = 2_000;
 
 export interface OutageLog {
   /** Log of the process. Counts lines about an unavailable database (field `err`) instead of writing them. */
   log: Logger;
-  /** Reports that the database has responded. Ends the outage if no attempt has failed since QUIET_MS. */
-  reached(): void;
+  /** Reports that the database has responded. Ends the outage if no attempt has failed since OUTAGE_END_QUIET_MS. */
+  recordSuccess(): void;
 }
 
 interface DatabaseOutage {
@@ -31,7 +31,7 @@ interface DatabaseOutage {
 }
 
 /** Returns the database problem that caused an error, as text; null for other errors. */
-export function databaseProblem(error: unknown): string | null {
+export function describeDatabaseProblem(error: unknown): string | null {
   // A statement that exceeds its time limit is no outage, so its error is written as a separate log line.
   if (!isDatabaseAway(error) || isStatementTimeout(error)) return null;
   if (isConnectionLimitReached(error)) return "the database has no free connection";
@@ -48,7 +48,7 @@ export function createOutageLog(options: {
   destination?: DestinationStream;
   now?: () => number;
 }): OutageLog {
-  const { level, problemOf = databaseProblem, destination, now = () => performance.now() } = options;
+  const { level, problemOf = describeDatabaseProblem, destination, now = () => performance.now() } = options;
   const plainLog = createLog(level, { ...(destination && { destination }) });
   let outage: DatabaseOutage | null = null;
 
@@ -61,7 +61,7 @@ export function createOutageLog(options: {
     }
     outage.lines += 1;
     outage.lastFailure = at;
-    if (at - outage.lastLine < LINE_EVERY_MS) return;
+    if (at - outage.lastLine < OUTAGE_LINE_INTERVAL_MS) return;
     outage.lastLine = at;
     plainLog.error({ awayMs: Math.round(at - outage.since), failures: outage.lines }, `${outage.problem}, still`);
   }
@@ -77,9 +77,9 @@ export function createOutageLog(options: {
 
   return {
     log: createLog(level, { ...(destination && { destination }), absorb }),
-    reached() {
+    recordSuccess() {
       const at = now();
-      if (outage === null || at - outage.lastFailure < QUIET_MS) return;
+      if (outage === null || at - outage.lastFailure < OUTAGE_END_QUIET_MS) return;
       const { since, lastFailure, lines } = outage;
       outage = null;
       plainLog.info({ awayMs: Math.round(lastFailure - since), failures: lines }, "the database is back");

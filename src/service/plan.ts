@@ -2,7 +2,7 @@
 import type { Server } from "node:http";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { FrontDoor, ServiceParts } from "../api/health.js";
+import type { HttpEntryPoint, ReadinessChecks } from "../api/health.js";
 import type { Config } from "../config.js";
 import type { Notifications } from "../engine/notifications.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
@@ -18,7 +18,7 @@ export interface Clock {
 }
 
 /** Inputs of a start: the configuration, the stack of resources to release at the stop, and the signals that end the service. */
-export interface Plan {
+export interface StartPlan {
   config: Config;
   clock: Clock;
   log: Logger;
@@ -26,15 +26,15 @@ export interface Plan {
   onDatabaseReached: () => void;
   measures: ServiceMeasures;
   releases: ReleaseStack;
-  parts: ServiceParts;
+  readinessChecks: ReadinessChecks;
   server: Server;
-  door: FrontDoor;
+  httpEntryPoint: HttpEntryPoint;
   /** Aborts when the service must stop, also during its start. */
   stopRequested: AbortSignal;
   /** Aborts when the grace period of a stop has ended. */
   gracePeriodEnded: AbortSignal;
   /** Stops the service for this reason, because it can no longer work. */
-  fail: (reason: Error) => void;
+  stopAfterFailure: (reason: Error) => void;
 }
 
 export interface DatabaseConnections {
@@ -46,13 +46,13 @@ export interface DatabaseConnections {
 
 /** State of a runner process. */
 export interface RunnerState {
-  places: () => { total: number; free: number; waiting: number };
+  countSlots: () => { total: number; free: number; waiting: number };
   /** False if queued runs have waited too long although this process has free slots. The process is then faulty. */
   isClaimingRuns: () => boolean;
 }
 
 /** Returns a readiness check for each part that the ROLES of this process require. Each check reports "not ready" until the part starts. */
-export function partsOf({ roles }: Config): ServiceParts {
+export function createReadinessChecks({ roles }: Config): ReadinessChecks {
   const down = () => false;
   return {
     database: down,

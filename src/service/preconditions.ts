@@ -15,9 +15,9 @@ const needsDataDir = ({ databaseUrl, settingsKeys, roles }: Config): boolean =>
  * Creates a folder and its parents. Node's recursive `mkdir` is not used, because it reports ENOENT on a read-only file system and never
  * returns under /proc.
  */
-async function makeFolder(path: string): Promise<void> {
+async function createFolder(path: string): Promise<void> {
   if (existsSync(path)) return;
-  await makeFolder(dirname(path));
+  await createFolder(dirname(path));
   await mkdir(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;
   });
@@ -25,7 +25,7 @@ async function makeFolder(path: string): Promise<void> {
 
 async function checkDataDir({ dataDir }: Config): Promise<void> {
   try {
-    await makeFolder(dataDir);
+    await createFolder(dataDir);
     const probe = join(dataDir, `.probe-${randomBytes(4).toString("hex")}`);
     await (await open(probe, "wx", 0o600)).close();
     await rm(probe);

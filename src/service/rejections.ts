@@ -6,7 +6,7 @@ import type { ServiceMeasures } from "../operations/watch/measures.js";
 /**
  * Starts to log and count unhandled rejections until the process ends, so that a rejection during the stop does not change the exit code.
  */
-export function surviveRejections(log: Logger, measures: ServiceMeasures): void {
+export function logUnhandledRejections(log: Logger, measures: ServiceMeasures): void {
   const report = (error: unknown) => {
     measures.rejectionUnhandled();
     log.error({ err: error }, "unhandled rejection; the service keeps running");

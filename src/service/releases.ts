@@ -19,7 +19,7 @@ export class ReleaseStack {
   }
 
   /** Releases all resources one after the other, the newest first. */
-  all(): Promise<void> {
+  releaseAll(): Promise<void> {
     return this.stack.disposeAsync();
   }
 }

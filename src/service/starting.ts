@@ -5,14 +5,14 @@ import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { createAddressOf } from "../api/address.js";
-import { createAnswers } from "../api/answers.js";
+import { createResponseMemory } from "../api/answers.js";
 import { createBodyCapacities } from "../api/body-capacity.js";
 import { createCallerReader } from "../api/caller.js";
 import { createMetrics } from "../api/metrics.js";
 import { createResolvers } from "../api/resolvers.js";
 import { createApi } from "../api/server.js";
 import { createSockets, type Sockets } from "../api/sockets.js";
-import { createTurns } from "../api/turns.js";
+import { createFairTaskQueue } from "../api/turns.js";
 import { createUpgradeReader } from "../api/upgrade-origin.js";
 import { runInBackground } from "../background.js";
 import { countConnections } from "../data/database.js";
@@ -30,40 +30,40 @@ import { QUEUED_CHANNEL } from "../operations/records/queue-limits.js";
 import { LIMITS_CHANNEL } from "../operations/runs/concurrency-limiter.js";
 import { createTracing, type RequestTracing } from "../operations/watch/tracing.js";
 import { isDiskFull, lostConnections } from "../postgres.js";
-import { browserSources } from "./browser-sources.js";
-import { correctedClock, createDatabaseClock } from "./database-clock.js";
+import { createBrowserSources } from "./browser-sources.js";
+import { createCorrectedClock, createDatabaseClock } from "./database-clock.js";
 import { openService } from "./database-start.js";
 import { createDiskProbe } from "./disk-probe.js";
-import { dataDirWatch, diskRoom, freeBytesUnder } from "./disk-space.js";
-import type { Clock, DatabaseConnections, Plan, RunnerState } from "./plan.js";
+import { createDatabaseSpace, createDataDirSpace, freeBytesUnder } from "./disk-space.js";
+import type { Clock, DatabaseConnections, RunnerState, StartPlan } from "./plan.js";
 
 /** Milliseconds in which the service still writes responses to aborted requests if the grace period of a stop was ended early. */
-const LAST_ANSWERS_MS = 1_000;
+const LAST_RESPONSES_MS = 1_000;
 
 /**
  * Maximum number of browser contexts and documents that are opened at the same time. Opening one keeps a core busy; the other cores stay
  * free for running pages.
  */
-const OPENINGS_AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
+const CONCURRENT_OPENINGS_MAX = Math.max(1, Math.floor(availableParallelism() / 2));
 
 /** Milliseconds that a run may stay queued although this process has a free slot. After that, the process counts as faulty. */
-const WAIT_LIMIT_MS = 10_000;
+const UNCLAIMED_RUN_WAIT_MAX_MS = 10_000;
 
 /** Starts the parts of the service. Each method throws an error if the service must stop during the start. */
-export class Starting {
-  private readonly turns = createTurns();
-  private readonly answers = createAnswers(undefined, this.turns);
+export class ServiceStarter {
+  private readonly taskQueue = createFairTaskQueue();
+  private readonly responseMemory = createResponseMemory(undefined, this.taskQueue);
   private sockets: Sockets | null = null;
 
-  constructor(private readonly plan: Plan) {}
+  constructor(private readonly plan: StartPlan) {}
 
   /** Loads libraries that other code imports only when it first needs them. Loading one during a request would delay all other requests. */
-  async libraries(): Promise<void> {
+  async loadLibraries(): Promise<void> {
     if (this.plan.config.roles.has("api")) await loadWebAuthn();
   }
 
-  async database(): Promise<DatabaseConnections> {
-    const { config, log, releases, parts, stopRequested, fail } = this.plan;
+  async openDatabaseConnections(): Promise<DatabaseConnections> {
+    const { config, log, releases, readinessChecks, stopRequested, stopAfterFailure: fail } = this.plan;
     stopRequested.throwIfAborted();
     let url = config.databaseDirectUrl ?? config.databaseUrl;
     if (!url) {
@@ -82,27 +82,28 @@ export class Starting {
     const probe = createDiskProbe({ db, log });
     await probe.start();
     releases.add("disk probe", () => probe.stop());
-    parts["database"] = () => (isDiskFull() ? "its disk is full" : db.isInitialized && notifications.healthy());
+    readinessChecks["database"] = () =>
+      isDiskFull() ? "its disk is full" : db.isInitialized && notifications.healthy();
     return { url, db, notifications };
   }
 
   /** Returns a clock with the database's time. The service compares all due times with this clock. */
-  async clock(db: DataSource): Promise<{ clock: Clock; skewMs: () => number }> {
+  async createClock(db: DataSource): Promise<{ clock: Clock; skewMs: () => number }> {
     const { clock, log, releases } = this.plan;
     const database = createDatabaseClock({ db, log });
     const ticker = createTicker({
-      work: database.measure,
+      work: database.measureSkew,
       msUntil: (time) => time - Date.now(),
       sleepMaxMs: Number.POSITIVE_INFINITY,
       log,
     });
     await ticker.start();
     releases.add("clock", () => ticker.stop());
-    return { clock: correctedClock(clock, database.skewMs), skewMs: database.skewMs };
+    return { clock: createCorrectedClock(clock, database.skewMs), skewMs: database.skewMs };
   }
 
   /** Starts tracing. When the service stops, tracing is the last part to stop, so that it sends the traces of all others. */
-  async tracing(): Promise<RequestTracing> {
+  async startTracing(): Promise<RequestTracing> {
     const { config, log, releases, stopRequested } = this.plan;
     stopRequested.throwIfAborted();
     const tracing = await createTracing(config.otlpEndpoint, randomUUID(), log);
@@ -111,12 +112,12 @@ export class Starting {
   }
 
   /** Starts to measure the free space of the database. */
-  async room(db: DataSource): Promise<DiskSpace> {
+  async startDiskSpace(db: DataSource): Promise<DiskSpace> {
     const { config, log, releases } = this.plan;
-    const diskSpace = diskRoom(config, db, log);
+    const diskSpace = createDatabaseSpace(config, db, log);
     releases.add("room", diskSpace.stop);
     await diskSpace.start();
-    const watch = dataDirWatch(config, log);
+    const watch = createDataDirSpace(config, log);
     releases.add("data folder", watch.stop);
     await watch.start();
     return diskSpace;
@@ -126,11 +127,11 @@ export class Starting {
    * Starts the browsers.
    * @param apiUrl URL of this service. Runs may send requests to it although it is a private address
    */
-  async browsers(apiUrl: string): Promise<Browsers | null> {
-    const { config, log, measures, releases, parts, stopRequested } = this.plan;
+  async startBrowsers(apiUrl: string): Promise<Browsers | null> {
+    const { config, log, measures, releases, readinessChecks, stopRequested } = this.plan;
     stopRequested.throwIfAborted();
     if (!config.roles.has("runner")) return null;
-    const { sources, egressOptions } = browserSources(config, log);
+    const { sources, egressOptions } = createBrowserSources(config, log);
     const { hostname, port, protocol } = new URL(apiUrl);
     const named = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
     const endpoints = new Map([[named, hostname]]);
@@ -140,24 +141,24 @@ export class Starting {
       throw new StartError(`EGRESS_PROXY_HOST must be a network address of this machine: ${error.message}`);
     });
     first.close();
-    const openings = new FairSemaphore(OPENINGS_AT_ONCE, 1);
+    const openings = new FairSemaphore(CONCURRENT_OPENINGS_MAX, 1);
     const onLoss = measures.browserLost;
     const browsers = new Browsers({ sources, log, openProxyPort: egress.openProxyPort, openings, onLoss });
     releases.add("browsers", () => browsers.stop());
     await browsers.start();
-    parts["browser"] = () => browsers.isReady();
+    readinessChecks["browser"] = () => browsers.isReady();
     return browsers;
   }
 
   /** Starts to renew the lease of this process in the database. Without a valid lease, the process may not execute runs. */
-  async instance({ lease }: Operations): Promise<void> {
+  async startLease({ lease }: Operations): Promise<void> {
     this.plan.stopRequested.throwIfAborted();
     await lease.start();
     this.plan.releases.add("instance", () => lease.stop());
   }
 
   /** Starts the store of media files. */
-  async media({ media }: Operations): Promise<void> {
+  async startMediaStore({ media }: Operations): Promise<void> {
     const { config, releases, stopRequested } = this.plan;
     stopRequested.throwIfAborted();
     releases.add("media", media.stop);
@@ -165,18 +166,18 @@ export class Starting {
   }
 
   /** Builds the API. Returns a function that lets the API accept requests: the last step of a start. */
-  async api(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
-    const { config, log, measures, releases, parts, server, door } = this.plan;
+  async startApi(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
+    const { config, log, measures, releases, readinessChecks, server, httpEntryPoint } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
     const { credentials, gate, refusalDelay, tail, console, clients, actionFeed, store, notify } = operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
-    const { answers, turns } = this;
+    const { responseMemory, taskQueue } = this;
     const { publicUrl, runtimeUrl, graphqlDocuments } = config;
     const shared = {
       credentials,
-      answers,
-      turns,
+      responseMemory,
+      taskQueue,
       limiter: createRequestLimiter(),
       callers: createCallerReader(publicUrl),
       addressOf: createAddressOf(config.trustProxy, operations.lease.reportIgnoredProxy),
@@ -195,37 +196,37 @@ export class Starting {
     const addresses = { baseUrl, publicUrl, runtimeUrl };
     const { webhooks: gitWebhooks } = operations.git;
     const api = await createApi({ ...shared, ...apiParts, httpTriggers, gitWebhooks, ...addresses, appExists });
-    const { schema, documents, handle } = api;
+    const { schema, documents, handleRequest: handle } = api;
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
     const { isListed } = clients.visitors;
-    const readUpgrade = createUpgradeReader({ callers: shared.callers, runtimeUrl, isListed });
+    const readUpgrade = createUpgradeReader({ callers: shared.callers, runtimeUrl, isListedOrigin: isListed });
     const sockets = createSockets({ ...shared, ...sources, runtimeUrl, readUpgrade, schema, documents });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
     // The API stops after all runs have ended, because runs send requests to the API.
-    releases.add("door", () => door.forwardRequestsTo(null));
+    releases.add("door", () => httpEntryPoint.forwardRequestsTo(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
-      door.forwardRequestsTo(handle);
-      parts["api"] = () => true;
+      httpEntryPoint.forwardRequestsTo(handle);
+      readinessChecks["api"] = () => true;
       releases.add("arrivals", () => {
         server.off("upgrade", sockets.upgrade);
-        door.startDraining();
+        httpEntryPoint.startDraining();
       });
     };
   }
 
   /** Claims queued runs when a notification reports one, and once a second, because a notification can be lost. */
-  async work(
+  async startRuns(
     { notifications }: DatabaseConnections,
     { runs, dispatcher, debouncer }: Operations,
   ): Promise<RunnerState> {
-    const { config, log, releases, parts, door, gracePeriodEnded, stopRequested } = this.plan;
+    const { config, log, releases, readinessChecks, httpEntryPoint, gracePeriodEnded, stopRequested } = this.plan;
     stopRequested.throwIfAborted();
     // Waits, so that the callers of aborted runs still receive their responses.
     releases.add("last answers", () =>
-      Promise.race([door.waitUntilIdle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]),
+      Promise.race([httpEntryPoint.waitUntilIdle(), delay(LAST_RESPONSES_MS, undefined, { ref: false })]),
     );
     let longestWaitMs = 0;
     const claimRuns = async () => {
@@ -240,10 +241,10 @@ export class Starting {
         ticker.stop(),
         admitting.stop(),
         runs.drain(gracePeriodEnded),
-        Promise.race([door.waitUntilIdle(), graceOver]),
+        Promise.race([httpEntryPoint.waitUntilIdle(), graceOver]),
       ]),
     );
-    const isClaimingRuns = () => ticker.healthy() && longestWaitMs < WAIT_LIMIT_MS;
+    const isClaimingRuns = () => ticker.healthy() && longestWaitMs < UNCLAIMED_RUN_WAIT_MAX_MS;
     if (config.roles.has("runner")) {
       notifications.listen(QUEUED_CHANNEL, (appId) => dispatcher.onRunQueued(Number(appId)));
       notifications.onGap(ticker.wake);
@@ -251,38 +252,38 @@ export class Starting {
       notifications.listen(LIMITS_CHANNEL, admitting.wake);
       notifications.onGap(admitting.wake);
       await admitting.start();
-      parts["runner"] = isClaimingRuns;
+      readinessChecks["runner"] = isClaimingRuns;
     }
-    return { places: () => dispatcher.usage(), isClaimingRuns };
+    return { countSlots: () => dispatcher.usage(), isClaimingRuns };
   }
 
   /** Starts the metrics of the whole service and of this process. Every process reports both. */
-  metrics(
+  publishMetrics(
     { db }: DatabaseConnections,
     { vitals }: Operations,
     work: RunnerState,
     browsers: Browsers | null,
     clockSkewMs: () => number,
   ): void {
-    const { config, door, measures, releases } = this.plan;
-    const runner = browsers && { ...work, browsers: browsers.countBrowsers };
-    const answers = config.roles.has("api") ? this.answers.countHeldBytes : null;
-    const sockets = this.sockets?.figures ?? null;
+    const { config, httpEntryPoint, measures, releases } = this.plan;
+    const runner = browsers && { ...work, countBrowsers: browsers.countBrowsers };
+    const countResponseBytes = config.roles.has("api") ? this.responseMemory.countHeldBytes : null;
+    const sockets = this.sockets?.countSockets ?? null;
     const database = () => countConnections(db);
-    door.publishMetrics(
+    httpEntryPoint.publishMetrics(
       createMetrics({
         readVitalSigns: vitals.read,
-        database,
+        countDatabaseConnections: database,
         countLostConnections: lostConnections,
         clockSkewMs,
-        diskFull: isDiskFull,
-        dataDirFree: () => freeBytesUnder(config.dataDir),
-        answers,
-        sockets,
+        isDiskFull: isDiskFull,
+        readFreeDataDirBytes: () => freeBytesUnder(config.dataDir),
+        countResponseBytes,
+        countSockets: sockets,
         measures,
         runner,
       }),
     );
-    releases.add("metrics", () => door.publishMetrics(null));
+    releases.add("metrics", () => httpEntryPoint.publishMetrics(null));
   }
 }

@@ -7,12 +7,12 @@ import { MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
 import { NOTIFICATION_CHANNEL } from "../operations/notifications/notification-rows.js";
 import type { Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
-import type { Plan } from "./plan.js";
+import type { StartPlan } from "./plan.js";
 
 /** Interval in milliseconds at which each process checks if alerts must be evaluated. */
-const ALERTS_EVERY_MS = 5_000;
+const ALERTS_INTERVAL_MS = 5_000;
 /** Interval in milliseconds at which each process looks for git webhooks that another process has accepted but not handled. */
-const GIT_EVERY_MS = 5_000;
+const GIT_INTERVAL_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
@@ -20,26 +20,26 @@ const stopTickers = (tickers: readonly Ticker[]) => Promise.all(tickers.map((tic
 
 /** Starts to claim the ticks of schedules when they are due. */
 export async function startScheduler(
-  plan: Plan,
+  plan: StartPlan,
   notifications: Notifications,
   { triggers: { schedule } }: Operations,
 ): Promise<void> {
-  const { config, clock, log, releases, parts } = plan;
+  const { config, clock, log, releases, readinessChecks } = plan;
   if (!config.roles.has("scheduler")) return;
   const ticker = createTicker({ work: schedule.claimDue, msUntil: clock.msUntil, log });
   notifications.listen(SCHEDULE_CHANNEL, ticker.wake);
   notifications.onGap(ticker.wake);
   await ticker.start();
   releases.add("ticker", () => ticker.stop());
-  parts["scheduler"] = ticker.healthy;
+  readinessChecks["scheduler"] = ticker.healthy;
 }
 
 /**
  * Starts to send the messages in the outbox. Usually only schedulers send them, because this work needs no browser. If no scheduler is
  * running, other processes send them, so that the alert about the missing scheduler is sent.
  */
-export async function startMessages(
-  plan: Plan,
+export async function startSendingMessages(
+  plan: StartPlan,
   notifications: Notifications,
   { communicate, vitals }: Operations,
 ): Promise<void> {
@@ -48,7 +48,7 @@ export async function startMessages(
   const { sender } = communicate;
   const isScheduler = config.roles.has("scheduler");
   const sendIfNoScheduler = async () => ((await vitals.isRoleRunning("scheduler")) ? null : sender.sendDue());
-  const tickerOptions = isScheduler ? {} : { sleepMaxMs: ALERTS_EVERY_MS };
+  const tickerOptions = isScheduler ? {} : { sleepMaxMs: ALERTS_INTERVAL_MS };
   const ticker = createTicker({
     work: isScheduler ? sender.sendDue : sendIfNoScheduler,
     msUntil: clock.msUntil,
@@ -64,12 +64,12 @@ export async function startMessages(
 
 /** Starts to evaluate and send alerts. Every process does this, so that alerts work even if other processes fail. */
 export async function startAlerts(
-  plan: Plan,
+  plan: StartPlan,
   notifications: Notifications,
   { alerts: { watch, delivery } }: Operations,
 ): Promise<void> {
   const { clock, log, releases, gracePeriodEnded } = plan;
-  const tickerOptions = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_EVERY_MS, log };
+  const tickerOptions = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_INTERVAL_MS, log };
   const tickers = [watch.checkRules, delivery.deliverDue].map((work) => createTicker({ work, ...tickerOptions }));
   const [, delivering] = tickers;
   delivery.whenFree(() => delivering!.wake());
@@ -81,7 +81,11 @@ export async function startAlerts(
 }
 
 /** Starts to publish scheduled notifications, and to send published notifications to devices. */
-export async function startNotifications(plan: Plan, notices: Notifications, { notify }: Operations): Promise<void> {
+export async function startNotifications(
+  plan: StartPlan,
+  notices: Notifications,
+  { notify }: Operations,
+): Promise<void> {
   const { config, clock, log, releases, gracePeriodEnded } = plan;
   if (!config.roles.has("scheduler")) return;
   const { service, push } = notify;
@@ -96,10 +100,13 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
 }
 
 /** Starts to pull git repositories after webhooks, including webhooks that another process accepted before it failed. */
-export async function startGitPulls({ config, clock, log, releases, gracePeriodEnded }: Plan, { git }: Operations) {
+export async function startGitPulls(
+  { config, clock, log, releases, gracePeriodEnded }: StartPlan,
+  { git }: Operations,
+) {
   if (!config.roles.has("api")) return;
   const { webhooks } = git;
-  const ticker = createTicker({ work: webhooks.deliverDue, msUntil: clock.msUntil, sleepMaxMs: GIT_EVERY_MS, log });
+  const ticker = createTicker({ work: webhooks.deliverDue, msUntil: clock.msUntil, sleepMaxMs: GIT_INTERVAL_MS, log });
   webhooks.onPullsWaiting(ticker.wake);
   await ticker.start();
   releases.add("git pulls", () => ticker.stop().then(() => webhooks.drain(gracePeriodEnded)));
@@ -107,7 +114,7 @@ export async function startGitPulls({ config, clock, log, releases, gracePeriodE
 
 /** Starts to remove data that is older than its retention time or exceeds its size limit. */
 export function startCleaner(
-  plan: Plan,
+  plan: StartPlan,
   { retention, runWords, trimming, store, media, packages, tokens, stages }: Operations,
 ): void {
   const { config, log, releases } = plan;

@@ -75,9 +75,9 @@ describe("a passphrase", () => {
 
 describe("the session's cookie", () => {
   it("is Secure behind https, HttpOnly and SameSite, and has the path of the service", () => {
-    const cookie = createSessionCookie("https://example.com/actions").set("token", 60);
+    const cookie = createSessionCookie("https://example.com/actions").createCookieHeader("token", 60);
     expect(cookie).to.equal("auth_token=token; Max-Age=60; Path=/actions; HttpOnly; Secure; SameSite=Lax");
-    expect(createSessionCookie("http://127.0.0.1:4000").set("token", null)).to.not.include("Secure");
+    expect(createSessionCookie("http://127.0.0.1:4000").createCookieHeader("token", null)).to.not.include("Secure");
   });
 });
 

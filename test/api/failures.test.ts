@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { expect } from "chai";
 import { pino } from "pino";
-import { errorReply } from "../../src/api/error-reply.js";
+import { createErrorReply } from "../../src/api/error-reply.js";
 import { rows } from "../../src/data/database.js";
 import { STATUS } from "../../src/errors.js";
 import { createAlertRules } from "../../src/operations/alerts/alert-rules.js";
@@ -130,7 +130,7 @@ describe("errors that callers get", () => {
     const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
     const errors = keys.map(({ name, table }) => {
       const violation = Object.assign(new Error("no such row"), { code: "23503", constraint: name });
-      const { http, headers, body } = errorReply(violation, log);
+      const { http, headers, body } = createErrorReply(violation, log);
       expect([http, "Retry-After" in headers], name).to.deep.equal(
         body.status === "OVERLOADED" ? [503, true] : [404, false],
       );
@@ -151,7 +151,7 @@ describe("errors that callers get", () => {
     const alerts = createAlertRules({ db } as unknown as Parameters<typeof createAlertRules>[0]);
     const body = { name: "a", condition: "failed", channel: "email", to: ["a@example.com"] };
     const error = await alerts.create({} as Caller, 1, body).catch((caught: unknown) => caught);
-    const { body: answer } = errorReply(error, pino({ level: "silent" }));
+    const { body: answer } = createErrorReply(error, pino({ level: "silent" }));
     expect(answer).to.deep.equal({ status: "NOT_FOUND", error: "no such token or session" });
   });
 
@@ -164,7 +164,7 @@ describe("errors that callers get", () => {
     const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
     const statusAfter = async (work: (change: EntryChange) => Promise<unknown>) => {
       const error = await changes.commit(source, {} as EntryWriter, work).catch((caught: unknown) => caught);
-      return errorReply(error, log).body.status;
+      return createErrorReply(error, log).body.status;
     };
     const insertUsage = "INSERT INTO media_usage (app_id, bytes) VALUES ($1, 0)";
     const statuses = [
@@ -192,7 +192,7 @@ describe("errors that callers get", () => {
     const results = await Promise.allSettled([lockBoth(0, 1), lockBoth(1, 0)]);
     const errors = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
     expect(errors).to.have.length(1);
-    const { http, headers, body } = errorReply(errors[0], pino({ level: "silent" }));
+    const { http, headers, body } = createErrorReply(errors[0], pino({ level: "silent" }));
     expect([http, headers, body.status]).to.deep.equal([503, { "Retry-After": "1" }, "OVERLOADED"]);
   });
 

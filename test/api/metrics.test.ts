@@ -154,18 +154,18 @@ describe("the metrics of one process", () => {
   const createRunnerMetrics = (vitals: () => Promise<VitalSigns>, isClaimingRuns: boolean) =>
     createMetrics({
       readVitalSigns: vitals,
-      database: () => ({ busy: 3, idle: 2, waiting: 1 }),
+      countDatabaseConnections: () => ({ busy: 3, idle: 2, waiting: 1 }),
       countLostConnections: () => 4,
       clockSkewMs: () => 0,
-      diskFull: () => false,
-      dataDirFree: async () => 5,
-      answers: () => 6_000_000,
-      sockets: () => ({ open: 4, subscriptions: 9 }),
+      isDiskFull: () => false,
+      readFreeDataDirBytes: async () => 5,
+      countResponseBytes: () => 6_000_000,
+      countSockets: () => ({ open: 4, subscriptions: 9 }),
       measures: createMeasures(),
       runner: {
-        places: () => ({ total: 8, free: 5, waiting: 7 }),
+        countSlots: () => ({ total: 8, free: 5, waiting: 7 }),
         isClaimingRuns: () => isClaimingRuns,
-        browsers: () => ({ up: 1, serving: 3, warm: 2, spare: 1 }),
+        countBrowsers: () => ({ up: 1, serving: 3, warm: 2, spare: 1 }),
       },
     }).readMetrics();
 
@@ -200,13 +200,13 @@ describe("the metrics of one process", () => {
         if (away) throw new Error("away");
         return NOW;
       },
-      database: () => ({ busy: 0, idle: 0, waiting: 0 }),
+      countDatabaseConnections: () => ({ busy: 0, idle: 0, waiting: 0 }),
       countLostConnections: () => 1,
       clockSkewMs: () => 0,
-      diskFull: () => false,
-      dataDirFree: async () => 5,
-      answers: null,
-      sockets: null,
+      isDiskFull: () => false,
+      readFreeDataDirBytes: async () => 5,
+      countResponseBytes: null,
+      countSockets: null,
       measures: createMeasures(),
       runner: null,
     });

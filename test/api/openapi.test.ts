@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { createApi } from "../../src/api/server.js";
 import { SAMPLE_RESPONSES } from "../../src/cli/reference/rest-responses.js";
-import { type RecordedResponse, shownResponse } from "../../src/cli/reference/shown-response.js";
+import { type RecordedResponse, shortenResponse } from "../../src/cli/reference/shown-response.js";
 import { NO_TRACING } from "../../src/operations/watch/tracing.js";
 import { ROOT, readPage } from "../docs/pages.js";
 import { differences } from "../docs/response.js";
@@ -148,7 +148,7 @@ describe("the OpenAPI document", function () {
       named.some((one) => (one.endsWith("/*") ? `${path}/`.startsWith(one.slice(0, -1)) : path === one));
     // Addresses of documentation files, which other documentation links to.
     const isFile = (path: string) => /^\/(?:[A-Z]+\.md|LICENSE|docs\.md)$/.test(path);
-    const missing = api.addresses
+    const missing = api.registeredRoutes
       .map(({ method, path }) => ({ method, path: shapeOf(path) }))
       .filter(({ method, path }) => method !== "HEAD" && path !== "*" && !isFile(path))
       .filter(({ method, path }) => !shown.has(`${method} ${path}`) && !isNamed(path));
@@ -282,7 +282,7 @@ describe("the OpenAPI document", function () {
       const schema = documented?.content?.["application/json"]?.schema;
       const found = documented ? faults(answer.body, schema ?? {}, components.schemas) : [JSON.stringify(answer.body)];
       wrong.push(...found.map((fault) => `${route} ${answer.http}: ${fault}`));
-      responses[route] = { address, http: answer.http, body: shownResponse(answer.body) };
+      responses[route] = { address, http: answer.http, body: shortenResponse(answer.body) };
       storeId(ids, request, answer.body);
     }
     expect(wrong.join("\n")).to.equal("");

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { FastifyRequest } from "fastify";
 import { type GraphQLArgument, getNamedType } from "graphql";
 import { createSchema, type Resolvers, rootFields } from "../../src/api/graphql/schema.js";
-import { restRequest } from "../../src/api/rest/request.js";
+import { createRestRequest } from "../../src/api/rest/request.js";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { parseReference } from "../../src/rules/reference.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -72,7 +72,7 @@ describe("IDs and names", () => {
           return {};
         };
         const take = new Proxy({}, { get: () => recordIds });
-        await route.handle(new Proxy({}, { get: () => take }) as never, restRequest(request, {} as never));
+        await route.handle(new Proxy({}, { get: () => take }) as never, createRestRequest(request, {} as never));
         return seen;
       };
       expect(await called({})).to.deep.include({ id: 20 });

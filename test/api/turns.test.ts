@@ -1,6 +1,6 @@
 /** Tests how tasks take turns on the main thread. */
 import { expect } from "chai";
-import { createTurns } from "../../src/api/turns.js";
+import { createFairTaskQueue } from "../../src/api/turns.js";
 import type { ActionError } from "../../src/errors.js";
 
 /** Clock that advances only by the tasks' work and by waiting. */
@@ -30,8 +30,8 @@ function createClock() {
 describe("turns on the main thread", () => {
   it("give one sender at most a tenth of the time, however much it requests", async () => {
     const clock = createClock();
-    const turns = createTurns(clock);
-    const pieces = Array.from({ length: 20 }, () => turns.takeTurn("a", () => clock.pass(5)));
+    const turns = createFairTaskQueue(clock);
+    const pieces = Array.from({ length: 20 }, () => turns.runInTurn("a", () => clock.pass(5)));
     await clock.run();
     await Promise.all(pieces);
     expect((20 * 5) / clock.now()).to.be.within(0.09, 0.12);
@@ -39,8 +39,8 @@ describe("turns on the main thread", () => {
 
   it("leave half of the time to all other work, however many senders there are", async () => {
     const clock = createClock();
-    const turns = createTurns(clock);
-    const pieces = Array.from({ length: 200 }, (_, n) => turns.takeTurn(`sender ${n}`, () => clock.pass(5)));
+    const turns = createFairTaskQueue(clock);
+    const pieces = Array.from({ length: 200 }, (_, n) => turns.runInTurn(`sender ${n}`, () => clock.pass(5)));
     await clock.run();
     await Promise.all(pieces);
     expect((200 * 5) / clock.now()).to.be.at.most(0.51);
@@ -48,10 +48,10 @@ describe("turns on the main thread", () => {
 
   it("rotate over senders, however often each one asks", async () => {
     const clock = createClock();
-    const turns = createTurns(clock);
+    const turns = createFairTaskQueue(clock);
     const done: string[] = [];
     const ask = (key: string) =>
-      turns.takeTurn(key, () => {
+      turns.runInTurn(key, () => {
         clock.pass(1);
         done.push(key);
       });
@@ -63,26 +63,26 @@ describe("turns on the main thread", () => {
 
   it("count work that was done outside of them", async () => {
     const clock = createClock();
-    const turns = createTurns(clock);
+    const turns = createFairTaskQueue(clock);
     turns.extendPause("a", 10);
-    const begun = await Promise.all([turns.takeTurn("a", clock.now), clock.run()]);
+    const begun = await Promise.all([turns.runInTurn("a", clock.now), clock.run()]);
     expect(begun[0]).to.equal(90);
   });
 
   it("count the limit of bounded work, and not a pause that falls into it", async () => {
     const clock = createClock();
-    const turns = createTurns(clock);
-    await Promise.all([turns.takeTurn("a", () => clock.pass(30), 8), clock.run()]);
-    const begun = await Promise.all([turns.takeTurn("a", clock.now), clock.run()]);
+    const turns = createFairTaskQueue(clock);
+    await Promise.all([turns.runInTurn("a", () => clock.pass(30), 8), clock.run()]);
+    const begun = await Promise.all([turns.runInTurn("a", clock.now), clock.run()]);
     expect(begun[0]).to.equal(30 + 8 * 9);
   });
 
   it("start at once for a sender with few requests, and return or throw what the work does", async () => {
-    const turns = createTurns(createClock());
-    expect(await turns.takeTurn("a", () => 7)).to.equal(7);
+    const turns = createFairTaskQueue(createClock());
+    expect(await turns.runInTurn("a", () => 7)).to.equal(7);
     const fault = new Error("no");
     const thrown = await turns
-      .takeTurn("a", () => {
+      .runInTurn("a", () => {
         throw fault;
       })
       .catch((error: unknown) => error);
@@ -91,9 +91,9 @@ describe("turns on the main thread", () => {
 
   it("are rejected if too much work of one sender waits; another sender still gets turns", async () => {
     const clock = createClock();
-    const turns = createTurns(clock);
-    const asked = Promise.allSettled(Array.from({ length: 300 }, () => turns.takeTurn("a", () => clock.pass(1))));
-    const other = turns.takeTurn("b", () => "served");
+    const turns = createFairTaskQueue(clock);
+    const asked = Promise.allSettled(Array.from({ length: 300 }, () => turns.runInTurn("a", () => clock.pass(1))));
+    const other = turns.runInTurn("b", () => "served");
     await clock.run();
     const refused = (await asked).filter((one) => one.status === "rejected").map(({ reason }) => reason as ActionError);
     expect(refused.length).to.be.within(30, 60);

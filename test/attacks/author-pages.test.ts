@@ -48,7 +48,7 @@ async function addresses(): Promise<string[]> {
   };
   const api = await createApi({ ...stubs, log: pino({ level: "silent" }) } as never);
   await api.stop();
-  return api.addresses.filter(({ method }) => method === "GET").flatMap(({ path }) => [path, `${path}?html`]);
+  return api.registeredRoutes.filter(({ method }) => method === "GET").flatMap(({ path }) => [path, `${path}?html`]);
 }
 
 /** @param runtimeHost host of the pages; null if the pages have the service's own host */

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
 import { registerBodies } from "../../src/api/bodies.js";
 import { createBodyCapacities, createBodyCapacity } from "../../src/api/body-capacity.js";
-import { createTurns } from "../../src/api/turns.js";
+import { createFairTaskQueue } from "../../src/api/turns.js";
 import type { ActionError } from "../../src/errors.js";
 import { until } from "../harness/until.js";
 
@@ -104,7 +104,7 @@ describe("uploads that stall", () => {
     );
     const bodyCapacities = createBodyCapacities({ totalBytes: 4 * MB, maxBytesPerAddress: 2 * MB, maxWaitMs: waitMs });
     const appExists = async (id: number) => id === 1 || id === 2;
-    registerBodies(app, { bodyCapacities, turns: createTurns(), appExists, paceMs });
+    registerBodies(app, { bodyCapacities, taskQueue: createFairTaskQueue(), appExists, paceMs });
     app.post("/streamed", { config: { isStreamed: true } }, async ({ raw }) => {
       let bytes = 0;
       for await (const chunk of raw) {

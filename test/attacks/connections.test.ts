@@ -6,8 +6,8 @@ import type { FormattedExecutionResult } from "graphql";
 import { createClient } from "graphql-ws";
 import WebSocket from "ws";
 import { createAddressOf } from "../../src/api/address.js";
-import { createFrontDoor } from "../../src/api/health.js";
-import { createPort, type PortLimits } from "../../src/api/port.js";
+import { createHttpEntryPoint } from "../../src/api/health.js";
+import { createHttpServer, type HttpServerLimits } from "../../src/api/port.js";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { PAGE_SESSIONS_PER_ADDRESS } from "../../src/limits.js";
 import { hashVisitorAddress } from "../../src/operations/client/visitors.js";
@@ -15,9 +15,9 @@ import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-const SHORT: PortLimits = {
-  ...{ headMs: 100, requestMs: 200, formMs: 60_000, checkMs: 20 },
-  ...{ connections: 1_000, silentPerAddress: 20 },
+const SHORT: HttpServerLimits = {
+  ...{ headTimeoutMs: 100, requestTimeoutMs: 200, formTimeoutMs: 60_000, checkIntervalMs: 20 },
+  ...{ connectionsMax: 1_000, silentConnectionsPerAddress: 20 },
 };
 
 describe("connections that waste the port", () => {
@@ -28,11 +28,11 @@ describe("connections that waste the port", () => {
     for (const close of closings.splice(0)) close();
   });
 
-  async function listen(limits: Partial<PortLimits> = {}): Promise<number> {
-    const door = createFrontDoor({});
+  async function listen(limits: Partial<HttpServerLimits> = {}): Promise<number> {
+    const door = createHttpEntryPoint({});
     // The server responds only when it has read the whole body.
     door.forwardRequestsTo((request, response) => request.resume().once("end", () => response.end()));
-    const server = createPort(door, { ...SHORT, ...limits });
+    const server = createHttpServer(door, { ...SHORT, ...limits });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     closings.push(() => server.close().closeAllConnections());
@@ -64,7 +64,7 @@ describe("connections that waste the port", () => {
   }
 
   it("are limited for one address while they are silent: the oldest are closed, new ones are served", async () => {
-    const port = await listen({ headMs: 60_000, requestMs: 60_000 });
+    const port = await listen({ headTimeoutMs: 60_000, requestTimeoutMs: 60_000 });
     const silent = [];
     for (let count = 0; count < 50; count += 1) silent.push(await open(port));
     await Promise.all(silent.slice(0, 30).map(({ ended }) => ended));
@@ -74,7 +74,7 @@ describe("connections that waste the port", () => {
   });
 
   it("may wait for a response", async () => {
-    const port = await listen({ silentPerAddress: 1, headMs: 60_000, requestMs: 60_000 });
+    const port = await listen({ silentConnectionsPerAddress: 1, headTimeoutMs: 60_000, requestTimeoutMs: 60_000 });
     const { socket } = await open(port, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n");
     await once(socket, "data");
     await open(port);

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect } from "chai";
-import { createAnswers } from "../../src/api/answers.js";
+import { createResponseMemory } from "../../src/api/answers.js";
 import { streamSlices } from "../../src/api/sliced.js";
 import { ActionError } from "../../src/errors.js";
 import { JsonText } from "../../src/rules/json-text.js";
@@ -189,21 +189,21 @@ describe("the count of bytes in progress", () => {
     );
 
   it("leaves half of the total to others, whatever one app requests, and releases what has been sent", async () => {
-    const answers = createAnswers({ totalBytes: 100, maxBytesPerOwner: 50, maxBytesPerResponse: 40 });
+    const answers = createResponseMemory({ totalBytes: 100, maxBytesPerOwner: 50, maxBytesPerResponse: 40 });
     const [first, again, second, third] = [1, 1, 2, 3].map((appId) => answers.openBudget(caller(appId)));
-    await first!.reserve(40);
-    expect(await statusOf(again!.reserve(20))).to.equal("OVERLOADED");
-    expect(await statusOf(second!.reserve(40))).to.equal("OVERLOADED");
-    expect(await statusOf(second!.reserve(30))).to.equal(null);
-    expect(await statusOf(third!.reserve(15)), "a third app finds room").to.equal(null);
+    await first!.reserveBytes(40);
+    expect(await statusOf(again!.reserveBytes(20))).to.equal("OVERLOADED");
+    expect(await statusOf(second!.reserveBytes(40))).to.equal("OVERLOADED");
+    expect(await statusOf(second!.reserveBytes(30))).to.equal(null);
+    expect(await statusOf(third!.reserveBytes(15)), "a third app finds room").to.equal(null);
     first!.close();
-    expect(await statusOf(again!.reserve(20))).to.equal(null);
+    expect(await statusOf(again!.reserveBytes(20))).to.equal(null);
     for (const answer of [again, second, third]) answer!.close();
     expect(answers.countHeldBytes()).to.equal(0);
   });
 
   it("rejects the next part of a response, and undoes no completed part", async () => {
-    const answers = createAnswers({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 40 });
+    const answers = createResponseMemory({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 40 });
     const answer = answers.openBudget(caller(1));
     const large = new JsonText(`"${"x".repeat(60)}"`);
     const parts = [answer.runPart(async () => large), answer.runPart(async () => "not begun")];
@@ -213,7 +213,7 @@ describe("the count of bytes in progress", () => {
   });
 
   it("leaves out a result that would make the response too large, and keeps those before it", async () => {
-    const answers = createAnswers({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 40 });
+    const answers = createResponseMemory({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 40 });
     const answer = answers.openBudget(caller(1));
     let done = 0;
     const part = (length: number) =>
@@ -225,20 +225,23 @@ describe("the count of bytes in progress", () => {
     expect(done).to.equal(3);
     expect(
       settled.map((one) => (one.status === "fulfilled" ? one.value.text.length : one.reason.message)),
-    ).to.deep.equal([...[20, 15], "a response can have at most 0 MB: the service made the change, but the response omits the result"]);
+    ).to.deep.equal([
+      ...[20, 15],
+      "a response can have at most 0 MB: the service made the change, but the response omits the result",
+    ]);
     expect(() => answer.checkResponseSize(new JsonText("x".repeat(41)))).to.throw("a response can have at most");
     answer.checkResponseSize(new JsonText("x".repeat(40)));
   });
 
   it("starts no further part for a disconnected caller, and releases the bytes when the current part has ended", async () => {
-    const answers = createAnswers({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
+    const answers = createResponseMemory({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
     const answer = answers.openBudget(caller(1));
     const reading = Promise.withResolvers<string>();
     let started = 0;
     const part = () =>
       answer.runPart(async () => {
         started += 1;
-        await answer.reserve(60);
+        await answer.reserveBytes(60);
         return reading.promise;
       });
     const parts = Promise.allSettled([part(), part(), part()]);
@@ -251,7 +254,7 @@ describe("the count of bytes in progress", () => {
   });
 
   it("starts nothing for a disconnected caller, and ends only with its last part", async () => {
-    const answers = createAnswers({ totalBytes: 100, maxBytesPerOwner: 100, maxBytesPerResponse: 100 });
+    const answers = createResponseMemory({ totalBytes: 100, maxBytesPerOwner: 100, maxBytesPerResponse: 100 });
     const answer = answers.openBudget(caller(1));
     const events: string[] = [];
     answer.callWhenEnded(() => events.push("ended"));
@@ -266,13 +269,17 @@ describe("the count of bytes in progress", () => {
     late.close();
     late.callWhenEnded(() => events.push("ended at once"));
     expect(await statusOf(late.runPart(async () => void events.push("not begun")))).to.equal("REQUEST_INVALID");
-    expect(await statusOf(late.reserve(60))).to.equal("REQUEST_INVALID");
+    expect(await statusOf(late.reserveBytes(60))).to.equal("REQUEST_INVALID");
     expect(events.slice(2)).to.deep.equal(["ended at once"]);
     expect(answers.countHeldBytes()).to.equal(0);
   });
 
   it("returns the result of a completed change up to twice the limit, and above that only its success", async () => {
-    const answers = createAnswers({ totalBytes: 10 * MB, maxBytesPerOwner: 5 * MB, maxBytesPerResponse: 5 * MB });
+    const answers = createResponseMemory({
+      totalBytes: 10 * MB,
+      maxBytesPerOwner: 5 * MB,
+      maxBytesPerResponse: 5 * MB,
+    });
     const run = (appId: number, bytes: number) => {
       const { promise, resolve } = Promise.withResolvers<JsonText>();
       const done = answers.openBudget(caller(appId)).runPart(() => promise);

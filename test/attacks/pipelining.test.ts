@@ -6,8 +6,8 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
-import { createFrontDoor } from "../../src/api/health.js";
-import { createPort } from "../../src/api/port.js";
+import { createHttpEntryPoint } from "../../src/api/health.js";
+import { createHttpServer } from "../../src/api/port.js";
 import { until } from "../harness/until.js";
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
@@ -34,16 +34,16 @@ describe("pipelined requests", () => {
     open: { request: IncomingMessage; response: ServerResponse }[];
     seen: string[];
     connection: () => Socket;
-    server: ReturnType<typeof createPort>;
+    server: ReturnType<typeof createHttpServer>;
   }> {
     const open: { request: IncomingMessage; response: ServerResponse }[] = [];
     const seen: string[] = [];
-    const door = createFrontDoor({});
+    const door = createHttpEntryPoint({});
     door.forwardRequestsTo((request, response) => {
       seen.push(request.url!);
       open.push({ request, response });
     });
-    const server = createPort(door);
+    const server = createHttpServer(door);
     let connection: Socket | null = null;
     server.on("connection", (socket) => (connection = socket));
     server.listen(0, "127.0.0.1");

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { readConfig } from "../../src/config.js";
 import { createPublicLookup, selectLookup, systemLookup } from "../../src/engine/public-lookup.js";
-import { browserSources } from "../../src/service/browser-sources.js";
+import { createBrowserSources } from "../../src/service/browser-sources.js";
 import { until } from "../harness/until.js";
 
 const REQUEST_COUNT = 60;
@@ -111,7 +111,7 @@ describe("names whose name server never responds", () => {
   it("are those of apps: names in a run are looked up like this if private addresses are rejected", async () => {
     for (const privateNetwork of ["", "1"]) {
       const config = readConfig({ ALLOW_PRIVATE_NETWORK: privateNetwork, CHROME_PATH: process.execPath });
-      const { egressOptions } = browserSources(config, pino({ level: "silent" }));
+      const { egressOptions } = createBrowserSources(config, pino({ level: "silent" }));
       expect(egressOptions.resolve).to.equal(selectLookup(privateNetwork === "1"));
       expect(egressOptions.resolve === systemLookup).to.equal(privateNetwork === "1");
     }

@@ -1,6 +1,6 @@
 /** Tests thousands of messages and sockets: their limits are separate for each sender. */
 import { expect } from "chai";
-import { createSocketLimiter, Operations } from "../../src/api/live/operations.js";
+import { createSocketLimiter, SocketOperations } from "../../src/api/live/operations.js";
 import { createMessageRate } from "../../src/operations/access/message-rate.js";
 
 const HOUR_MS = 3_600_000;
@@ -34,7 +34,7 @@ describe("the rate of messages on websockets", () => {
 
 describe("the operations of a socket", () => {
   it("count from their message until its handling has ended", async () => {
-    const operations = new Operations();
+    const operations = new SocketOperations();
     const steps: string[] = [];
     const work = Promise.withResolvers<void>();
     const subscribe = operations.handleMessage(async () => {
@@ -49,7 +49,7 @@ describe("the operations of a socket", () => {
   });
 
   it("no longer count when their handling fails", async () => {
-    const operations = new Operations();
+    const operations = new SocketOperations();
     const failed = operations.handleMessage(async () => {
       operations.beginOperation();
       throw new Error("no");

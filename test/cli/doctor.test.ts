@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Client } from "pg";
 import { checkDatabase } from "../../src/cli/doctor/database.js";
-import { diagnosticLines } from "../../src/cli/doctor/diagnostic.js";
+import { formatDiagnostic } from "../../src/cli/doctor/diagnostic.js";
 import { collectDiagnostics } from "../../src/cli/doctor/diagnostics.js";
 import { checkNode } from "../../src/cli/doctor/machine.js";
 import { readConfig } from "../../src/config.js";
@@ -30,7 +30,7 @@ function environmentWith(environment: Record<string, string>): Record<string, st
 
 /** Runs the checks in this process and returns their output. A separate process would take two seconds, mostly to load modules. */
 async function check(environment: Record<string, string>): Promise<string> {
-  return (await collectDiagnostics(environmentWith(environment))).map((one) => `${diagnosticLines(one)}\n`).join("");
+  return (await collectDiagnostics(environmentWith(environment))).map((one) => `${formatDiagnostic(one)}\n`).join("");
 }
 
 /** Runs the doctor as a process. @param prefix commands that start it with fewer rights */
@@ -154,7 +154,7 @@ describe("npm run doctor", function () {
       );
       Date.now = () => time;
       const diagnostics = await checkDatabase(readConfig({ ...environment, DATABASE_URL: url.href }));
-      return diagnostics.map(diagnosticLines).find((lines) => lines.includes(" clock: "));
+      return diagnostics.map(formatDiagnostic).find((lines) => lines.includes(" clock: "));
     };
     const differ = "the clocks of this machine and of the database differ by at least";
     try {

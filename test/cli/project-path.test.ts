@@ -7,11 +7,11 @@ import { stop as stopEsbuild } from "esbuild";
 import fc from "fast-check";
 import { Project } from "../../src/cli/svc/project.js";
 import {
-  equalInAnyCase,
   fileNameOf,
+  findNamesEqualIgnoringCase,
   isInvalidOnWindows,
-  isSystemNeutral,
-  projectPathOf,
+  isPortablePath,
+  resolveInProject,
 } from "../../src/cli/svc/project-path.js";
 import { ProjectReader } from "../../src/engine/bundler/project/project-reader.js";
 import { isSourcePath } from "../../src/rules/action-source.js";
@@ -48,9 +48,9 @@ describe("paths of a project", () => {
   it("are the same in the manifest from Windows and from Linux", () => {
     fc.assert(
       fc.property(fc.constantFrom(...WINDOWS_ROOTS), paths, (root, path) => {
-        expect(projectPathOf(root, win32.join(root, path), win32)).to.equal(path);
-        expect(projectPathOf(root.toUpperCase(), win32.join(root.toLowerCase(), path), win32)).to.equal(path);
-        expect(projectPathOf("/srv/shop", posix.join("/srv/shop", path), posix)).to.equal(path);
+        expect(resolveInProject(root, win32.join(root, path), win32)).to.equal(path);
+        expect(resolveInProject(root.toUpperCase(), win32.join(root.toLowerCase(), path), win32)).to.equal(path);
+        expect(resolveInProject("/srv/shop", posix.join("/srv/shop", path), posix)).to.equal(path);
       }),
     );
   });
@@ -63,10 +63,10 @@ describe("paths of a project", () => {
       "D:\\work\\shop\\a.ts",
       "\\\\h\\s\\a.ts",
     ];
-    for (const file of outside) expect(projectPathOf("C:\\work\\shop", file, win32), file).to.equal(null);
+    for (const file of outside) expect(resolveInProject("C:\\work\\shop", file, win32), file).to.equal(null);
     for (const file of ["/srv/shop", "/srv", "/srv/shopping/a.ts", "/a.ts"])
-      expect(projectPathOf("/srv/shop", file, posix), file).to.equal(null);
-    expect(projectPathOf("C:\\work\\shop", "C:\\work\\shop\\..a\\b.ts", win32)).to.equal("..a/b.ts");
+      expect(resolveInProject("/srv/shop", file, posix), file).to.equal(null);
+    expect(resolveInProject("C:\\work\\shop", "C:\\work\\shop\\..a\\b.ts", win32)).to.equal("..a/b.ts");
   });
 
   it("of a name are one valid file name, from which the name can be read", () => {
@@ -93,8 +93,8 @@ describe("paths of a project", () => {
       fc.property(fc.oneof(names, paths), (path) => {
         if (!isSourcePath(path)) return;
         accepted.push(path);
-        expect(projectPathOf("C:\\shop", win32.join("C:\\shop", path), win32), path).to.equal(path);
-        expect(projectPathOf("/shop", posix.join("/shop", path), posix), path).to.equal(path);
+        expect(resolveInProject("C:\\shop", win32.join("C:\\shop", path), win32), path).to.equal(path);
+        expect(resolveInProject("/shop", posix.join("/shop", path), posix), path).to.equal(path);
       }),
       { numRuns: 1_000 },
     );
@@ -123,9 +123,9 @@ describe("paths of a project", () => {
     };
     const manifestOn = (system: typeof win32, root: string) => {
       const disk = new Map(Object.entries(files).map(([path, text]) => [system.join(root, path), text]));
-      const read = (path: string) => (isSystemNeutral(path) ? (disk.get(system.join(root, path)) ?? null) : null);
+      const read = (path: string) => (isPortablePath(path) ? (disk.get(system.join(root, path)) ?? null) : null);
       const list = (folder: string) => {
-        const below = [...disk.keys()].map((file) => projectPathOf(system.join(root, folder), file, system));
+        const below = [...disk.keys()].map((file) => resolveInProject(system.join(root, folder), file, system));
         return [...new Set(below.flatMap((path) => (path === null ? [] : [path.split("/")[0]!])))];
       };
       return new ProjectReader({ read, list }, ENTRIES).readManifest();
@@ -160,7 +160,7 @@ describe("paths of a project", () => {
       const project = new Project(folder);
       const before = list();
       const { actions = [], dataSources = [] } = await project.readManifest();
-      await project.write({
+      await project.writeManifest({
         version: 1,
         actions: actions.map((action) => ({ ...action, description: "New" })),
         dataSources: dataSources.map((source) => ({ ...source, columns: ["Name"] })),
@@ -178,8 +178,8 @@ describe("paths of a project", () => {
       ]);
       // An earlier pull wrote a second file.
       write(folder, "actions/%61ux/action.js", TEXT);
-      for (const name of ["aux", "renamed"]) await project.remove("action", name);
-      for (const name of ["con", "My Stock", "A name"]) await project.remove("data source", name);
+      for (const name of ["aux", "renamed"]) await project.removeItem("action", name);
+      for (const name of ["con", "My Stock", "A name"]) await project.removeItem("data source", name);
       expect(list()).to.deep.equal([]);
     });
 
@@ -212,7 +212,11 @@ describe("paths of a project", () => {
       const names = ["\u{65e5}".repeat(27), `${"\u{65e5}".repeat(27)}!`, "\u{1f600}".repeat(255), ".".repeat(255)];
       const project = new Project(folder);
       const sources = names.map((name) => ({ name, columns: ["Name"] }));
-      await project.write({ version: 1, actions: [{ name: "a".repeat(250), code: TEXT }], dataSources: sources });
+      await project.writeManifest({
+        version: 1,
+        actions: [{ name: "a".repeat(250), code: TEXT }],
+        dataSources: sources,
+      });
       const { actions, dataSources } = await project.readManifest();
       expect(actions!.map(({ name }) => name)).to.deep.equal(["a".repeat(250)]);
       expect(dataSources).to.have.deep.members(sources);
@@ -220,8 +224,8 @@ describe("paths of a project", () => {
   });
 
   it("of two items that differ only in case are one file on Windows and macOS", () => {
-    expect(equalInAnyCase(["Report", "other", "report"])).to.deep.equal(["Report", "report"]);
-    expect(equalInAnyCase(["Report", "Reports"])).to.equal(null);
+    expect(findNamesEqualIgnoringCase(["Report", "other", "report"])).to.deep.equal(["Report", "report"]);
+    expect(findNamesEqualIgnoringCase(["Report", "Reports"])).to.equal(null);
     expect(["CONIN$", "lib/conout$.ts"].map(isInvalidOnWindows)).to.deep.equal([true, true]);
   });
 });

@@ -171,7 +171,7 @@ async function execute() {
     expect(failed.err).to.match(places[0]!).and.to.match(places[1]!);
     // This file name ends with the name of an action's file: only a file with exactly that name belongs to the action.
     const [line, other] = ["    at f (plain.js:1:1)", "    at g (data-plain.js:1:1)"];
-    const placed = await new Project(folder).stackInFile("plain", removeConfig(text), `Error\n${line}\n${other}`);
+    const placed = await new Project(folder).mapStackToFiles("plain", removeConfig(text), `Error\n${line}\n${other}`);
     expect(placed).to.equal(`Error\n    at f (actions/plain/action.js:2:1)\n${other}`);
     // Stack lines keep the positions of the code that ran, even if the code has changed since.
     write(folder, "actions/plain/action.js", text.replace("limit();", "return limit();"));

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { isDatabaseAway, openDatabase, preparedRows } from "../../src/data/database.js";
+import { isDatabaseAway, openDatabase, queryPreparedRows } from "../../src/data/database.js";
 import { lostConnections } from "../../src/postgres.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
@@ -30,7 +30,7 @@ describe("a lost connection to the database", () => {
   const pool = () => (db.driver as unknown as { master: { totalCount: number } }).master;
 
   it("differs from an error of the statement, in the middle of a statement", async () => {
-    const statement = failureOf(preparedRows(db, "sleep", "SELECT pg_sleep(20)", []));
+    const statement = failureOf(queryPreparedRows(db, "sleep", "SELECT pg_sleep(20)", []));
     const [{ pid }] = await until(async () => {
       const found = await other.query("SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
       return found.length > 0 ? found : null;

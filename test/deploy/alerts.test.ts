@@ -57,18 +57,18 @@ function process() {
       if (!state.vitals) throw new Error("away");
       return state.vitals;
     },
-    database: () => ({ busy: 1, idle: 2, waiting: state.waiting }),
+    countDatabaseConnections: () => ({ busy: 1, idle: 2, waiting: state.waiting }),
     countLostConnections: () => 0,
-    diskFull: () => state.diskFull,
-    dataDirFree: async () => state.dataDirFree,
+    isDiskFull: () => state.diskFull,
+    readFreeDataDirBytes: async () => state.dataDirFree,
     clockSkewMs: () => state.skewMs,
-    answers: () => 0,
-    sockets: () => ({ open: 1, subscriptions: 1 }),
+    countResponseBytes: () => 0,
+    countSockets: () => ({ open: 1, subscriptions: 1 }),
     measures,
     runner: {
-      places: () => ({ total: 4, free: 2, waiting: 0 }),
+      countSlots: () => ({ total: 4, free: 2, waiting: 0 }),
       isClaimingRuns: () => state.isClaimingRuns,
-      browsers: () => ({ up: state.browsers, serving: 2, warm: 1, spare: 1 }),
+      countBrowsers: () => ({ up: state.browsers, serving: 2, warm: 1, spare: 1 }),
     },
   };
   const metrics = createMetrics(sources);

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { stop as stopEsbuild, transform } from "esbuild";
-import { actionOf, callsOf, clientDeclarations } from "../../src/cli/reference/svc-calls.js";
+import { clientDeclarations, parseCalls, wrapInAction } from "../../src/cli/reference/svc-calls.js";
 import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
 import { STATUS } from "../../src/errors.js";
 import { longTest, sampleOf } from "../harness/samples.js";
@@ -194,7 +194,7 @@ describe("commands in the documentation", () => {
     for (const { type, path, example, pageExample } of NAMESPACES) {
       const shown = `${example?.code}\n${pageExample?.code}`;
       const isShown = (name: string) => new RegExp(`\\b${name}\\b`).test(shown);
-      const calls = callsOf(sources, type);
+      const calls = parseCalls(sources, type);
       expect(calls, path).to.not.deep.equal([]);
       expect(calls.filter(({ comment }) => comment === "").map(({ name }) => `${path}.${name}`)).to.deep.equal([]);
       expect(calls.filter(({ name }) => !isShown(name)).map(({ name }) => `${path}.${name}`)).to.deep.equal([]);
@@ -211,7 +211,7 @@ describe("commands in the documentation", () => {
         expect((await service.rest("POST", "/v3/apps/1/actions", { body })).body.error).to.equal(undefined);
       };
       if (example!.calls) await save(example!.calls);
-      const code = standIns.localized(actionOf(example!.code));
+      const code = standIns.localized(wrapInAction(example!.code));
       const integrationOrigins = code.includes(standIns.apiOrigin) ? [standIns.apiOrigin] : [];
       await save({ name: action, dependencies, integrationOrigins, code });
       const run = await service.rest("POST", `/v3/apps/1/actions/${action}/runWithResult`, { body: {} });
@@ -242,7 +242,7 @@ describe("commands in the documentation", () => {
   it("have fragments of pages with valid syntax, and only name calls that the client library has", async () => {
     const sources = clientDeclarations(ROOT);
     const calls = new Set(
-      NAMESPACES.flatMap(({ path, type }) => callsOf(sources, type).map(({ name }) => `${path}.${name}`)),
+      NAMESPACES.flatMap(({ path, type }) => parseCalls(sources, type).map(({ name }) => `${path}.${name}`)),
     ).add("Svc.Notifications.unread.count");
     for (const page of PAGES.filter((one) => one !== "CHANGELOG.md")) {
       const text = readPage(page);

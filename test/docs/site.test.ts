@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
 import { pino } from "pino";
-import { anchorOf } from "../../src/api/docs/markdown.js";
+import { anchorIdOf } from "../../src/api/docs/markdown.js";
 import { registerDocs } from "../../src/api/docs/routes.js";
-import { errorReply } from "../../src/api/error-reply.js";
+import { createErrorReply } from "../../src/api/error-reply.js";
 import { registerWebAssets } from "../../src/api/web-assets.js";
 import { PAGES } from "./pages.js";
 
@@ -22,7 +22,7 @@ function startSite(options: { publicUrl?: string; root?: string } = {}): Fastify
   const base = publicUrl === null ? "" : new URL(publicUrl).pathname.replace(/\/$/, "");
   const pages = registerWebAssets(app, { base });
   app.setErrorHandler((error, _request, reply) => {
-    const { http, body } = errorReply(error, pino({ level: "silent" }));
+    const { http, body } = createErrorReply(error, pino({ level: "silent" }));
     return reply.code(http).send(body);
   });
   registerDocs(app, { pages, baseUrl: publicUrl ?? BASE, publicUrl, ...(root !== undefined && { root }) });
@@ -39,7 +39,7 @@ const attributes = (html: string, name: "href" | "src") =>
 function headingsOf(markdown: string): Set<string> {
   const ids = new Set<string>();
   for (const [, heading] of markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/^#{1,6} (.+)$/gm)) {
-    const id = anchorOf(heading!.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll("`", ""));
+    const id = anchorIdOf(heading!.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll("`", ""));
     let candidate = id;
     for (let number = 1; ids.has(candidate); number += 1) candidate = `${id}-${number}`;
     ids.add(candidate);

@@ -17,7 +17,7 @@ export interface FleetObservations {
   longestQueuedMs: number;
   /** Number of times that an instance reported READY without a database. */
   readyWhileAway: number;
-  /** Number of times that an instance reported READY although runs had waited for longer than WAIT_LIMIT_MS. */
+  /** Number of times that an instance reported READY although runs had waited for longer than UNCLAIMED_RUN_WAIT_MAX_MS. */
   readyWhileWaiting: number;
 }
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { type Partition, partitionsOf } from "../../src/data/partitions.js";
+import { listPartitions, type Partition } from "../../src/data/partitions.js";
 import { readTables } from "../../src/operations/backup/tables.js";
 import { recordChange } from "../../src/operations/records/audit.js";
 import { createPartitions } from "../../src/operations/upkeep/partitions.js";
@@ -44,13 +44,13 @@ describe("partitions", () => {
     await write("run", 5_000_000);
     await write("execution_log", 5_000_000);
     await partitions().makeAhead();
-    for (const table of TABLES) expectPartitionsWithoutGaps(await partitionsOf(db, table));
+    for (const table of TABLES) expectPartitionsWithoutGaps(await listPartitions(db, table));
     for (const table of ["run", "console_line", "run_search", "execution_log"]) {
-      expect((await partitionsOf(db, table)).at(-1)!.low, table).to.be.at.least(5_200_000);
+      expect((await listPartitions(db, table)).at(-1)!.low, table).to.be.at.least(5_200_000);
     }
-    const before = await Promise.all(TABLES.map((table) => partitionsOf(db, table)));
+    const before = await Promise.all(TABLES.map((table) => listPartitions(db, table)));
     await partitions().makeAhead();
-    expect(await Promise.all(TABLES.map((table) => partitionsOf(db, table)))).to.deep.equal(before);
+    expect(await Promise.all(TABLES.map((table) => listPartitions(db, table)))).to.deep.equal(before);
   });
 
   it("take a row with any number beyond them", async () => {
@@ -58,11 +58,11 @@ describe("partitions", () => {
     expect(await db.query("SELECT id FROM run")).to.deep.equal([{ id: 900_000_001 }]);
     await partitions().makeAhead();
     expect(await db.query("SELECT id FROM run")).to.deep.equal([{ id: 900_000_001 }]);
-    expectPartitionsWithoutGaps(await partitionsOf(db, "run"));
+    expectPartitionsWithoutGaps(await listPartitions(db, "run"));
   });
 
   it("are dropped as a whole when their newest row is too old, and never with a run that has not ended", async () => {
-    const [first] = await partitionsOf(db, "run");
+    const [first] = await listPartitions(db, "run");
     await write("run", 10);
     await write("execution_log", 10);
     await db.query(`
@@ -90,12 +90,12 @@ describe("partitions", () => {
     expect(await counts()).to.deep.equal([1, 1, 0, 0]);
     for (const table of TABLES)
       expectPartitionsWithoutGaps(
-        (await partitionsOf(db, table)).with(0, { ...(await partitionsOf(db, table))[0]!, low: null }),
+        (await listPartitions(db, table)).with(0, { ...(await listPartitions(db, table))[0]!, low: null }),
       );
   });
 
   it("that are detached are dropped later if a reader delayed this, and are in no backup", async () => {
-    const [first] = await partitionsOf(db, "execution_log");
+    const [first] = await listPartitions(db, "execution_log");
     await write("execution_log", 10);
     await db.query("UPDATE execution_log SET created_at = now() - interval '40 days'");
     await write("execution_log", first!.high! + 10);
@@ -132,7 +132,7 @@ describe("partitions", () => {
       await partitions().makeAhead();
     }
     await db.query("UPDATE execution_log SET created_at = now() - interval '40 days'");
-    const old = (await partitionsOf(db, "execution_log")).length;
+    const old = (await listPartitions(db, "execution_log")).length;
     let steps = 0;
     const watched = Object.create(db, {
       transaction: {
@@ -145,7 +145,7 @@ describe("partitions", () => {
     const dropped = await createPartitions({ db: watched, days: 30 }).dropOld();
     expect(dropped).to.be.within(20, 29);
     expect(steps).to.equal(1);
-    expect(await partitionsOf(db, "execution_log")).to.have.length(old - dropped);
+    expect(await listPartitions(db, "execution_log")).to.have.length(old - dropped);
   });
 
   it("are created beside writers and changes of apps: no transaction is ended for it", async () => {
@@ -171,6 +171,6 @@ describe("partitions", () => {
     await writers;
     expect(written).to.be.above(0);
     expect((await db.query("SELECT count(*)::int AS n FROM audit_entry"))[0].n).to.equal(written);
-    expect(await partitionsOf(db, "audit_entry")).to.have.length.above(4);
+    expect(await listPartitions(db, "audit_entry")).to.have.length.above(4);
   });
 });

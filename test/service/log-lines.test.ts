@@ -7,7 +7,7 @@ import { readConfig } from "../../src/config.js";
 import { createDiskSpace } from "../../src/engine/disk-space.js";
 import { createExportLog } from "../../src/operations/watch/tracing.js";
 import { createDatabaseClock } from "../../src/service/database-clock.js";
-import { dataDirWatch, freeBytesUnder } from "../../src/service/disk-space.js";
+import { createDataDirSpace, freeBytesUnder } from "../../src/service/disk-space.js";
 
 const MB = 2 ** 20;
 
@@ -45,7 +45,7 @@ describe("the log of the database's clock", () => {
     const clock = createDatabaseClock({ db, log });
     Date.now = () => time;
     try {
-      for (aheadMs of [1_900, -1_900, 2_100, 2_100, 1_900, -2_100]) await clock.measure();
+      for (aheadMs of [1_900, -1_900, 2_100, 2_100, 1_900, -2_100]) await clock.measureSkew();
     } finally {
       Date.now = realNow;
     }
@@ -95,7 +95,7 @@ describe("the log of the free space of DATA_DIR", () => {
         DATA_DIR: tmpdir(),
         DISK_FREE_MIN_MB: String(minimumMb),
       });
-      const watch = dataDirWatch(config, log);
+      const watch = createDataDirSpace(config, log);
       await watch.start();
       watch.stop();
       expect(watch.level()).to.equal(room);

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { DatabaseError } from "pg";
 import { reportDiskFree } from "../../src/postgres.js";
-import { createOutageLog, databaseProblem } from "../../src/service/outage-log.js";
+import { createOutageLog, describeDatabaseProblem } from "../../src/service/outage-log.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 
 const CONNECTION_REFUSED = new Error("connect ECONNREFUSED");
@@ -25,7 +25,7 @@ describe("the log while the database is not available", () => {
   const messages = () => lines.map(({ msg }) => msg);
 
   it("has one line at the start, one a minute and one at the end, with counts", () => {
-    const { log, reached } = create();
+    const { log, recordSuccess: reached } = create();
     for (let second = 0; second < 150; second += 1) {
       for (let line = 0; line < 15; line += 1) log.warn({ err: CONNECTION_REFUSED }, "a heartbeat failed");
       reached();
@@ -47,7 +47,7 @@ describe("the log while the database is not available", () => {
   });
 
   it("has every other line, and counts each outage separately", () => {
-    const { log, reached } = create();
+    const { log, recordSuccess: reached } = create();
     reached();
     log.error({ err: CONNECTION_REFUSED }, "a request failed");
     log.error({ err: new Error("another") }, "a request failed");
@@ -77,7 +77,7 @@ describe("the log while the database is not available", () => {
     try {
       const raise = "DO $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END $$";
       const error = await database.db.query(raise).catch((fault: unknown) => fault);
-      expect(databaseProblem(error)).to.equal("the database's disk is full");
+      expect(describeDatabaseProblem(error)).to.equal("the database's disk is full");
     } finally {
       reportDiskFree();
       await database.stop();
@@ -86,11 +86,11 @@ describe("the log while the database is not available", () => {
 
   it("distinguishes a lack of connections and a slow statement from an outage", () => {
     const fault = (code: string) => Object.assign(new DatabaseError("a fault", 1, "error"), { code });
-    expect(databaseProblem(fault("57P01"))).to.equal("the database is away");
-    expect(databaseProblem(REFUSED_BY_CODE)).to.equal("the database is away");
-    expect(databaseProblem(fault("53300"))).to.equal("the database has no free connection");
-    for (const code of ["57014", "23505", "42601"]) expect(databaseProblem(fault(code)), code).to.equal(null);
-    expect(databaseProblem(new Error("another"))).to.equal(null);
-    expect(databaseProblem(undefined)).to.equal(null);
+    expect(describeDatabaseProblem(fault("57P01"))).to.equal("the database is away");
+    expect(describeDatabaseProblem(REFUSED_BY_CODE)).to.equal("the database is away");
+    expect(describeDatabaseProblem(fault("53300"))).to.equal("the database has no free connection");
+    for (const code of ["57014", "23505", "42601"]) expect(describeDatabaseProblem(fault(code)), code).to.equal(null);
+    expect(describeDatabaseProblem(new Error("another"))).to.equal(null);
+    expect(describeDatabaseProblem(undefined)).to.equal(null);
   });
 });

@@ -46,7 +46,7 @@ export async function startGraphqlService(): Promise<GraphqlService> {
     context: async (request) => ({ token: request.headers["auth-token"] ?? null }),
   });
   app.get("/graphql", (request, reply) =>
-    wantsPage(request) ? pages.send(reply, "graphiql") : data.call(app, request, reply),
+    wantsPage(request) ? pages.sendPage(reply, "graphiql") : data.call(app, request, reply),
   );
   app.post("/graphql", data);
   const server = new WebSocketServer({ server: app.server, path: "/graphql" });

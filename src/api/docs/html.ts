@@ -1,7 +1,7 @@
 /** Builds the HTML around every documentation page: navigation, search field, table of contents. */
 import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsPage } from "./library.js";
-import { addressOf, type DocsHeading } from "./markdown.js";
+import { type DocsHeading, docsPathOf } from "./markdown.js";
 import type { DocsHit } from "./search.js";
 
 export interface NavigationGroup {
@@ -9,7 +9,7 @@ export interface NavigationGroup {
   pages: DocsPage[];
 }
 
-export interface PageFrame {
+export interface DocsPageFrame {
   /** Path before `/docs` if the service runs behind a proxy; usually "". */
   pathPrefix: string;
   navigation: readonly NavigationGroup[];
@@ -18,18 +18,18 @@ export interface PageFrame {
   icon: string;
 }
 
-interface Content {
+interface DocsPageContent {
   title: string;
   /** Path of the page below /docs/, such as `guides/triggers`; null for search results. */
   slug: string | null;
-  main: string;
+  contentHtml: string;
   headings: readonly DocsHeading[];
   query?: string;
 }
 
 /** Reads the navigation from the index page: bold text there starts a group, and each link after it adds a page to the group. */
 export function navigationOf(library: DocsLibrary): NavigationGroup[] {
-  const index = library.page("");
+  const index = library.findPageBySlug("");
   if (!index) return [{ title: "Pages", pages: [...library.pages] }];
   const groups: NavigationGroup[] = [];
   for (const [, bold, link] of index.markdown.matchAll(/\*\*([^*]+)\*\*|\]\(([^()\s]+)\)/g)) {
@@ -38,17 +38,17 @@ export function navigationOf(library: DocsLibrary): NavigationGroup[] {
       continue;
     }
     const target = library.resolveLink(index, link);
-    const page = target.kind === "page" ? library.page(target.slug) : undefined;
+    const page = target.kind === "page" ? library.findPageBySlug(target.slug) : undefined;
     const isListed = groups.some(({ pages }) => page !== undefined && pages.includes(page));
     if (page && page !== index && !isListed) groups.at(-1)?.pages.push(page);
   }
   return groups.filter(({ pages }) => pages.length > 0);
 }
 
-function navigationHtml({ pathPrefix: prefix, navigation }: PageFrame, slug: string | null): string {
+function navigationHtml({ pathPrefix: prefix, navigation }: DocsPageFrame, slug: string | null): string {
   const item = (page: DocsPage) => {
     const currentAttribute = page.slug === slug ? ' aria-current="page"' : "";
-    return `<li><a href="${escapeHtml(prefix + addressOf(page.slug, ""))}"${currentAttribute}>${escapeHtml(page.title)}</a></li>`;
+    return `<li><a href="${escapeHtml(prefix + docsPathOf(page.slug, ""))}"${currentAttribute}>${escapeHtml(page.title)}</a></li>`;
   };
   return navigation
     .map(({ title, pages }) => {
@@ -59,7 +59,7 @@ function navigationHtml({ pathPrefix: prefix, navigation }: PageFrame, slug: str
     .join("\n");
 }
 
-function contentsHtml(headings: readonly DocsHeading[]): string {
+function tableOfContentsHtml(headings: readonly DocsHeading[]): string {
   const sections = headings.filter(({ level }) => level === 2);
   if (sections.length < 2) return "";
   const items = sections.map(({ id, text }) => `<li><a href="#${escapeHtml(id)}">${escapeHtml(text)}</a></li>`);
@@ -67,9 +67,12 @@ function contentsHtml(headings: readonly DocsHeading[]): string {
 }
 
 /** Returns the HTML of a whole page. */
-export function pageHtml(frame: PageFrame, { title, slug, main, headings, query = "" }: Content): string {
+export function docsPageHtml(
+  frame: DocsPageFrame,
+  { title, slug, contentHtml: main, headings, query = "" }: DocsPageContent,
+): string {
   const { pathPrefix: prefix, script, style, icon } = frame;
-  const markdown = slug === null ? "" : escapeHtml(prefix + addressOf(slug, ".md"));
+  const markdown = slug === null ? "" : escapeHtml(prefix + docsPathOf(slug, ".md"));
   const alternateLink = slug === null ? "" : `\n<link rel="alternate" type="text/markdown" href="${markdown}">`;
   const source = slug === null ? "" : `\n<p class="source"><a href="${markdown}">This page as Markdown</a></p>`;
   return `<!doctype html>
@@ -99,7 +102,7 @@ ${navigationHtml(frame, slug)}
 <main id="content" tabindex="-1">
 ${main}${source}
 </main>
-${contentsHtml(headings)}
+${tableOfContentsHtml(headings)}
 </div>
 </body>
 </html>
@@ -107,7 +110,7 @@ ${contentsHtml(headings)}
 }
 
 /** Builds the page of search results. */
-export function resultsHtml(prefix: string, query: string, hits: readonly DocsHit[]): string {
+export function searchResultsHtml(prefix: string, query: string, hits: readonly DocsHit[]): string {
   const item = ({ page, heading, address, excerpt }: DocsHit) => {
     const name = heading === page ? page : `${page}: ${heading}`;
     return `<li><a href="${escapeHtml(prefix + address)}">${escapeHtml(name)}</a><p>${escapeHtml(excerpt)}</p></li>`;

@@ -30,7 +30,7 @@ export interface DocsPage {
 }
 
 /** Target of a link: another page, a picture, an external URL, or a file that the service does not serve. */
-export type LinkTarget =
+export type DocsLinkTarget =
   | { kind: "page"; slug: string; hash: string }
   | { kind: "picture"; path: string }
   | { kind: "address"; href: string }
@@ -84,17 +84,17 @@ export class DocsLibrary {
   }
 
   /** @param slug in upper or lower case. The last segment alone also finds the page, because pages had no sections in earlier addresses */
-  page(slug: string): DocsPage | undefined {
+  findPageBySlug(slug: string): DocsPage | undefined {
     const name = slug.toLowerCase();
     return this.#bySlug.get(slug) ?? this.#bySlug.get(name) ?? this.#byName.get(name);
   }
 
-  pageByFile(file: string): DocsPage | undefined {
+  findPageByFile(file: string): DocsPage | undefined {
     return this.#byFile.get(file);
   }
 
   /** Returns the target of a link on `page`. A relative link starts at the page's Markdown file. */
-  resolveLink(page: DocsPage, link: string): LinkTarget {
+  resolveLink(page: DocsPage, link: string): DocsLinkTarget {
     if (/^[a-z][a-z+.-]*:/i.test(link)) return { kind: "address", href: link };
     const [path = "", anchor] = link.split("#");
     const hash = anchor === undefined ? "" : `#${anchor}`;

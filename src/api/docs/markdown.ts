@@ -4,7 +4,7 @@
  */
 import MarkdownIt, { type Env, type Token } from "markdown-it";
 import { escapeHtml } from "../web-assets.js";
-import type { DocsLibrary, DocsPage, LinkTarget } from "./library.js";
+import type { DocsLibrary, DocsLinkTarget, DocsPage } from "./library.js";
 
 /** Matches the service's address in examples. Readers see the address of their own service in its place. */
 const EXAMPLE_ADDRESS = /(https?|wss?):\/\/(?:127\.0\.0\.1|localhost):4000(?!\d)/g;
@@ -26,7 +26,7 @@ export interface RenderedPage {
   sections: DocsSection[];
 }
 
-interface RenderEnvironment extends Env {
+interface MarkdownRenderState extends Env {
   page: DocsPage;
   headings: DocsHeading[];
   /** HTML ids that this page already uses, so that a second heading with the same text gets another id. */
@@ -44,7 +44,7 @@ export function insertServiceAddress(text: string, base: string): string {
 }
 
 /** Returns the HTML id of a heading, as GitHub builds it. */
-export const anchorOf = (heading: string): string =>
+export const anchorIdOf = (heading: string): string =>
   heading
     .toLowerCase()
     .replace(/[^\p{L}\p{N}\s_-]/gu, "")
@@ -52,7 +52,7 @@ export const anchorOf = (heading: string): string =>
     .replaceAll(" ", "-");
 
 function uniqueId(ids: Set<string>, text: string): string {
-  const id = anchorOf(text);
+  const id = anchorIdOf(text);
   let candidate = id;
   for (let number = 1; ids.has(candidate); number += 1) candidate = `${id}-${number}`;
   ids.add(candidate);
@@ -87,7 +87,7 @@ export class DocsRenderer {
 
   #addHeadingIds(): void {
     this.#markdown.core.ruler.push("heading-ids", ({ tokens, env }) => {
-      const { headings, ids } = env as RenderEnvironment;
+      const { headings, ids } = env as MarkdownRenderState;
       for (const [at, token] of tokens.entries()) {
         if (token.type !== "heading_open") continue;
         const text = plainTextOf(tokens[at + 1]);
@@ -105,7 +105,7 @@ export class DocsRenderer {
 
   #addLinks(): void {
     this.#markdown.core.ruler.push("links", ({ tokens, env }) => {
-      const { page } = env as RenderEnvironment;
+      const { page } = env as MarkdownRenderState;
       for (const child of tokens.flatMap(({ children }) => children ?? [])) {
         if (child.type === "image") child.attrSet("src", this.#href(page, String(child.attrGet("src") ?? "")) ?? "");
         if (child.type !== "link_open") continue;
@@ -119,11 +119,11 @@ export class DocsRenderer {
 
   #href(page: DocsPage, link: string): string | null {
     const target = this.#library.resolveLink(page, link);
-    return hrefOf(target, this.#prefix, "");
+    return linkHrefOf(target, this.#prefix, "");
   }
 
   render(page: DocsPage): RenderedPage {
-    const env: RenderEnvironment = { page, headings: [], ids: new Set() };
+    const env: MarkdownRenderState = { page, headings: [], ids: new Set() };
     const tokens = this.#markdown.parse(page.markdown, env);
     const html = this.#markdown.renderer.render(tokens, this.#markdown.options, env);
     return { html, headings: env.headings, sections: splitSections(tokens, env.headings) };
@@ -134,10 +134,10 @@ export class DocsRenderer {
  * @param base address before `/docs`
  * @param suffix "" for the HTML page, ".md" for the Markdown page
  */
-function hrefOf(target: LinkTarget, base: string, suffix: "" | ".md"): string | null {
+function linkHrefOf(target: DocsLinkTarget, base: string, suffix: "" | ".md"): string | null {
   switch (target.kind) {
     case "page":
-      return base + addressOf(target.slug, suffix) + target.hash;
+      return base + docsPathOf(target.slug, suffix) + target.hash;
     case "picture":
       return `${base}/docs/${target.path}`;
     case "address":
@@ -148,7 +148,7 @@ function hrefOf(target: LinkTarget, base: string, suffix: "" | ".md"): string | 
 }
 
 /** Returns the address of a page, without a proxy's path prefix. */
-export const addressOf = (slug: string, suffix: "" | ".md"): string =>
+export const docsPathOf = (slug: string, suffix: "" | ".md"): string =>
   slug === "" ? `/docs/${suffix === "" ? "" : "README.md"}` : `/docs/${slug}${suffix}`;
 
 function splitSections(tokens: readonly Token[], headings: readonly DocsHeading[]): DocsSection[] {
@@ -182,7 +182,7 @@ export function markdownFor(library: DocsLibrary, page: DocsPage, base: string):
       },
     );
     return served.replaceAll(/\]\(([^()\s]+)\)/g, (match, link: string) => {
-      const href = hrefOf(library.resolveLink(page, link), base, ".md");
+      const href = linkHrefOf(library.resolveLink(page, link), base, ".md");
       return href === null ? match : `](${href})`;
     });
   });

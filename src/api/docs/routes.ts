@@ -6,11 +6,11 @@ import fastifyStatic from "@fastify/static";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { isKnownTag } from "../../rules/precondition.js";
-import { pathBefore } from "../page-origin.js";
+import { pathPrefixOf } from "../page-origin.js";
 import { escapeHtml, HARDENING_HEADERS, ICON_SVG, type WebPages } from "../web-assets.js";
-import { navigationOf, type PageFrame, pageHtml, resultsHtml } from "./html.js";
+import { type DocsPageFrame, docsPageHtml, navigationOf, searchResultsHtml } from "./html.js";
 import { DocsLibrary, type DocsPage } from "./library.js";
-import { addressOf, DocsRenderer, insertServiceAddress, markdownFor } from "./markdown.js";
+import { DocsRenderer, docsPathOf, insertServiceAddress, markdownFor } from "./markdown.js";
 import { DocsSearch } from "./search.js";
 
 /** Files in the repository's root folder to which documentation pages link. */
@@ -48,23 +48,23 @@ export interface DocsSite {
   library: DocsLibrary;
   search: DocsSearch;
   /** Returns a page as Markdown with absolute links that start with `base`. */
-  markdown(page: DocsPage, base: string): string;
+  markdownOf(page: DocsPage, base: string): string;
   /** Returns the service's address for the sender of this request, without a trailing slash. */
-  addressFor(request: FastifyRequest): string;
+  serviceAddressFor(request: FastifyRequest): string;
 }
 
 /** The documentation of this installation, which a process reads once. */
 let installedLibrary: DocsLibrary | null = null;
 
-function createDocs({ baseUrl, publicUrl, root }: DocsOptions, prefix: string) {
+function createDocsSite({ baseUrl, publicUrl, root }: DocsOptions, prefix: string) {
   if (root === undefined) installedLibrary ??= new DocsLibrary();
   const library = root === undefined ? installedLibrary! : new DocsLibrary(root);
   const renderer = new DocsRenderer(library, prefix);
   const docs: DocsSite = {
     library,
     search: new DocsSearch(library, renderer),
-    markdown: (page, base) => markdownFor(library, page, base),
-    addressFor({ headers: { host } }) {
+    markdownOf: (page, base) => markdownFor(library, page, base),
+    serviceAddressFor({ headers: { host } }) {
       if (publicUrl !== null) return publicUrl;
       return host !== undefined && HOST_HEADER.test(host) ? `http://${host}` : baseUrl;
     },
@@ -73,7 +73,7 @@ function createDocs({ baseUrl, publicUrl, root }: DocsOptions, prefix: string) {
 }
 
 /** Returns the text of /llms.txt: a list of all pages for language models (llmstxt.org). */
-function llmsText({ library }: DocsSite, base: string): string {
+function buildLlmsText({ library }: DocsSite, base: string): string {
   const groups = navigationOf(library).map(({ title, pages }) => {
     const items = pages.map(({ title: name, slug, summary }) => `- [${name}](${base}/docs/${slug}.md): ${summary}`);
     return `## ${title}\n\n${items.join("\n")}`;
@@ -97,12 +97,12 @@ function llmsText({ library }: DocsSite, base: string): string {
  */
 const SLUGS_NOT_IN_FULL_TEXT: readonly string[] = ["changelog", "benchmarks", "contributing", "internals/adr"];
 
-function llmsFullText(docs: DocsSite, base: string): string {
-  const index = docs.library.page("");
+function buildLlmsFullText(docs: DocsSite, base: string): string {
+  const index = docs.library.findPageBySlug("");
   const listedPages = navigationOf(docs.library).flatMap(({ pages }) => pages);
   return [...(index ? [index] : []), ...listedPages]
     .filter(({ slug }) => !SLUGS_NOT_IN_FULL_TEXT.includes(slug))
-    .map((page) => `<!-- ${base}/docs/${page.slug} -->\n\n${docs.markdown(page, base).trim()}\n`)
+    .map((page) => `<!-- ${base}/docs/${page.slug} -->\n\n${docs.markdownOf(page, base).trim()}\n`)
     .join("\n\n");
 }
 
@@ -123,8 +123,9 @@ const PLAIN_TEXT_TYPE = "text/plain; charset=utf-8";
 function registerRootFiles(app: FastifyInstance, { docs }: { docs: DocsSite }): void {
   for (const file of ROOT_FILES) {
     app.get(`/${file}`, async (request, reply) => {
-      const page = docs.library.pageByFile(file);
-      if (page) return sendWithEtag(request, reply, MARKDOWN_TYPE, docs.markdown(page, docs.addressFor(request)));
+      const page = docs.library.findPageByFile(file);
+      if (page)
+        return sendWithEtag(request, reply, MARKDOWN_TYPE, docs.markdownOf(page, docs.serviceAddressFor(request)));
       const text = await readFile(join(docs.library.root, file), "utf8").catch(() => {
         throw new ActionError("NOT_FOUND", `this installation of the service does not contain the file ${file}`);
       });
@@ -134,10 +135,10 @@ function registerRootFiles(app: FastifyInstance, { docs }: { docs: DocsSite }): 
 }
 
 export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSite {
-  const prefix = pathBefore(options.baseUrl);
-  const { docs, renderer } = createDocs(options, prefix);
-  const { script, style } = options.pages.assets("docs");
-  const frame: PageFrame = {
+  const prefix = pathPrefixOf(options.baseUrl);
+  const { docs, renderer } = createDocsSite(options, prefix);
+  const { script, style } = options.pages.assetPathsOf("docs");
+  const frame: DocsPageFrame = {
     pathPrefix: prefix,
     navigation: navigationOf(docs.library),
     script,
@@ -150,7 +151,7 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
     const knownHtml = rendered.get(page);
     if (knownHtml !== undefined) return knownHtml;
     const { html, headings } = renderer.render(page);
-    const wholePage = pageHtml(frame, { title: page.title, slug: page.slug, main: html, headings });
+    const wholePage = docsPageHtml(frame, { title: page.title, slug: page.slug, contentHtml: html, headings });
     rendered.set(page, wholePage);
     return wholePage;
   }
@@ -158,13 +159,13 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   function sendPage(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply {
     const isMarkdown = path.endsWith(".md");
     const name = isMarkdown ? path.slice(0, -".md".length) : path;
-    const page = docs.library.page(/^(?:readme|index)$/i.test(name) ? "" : name);
+    const page = docs.library.findPageBySlug(/^(?:readme|index)$/i.test(name) ? "" : name);
     if (!page) throw new ActionError("NOT_FOUND", "the documentation has no page with this address");
     if (page.slug !== "" && page.slug !== name) {
-      return reply.redirect(prefix + addressOf(page.slug, isMarkdown ? ".md" : ""), 301);
+      return reply.redirect(prefix + docsPathOf(page.slug, isMarkdown ? ".md" : ""), 301);
     }
-    const base = docs.addressFor(request);
-    if (isMarkdown) return sendWithEtag(request, reply, MARKDOWN_TYPE, docs.markdown(page, base));
+    const base = docs.serviceAddressFor(request);
+    if (isMarkdown) return sendWithEtag(request, reply, MARKDOWN_TYPE, docs.markdownOf(page, base));
     return sendWithEtag(
       request,
       reply.headers(PAGE_HEADERS),
@@ -185,8 +186,8 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   });
   app.get<{ Querystring: { q?: string | string[] } }>("/docs/search", async (request, reply) => {
     const query = [request.query.q ?? ""].flat()[0]!.slice(0, 200);
-    const main = resultsHtml(prefix, query, await docs.search.find(query));
-    const html = pageHtml(frame, { title: "Search", slug: null, main, headings: [], query });
+    const main = searchResultsHtml(prefix, query, await docs.search.find(query));
+    const html = docsPageHtml(frame, { title: "Search", slug: null, contentHtml: main, headings: [], query });
     return sendWithEtag(request, reply.headers(PAGE_HEADERS), HTML_TYPE, html);
   });
   app.get("/docs", (request, reply) => sendPage(request, reply, "README"));
@@ -195,10 +196,10 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
     sendPage(request, reply, request.params["*"].replace(/\/$/, "") || "README"),
   );
   app.get("/llms.txt", (request, reply) =>
-    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, llmsText(docs, docs.addressFor(request))),
+    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, buildLlmsText(docs, docs.serviceAddressFor(request))),
   );
   app.get("/llms-full.txt", (request, reply) =>
-    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, llmsFullText(docs, docs.addressFor(request))),
+    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, buildLlmsFullText(docs, docs.serviceAddressFor(request))),
   );
   registerRootFiles(app, { docs });
   return docs;

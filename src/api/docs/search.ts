@@ -2,14 +2,14 @@
 import { setImmediate } from "node:timers/promises";
 import MiniSearch from "minisearch";
 import type { DocsLibrary } from "./library.js";
-import { addressOf, type DocsRenderer, type DocsSection } from "./markdown.js";
+import { type DocsRenderer, type DocsSection, docsPathOf } from "./markdown.js";
 
 /** Maximum length of a query. The search ignores the rest, because the search reads the index once for each word. */
 const QUERY_MAX_CHARACTERS = 200;
 const QUERY_WORDS_MAX = 12;
 export const RESULTS_MAX = 20;
 const EXCERPT_CHARACTERS = 240;
-const SECTIONS_PER_CHUNK = 50;
+const SECTIONS_INDEXED_PER_STEP = 50;
 
 export interface DocsHit {
   page: string;
@@ -43,7 +43,7 @@ interface SearchIndex {
   index: MiniSearch<IndexedSection>;
 }
 
-/** Builds the search index. Yields to other requests after each page and after every SECTIONS_PER_CHUNK sections. */
+/** Builds the search index. Yields to other requests after each page and after every SECTIONS_INDEXED_PER_STEP sections. */
 async function buildIndex(library: DocsLibrary, renderer: DocsRenderer): Promise<SearchIndex> {
   const sections: IndexedSection[] = [];
   for (const page of library.pages) {
@@ -56,7 +56,7 @@ async function buildIndex(library: DocsLibrary, renderer: DocsRenderer): Promise
     fields: ["page", "text", "body"],
     searchOptions: { boost: { page: 3, text: 2 }, prefix: true, combineWith: "AND" },
   });
-  await index.addAllAsync(sections, { chunkSize: SECTIONS_PER_CHUNK });
+  await index.addAllAsync(sections, { chunkSize: SECTIONS_INDEXED_PER_STEP });
   return { sections, index };
 }
 
@@ -88,7 +88,7 @@ export class DocsSearch {
     const results = all.length > 0 ? all : index.search(text, { combineWith: "OR" });
     return results.slice(0, Math.min(limit, RESULTS_MAX)).map(({ id }) => {
       const { page, text: heading, slug, id: anchor, body } = sections[id as number]!;
-      return { page, heading, address: `${addressOf(slug, "")}#${anchor}`, excerpt: excerptOf(body, words) };
+      return { page, heading, address: `${docsPathOf(slug, "")}#${anchor}`, excerpt: excerptOf(body, words) };
     });
   }
 }

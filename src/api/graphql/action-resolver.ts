@@ -67,7 +67,7 @@ export class ActionResolver {
     const { actions, pagination } = await this.service.list(
       appId,
       { limit, offset, search },
-      context.responseBudget?.reserve,
+      context.responseBudget?.reserveBytes,
     );
     if (!mayPerformOnApp(caller, "getAction", appId)) return { actions: actions.map(hideCode), pagination };
     return { actions: await this.endpoints.addUrls(caller, actions), pagination };

@@ -16,14 +16,14 @@ export class AdministratorResolver {
     private readonly service: Administrators,
   ) {}
 
-  private enter(context: RequestContext): Caller {
+  private requireAdministrator(context: RequestContext): Caller {
     const caller = this.gate.enterService(context, "manageAdministrators");
     return context.address === undefined ? caller : { ...caller, address: context.address };
   }
 
   @Query(() => [UserType], { description: "Lists the administrators of the service." })
   async administrators(@Ctx() context: RequestContext): Promise<Administrator[]> {
-    this.enter(context);
+    this.requireAdministrator(context);
     return this.service.list();
   }
 
@@ -31,7 +31,7 @@ export class AdministratorResolver {
     description: "Makes a person with an account an administrator of the service; returns all administrators.",
   })
   async addAdministrator(@Ctx() context: RequestContext, @UserId() userId: number): Promise<Administrator[]> {
-    return this.service.add(this.enter(context), userId);
+    return this.service.add(this.requireAdministrator(context), userId);
   }
 
   @Mutation(() => [UserType], {
@@ -42,6 +42,6 @@ export class AdministratorResolver {
     @UserId() userId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Administrator[]> {
-    return this.service.remove(this.enter(context), userId, toExpectedTags(ifUpdatedAt));
+    return this.service.remove(this.requireAdministrator(context), userId, toExpectedTags(ifUpdatedAt));
   }
 }

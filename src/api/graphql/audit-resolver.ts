@@ -7,7 +7,7 @@ import type { RequestContext } from "../context.js";
 import { PaginationType } from "./action-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
-import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 @ObjectType("AuditEntry", {
   description: "Entry of the audit log. It contains names of keys and fields, never their values.",
@@ -51,7 +51,7 @@ class AuditPaginationType extends PaginationType {
 
 @ObjectType("AuditList", { implements: PageType, description: "Page of the audit log." })
 class AuditListType {
-  @PageItems(() => [AuditEntryType], "Entries on this page.") entries: AuditEntry[];
+  @PageItemsField(() => [AuditEntryType], "Entries on this page.") entries: AuditEntry[];
   @Field(() => AuditPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the log." })
   pagination: AuditPaginationType;
 }
@@ -81,6 +81,6 @@ export class AuditLogResolver {
     cursor?: string | null,
   ): Promise<AuditListType> {
     await this.gate.enter(context, "readAuditTrail", appId);
-    return this.trail(appId, { actionId, limit, offset, cursor }, context.responseBudget?.reserve);
+    return this.trail(appId, { actionId, limit, offset, cursor }, context.responseBudget?.reserveBytes);
   }
 }

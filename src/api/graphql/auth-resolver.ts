@@ -48,23 +48,26 @@ export class AuthResolver {
 
   /** Checks that the caller is a person with a session, and returns the data of the request for operations on the person's account. */
   private createSignedInRequest(context: RequestContext): SignedInRequest {
-    return { ...signInRequest(context), caller: this.enterAccount(context) };
+    return { ...signInRequest(context), caller: this.requireSessionCaller(context) };
   }
 
   /**
    * Returns the browser page that sent the request, because WebAuthn checks the origin of this page.
    * @throws REQUEST_INVALID for a websocket
    */
-  private passkeyPageOf({ browser }: RequestContext): PasskeyPage {
+  private requirePasskeyPage({ browser }: RequestContext): PasskeyPage {
     if (browser) return browser;
     throw new ActionError("REQUEST_INVALID", "operations for passkeys need an HTTP request (got a websocket message)");
   }
 
   /** Returns the caller, who must be a person with a session: a token cannot manage the account of its person. */
-  private enterAccount(context: RequestContext): Caller & { personId: number } {
+  private requireSessionCaller(context: RequestContext): Caller & { personId: number } {
     const caller = this.gate.enterService(context, "manageOwnAccount");
     if (!caller.session || caller.personId === null) {
-      throw new ActionError("FORBIDDEN", "permission denied: sign in to your account; a token cannot manage an account");
+      throw new ActionError(
+        "FORBIDDEN",
+        "permission denied: sign in to your account; a token cannot manage an account",
+      );
     }
     return { ...caller, personId: caller.personId };
   }
@@ -91,29 +94,32 @@ export class AuthResolver {
   }
 
   async passkeyAuthenticationOptions(context: RequestContext): Promise<object> {
-    return this.service.passkeys.authenticationOptions(signInRequest(context), this.passkeyPageOf(context));
+    return this.service.passkeys.authenticationOptions(signInRequest(context), this.requirePasskeyPage(context));
   }
 
   async passkeySignIn(context: RequestContext, body: Record<string, unknown>): Promise<SignInAnswer> {
-    const page = this.passkeyPageOf(context);
+    const page = this.requirePasskeyPage(context);
     return startBrowserSession(context, await this.service.passkeys.signIn(signInRequest(context), page, body));
   }
 
   async passkeyRegistrationOptions(context: RequestContext): Promise<object> {
-    return this.service.passkeys.registrationOptions(this.createSignedInRequest(context), this.passkeyPageOf(context));
+    return this.service.passkeys.registrationOptions(
+      this.createSignedInRequest(context),
+      this.requirePasskeyPage(context),
+    );
   }
 
   async registerPasskey(context: RequestContext, body: Record<string, unknown>): Promise<Passkey> {
-    return this.service.passkeys.register(this.createSignedInRequest(context), this.passkeyPageOf(context), body);
+    return this.service.passkeys.register(this.createSignedInRequest(context), this.requirePasskeyPage(context), body);
   }
 
   async passkey(context: RequestContext, id: number): Promise<Passkey> {
-    return this.service.passkeys.get(this.enterAccount(context).personId, id);
+    return this.service.passkeys.get(this.requireSessionCaller(context).personId, id);
   }
 
   @Query(() => [PasskeyType], { description: "Lists the caller's own passkeys." })
   async passkeys(@Ctx() context: RequestContext): Promise<Passkey[]> {
-    return this.service.passkeys.list(this.enterAccount(context).personId);
+    return this.service.passkeys.list(this.requireSessionCaller(context).personId);
   }
 
   @Mutation(() => Boolean, { description: "Removes one of the caller's own passkeys." })
@@ -130,7 +136,7 @@ export class AuthResolver {
     description: "Lists the identities at OpenID providers that sign in to the caller's account.",
   })
   async authIdentities(@Ctx() context: RequestContext): Promise<Identity[]> {
-    return this.service.identities.list(this.enterAccount(context).personId);
+    return this.service.identities.list(this.requireSessionCaller(context).personId);
   }
 
   @Mutation(() => Boolean, {
@@ -175,7 +181,7 @@ export class AuthResolver {
 
   @Query(() => [PersonSessionType], { description: "Lists the caller's own sessions, the last used first." })
   async authSessions(@Ctx() context: RequestContext): Promise<PersonSession[]> {
-    const { personId, credentialId } = this.enterAccount(context);
+    const { personId, credentialId } = this.requireSessionCaller(context);
     return this.service.sessions.list(personId, credentialId);
   }
 
@@ -185,14 +191,14 @@ export class AuthResolver {
     @Arg("id", () => Int, { description: "ID of the session." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
-    const { personId } = this.enterAccount(context);
+    const { personId } = this.requireSessionCaller(context);
     await this.service.sessions.endSession(personId, id, toExpectedTags(ifUpdatedAt));
     return true;
   }
 
   @Mutation(() => Boolean, { description: "Ends all sessions of the caller except the current session." })
   async endOtherAuthSessions(@Ctx() context: RequestContext): Promise<boolean> {
-    const { personId, credentialId } = this.enterAccount(context);
+    const { personId, credentialId } = this.requireSessionCaller(context);
     await this.service.sessions.endAllSessions(personId, credentialId);
     return true;
   }

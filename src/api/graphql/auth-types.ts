@@ -6,7 +6,7 @@ import type { AccessEntry } from "../../operations/accounts/access-events.js";
 import type { Membership } from "../../operations/accounts/who-am-i.js";
 import { UserType } from "./app-types.js";
 import { DateTime } from "./leaf-types.js";
-import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 @ObjectType("Membership", { description: "Organization or app in which a person has a role." })
 export class MembershipType {
@@ -103,7 +103,7 @@ class AccessPaginationType {
 
 @ObjectType("AccessList", { implements: PageType, description: "Page of the audit log of access." })
 export class AccessListType {
-  @PageItems(() => [AccessEntryType], "Entries on this page.") entries: AccessEntry[];
+  @PageItemsField(() => [AccessEntryType], "Entries on this page.") entries: AccessEntry[];
   @Field(() => AccessPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the log." })
   pagination: AccessPaginationType;
 }

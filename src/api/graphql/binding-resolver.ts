@@ -15,7 +15,7 @@ import {
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 
 @Resolver()
-export class BindingResolver {
+export class SecretBindingResolver {
   constructor(
     private readonly gate: AccessGate,
     private readonly service: StoredBindings,

@@ -6,10 +6,10 @@ import type { SecretBinding } from "../../rules/secret-bindings.js";
 import { DateTime } from "./leaf-types.js";
 import { SettingReaderType } from "./setting-reader.js";
 
-const PLACE_DESCRIPTION = "Place in the request: header, query, basic, aws-sigv4 or oauth2.";
-const NAME_DESCRIPTION =
+const BINDING_PLACE_DESCRIPTION = "Place in the request: header, query, basic, aws-sigv4 or oauth2.";
+const BINDING_NAME_DESCRIPTION =
   "Name of the header or parameter; the user for `basic`, service and region such as s3/eu-west-1 for `aws-sigv4`.";
-const FORMAT_DESCRIPTION = "Text around the value, with {value} once; for `header` and `query`.";
+const BINDING_FORMAT_DESCRIPTION = "Text around the value, with {value} once; for `header` and `query`.";
 
 @ObjectType("SecretBinding", {
   description: "Rule that sends a setting to one origin as a credential, without its value.",
@@ -17,11 +17,11 @@ const FORMAT_DESCRIPTION = "Text around the value, with {value} once; for `heade
 class SecretBindingType implements Omit<SecretBinding, "in" | "grant"> {
   @Field(() => String, { description: "Key of the setting." }) key: string;
   @Field(() => String, { description: "Origin that receives the value." }) origin: string;
-  @Field(() => String, { description: PLACE_DESCRIPTION }) in: string;
-  @Field(() => String, { nullable: true, description: `${NAME_DESCRIPTION} Null for the default.` }) name:
+  @Field(() => String, { description: BINDING_PLACE_DESCRIPTION }) in: string;
+  @Field(() => String, { nullable: true, description: `${BINDING_NAME_DESCRIPTION} Null for the default.` }) name:
     | string
     | null;
-  @Field(() => String, { nullable: true, description: `${FORMAT_DESCRIPTION} Null for the default.` }) format:
+  @Field(() => String, { nullable: true, description: `${BINDING_FORMAT_DESCRIPTION} Null for the default.` }) format:
     | string
     | null;
   @Field(() => Boolean, { description: "True if code does not receive the setting." }) sealed: boolean;
@@ -84,9 +84,9 @@ export class SecretBindingInput {
   @Field(() => String, { nullable: true, description: "Key of a private or protected setting; required." })
   key?: unknown;
   @Field(() => String, { nullable: true, description: "Origin that receives the value; required." }) origin?: unknown;
-  @Field(() => String, { nullable: true, description: `${PLACE_DESCRIPTION} Required.` }) in?: unknown;
-  @Field(() => String, { nullable: true, description: NAME_DESCRIPTION }) name?: unknown;
-  @Field(() => String, { nullable: true, description: FORMAT_DESCRIPTION }) format?: unknown;
+  @Field(() => String, { nullable: true, description: `${BINDING_PLACE_DESCRIPTION} Required.` }) in?: unknown;
+  @Field(() => String, { nullable: true, description: BINDING_NAME_DESCRIPTION }) name?: unknown;
+  @Field(() => String, { nullable: true, description: BINDING_FORMAT_DESCRIPTION }) format?: unknown;
   @Field(() => Boolean, {
     nullable: true,
     description: "True to remove the setting from `context.settings`; for keys that start with __. False by default.",

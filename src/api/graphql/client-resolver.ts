@@ -63,7 +63,7 @@ export interface ClientFeedContext extends RequestContext {
 }
 
 @Resolver()
-export class ClientResolver {
+export class ClientActionResolver {
   constructor(
     private readonly gate: AccessGate,
     private readonly clientActions: ClientActions,

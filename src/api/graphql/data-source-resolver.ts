@@ -35,7 +35,7 @@ export class DataSourceResolver {
   @Query(() => [DataSourceType], { description: "Lists the app's data sources, oldest first." })
   async dataSources(@Ctx() context: RequestContext, @AppId() appId: number): Promise<DataSourceView[]> {
     await this.gate.enter(context, "readDataSources", appId);
-    return this.service.list(appId, context.responseBudget?.reserve);
+    return this.service.list(appId, context.responseBudget?.reserveBytes);
   }
 
   @Query(() => DataSourceType, { description: "Returns a data source by its ID or name." })
@@ -127,7 +127,8 @@ export class DataSourceResolver {
   }
 
   @Query(() => AccessTrialType, {
-    description: "Tries access rules without storing them: returns what these rules would allow a user of the app to do.",
+    description:
+      "Tries access rules without storing them: returns what these rules would allow a user of the app to do.",
   })
   async tryAccess(
     @Ctx() context: RequestContext,
@@ -138,6 +139,6 @@ export class DataSourceResolver {
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<AccessTrial> {
     await this.gate.enter(context, "readEntries", appId);
-    return this.trials.runTrial({ appId, ref }, trial, context.responseBudget?.reserve);
+    return this.trials.runTrial({ appId, ref }, trial, context.responseBudget?.reserveBytes);
   }
 }

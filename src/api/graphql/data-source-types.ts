@@ -3,7 +3,7 @@ import { GraphQLScalarType } from "graphql";
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime } from "./leaf-types.js";
-import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 /** Declares a GraphQL scalar for a JSON list or object. The rules check its members later. */
 const jsonScalar = (name: string, description: string) =>
@@ -82,7 +82,7 @@ class EntryCursorType {
 
 @ObjectType("DataSourceEntryList", { implements: PageType, description: "Result of a query of entries." })
 export class EntryListType {
-  @PageItems(() => [EntryType], "Matching entries on this page; empty if the query has an aggregate.")
+  @PageItemsField(() => [EntryType], "Matching entries on this page; empty if the query has an aggregate.")
   entries: EntryType[];
   @Field(() => [GraphQLJSON], { nullable: true, description: "Results of the aggregate; null if the query has none." })
   documents: unknown[] | null;

@@ -29,7 +29,7 @@ import {
   type ValueNode,
 } from "graphql";
 import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
-import { FORM_LIMITS } from "./document-form.js";
+import { DOCUMENT_LIMITS } from "./document-form.js";
 
 /**
  * Maximum number of values that an operation can select. A thousand complete actions are below this limit. Executing so many values blocks
@@ -42,17 +42,17 @@ export const OPERATION_COST_MAX = 30_000;
  */
 const INTROSPECTION_MARGIN = 1.25;
 /** Assumed number of items of a list inside another list's item, such as an action's triggers. Most of these inner lists have one item. */
-const INNER_LIST_ITEMS = 1;
+const INNER_LIST_ASSUMED_ITEMS = 1;
 
-export type Variables = Readonly<Record<string, unknown>> | null | undefined;
+export type GraphqlVariables = Readonly<Record<string, unknown>> | null | undefined;
 
 /** Size of a GraphQL selection set: the number of values that it selects, and its depth in levels, including fragments. */
-interface QueryMeasure {
+interface SelectionSize {
   cost: number;
   depth: number;
 }
 
-const NO_COST: QueryMeasure = { cost: 0, depth: 0 };
+const EMPTY_SELECTION_SIZE: SelectionSize = { cost: 0, depth: 0 };
 
 /** Returns the average number of items of each list field of the introspection types, by "Type.field". */
 function introspectionListLengths(schema: GraphQLSchema): Record<string, number> {
@@ -81,9 +81,9 @@ function returnsList(type: GraphQLOutputType): boolean {
   return isListType(getNullableType(type));
 }
 
-class CostEstimate {
+class SelectionSizeEstimator {
   private readonly fragments: Map<string, FragmentDefinitionNode>;
-  private readonly known = new Map<string, QueryMeasure>();
+  private readonly known = new Map<string, SelectionSize>();
 
   constructor(
     private readonly schema: GraphQLSchema,
@@ -119,7 +119,7 @@ class CostEstimate {
     return isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name] : undefined;
   }
 
-  private measureField(node: FieldNode, parent: GraphQLNamedType, page: number): QueryMeasure {
+  private measureField(node: FieldNode, parent: GraphQLNamedType, page: number): SelectionSize {
     const name = node.name.value;
     const field = this.findDefinition(parent, name);
     if (!field || !node.selectionSet) return { cost: 1, depth: 1 };
@@ -127,28 +127,28 @@ class CostEstimate {
     const isListField = returnsList(field.type);
     const pageSize = this.findLimit(node.arguments) ?? page;
     const innerMeasure = isCompositeType(type)
-      ? this.measureSelections(node.selectionSet, type, isListField ? INNER_LIST_ITEMS : pageSize)
-      : NO_COST;
+      ? this.measureSelections(node.selectionSet, type, isListField ? INNER_LIST_ASSUMED_ITEMS : pageSize)
+      : EMPTY_SELECTION_SIZE;
     const repeatCount = this.lists[`${parent.name}.${name}`] ?? (isListField ? pageSize : 1);
     return { cost: 1 + repeatCount * (1 + innerMeasure.cost), depth: 1 + innerMeasure.depth };
   }
 
-  private measureFragment(name: string, page: number): QueryMeasure {
+  private measureFragment(name: string, page: number): SelectionSize {
     const key = `${page} ${name}`;
     const knownMeasure = this.known.get(key);
     if (knownMeasure) return knownMeasure;
     const fragment = this.fragments.get(name);
     const type = fragment && this.schema.getType(fragment.typeCondition.name.value);
-    const measure = fragment && type ? this.measureSelections(fragment.selectionSet, type, page) : NO_COST;
+    const measure = fragment && type ? this.measureSelections(fragment.selectionSet, type, page) : EMPTY_SELECTION_SIZE;
     this.known.set(key, measure);
     return measure;
   }
 
-  measureSelections({ selections }: SelectionSetNode, parent: GraphQLNamedType, page: number): QueryMeasure {
+  measureSelections({ selections }: SelectionSetNode, parent: GraphQLNamedType, page: number): SelectionSize {
     let cost = 0;
     let levels = 0;
     for (const selection of selections) {
-      let measure: QueryMeasure;
+      let measure: SelectionSize;
       if (selection.kind === Kind.FIELD) measure = this.measureField(selection, parent, page);
       else if (selection.kind === Kind.FRAGMENT_SPREAD) measure = this.measureFragment(selection.name.value, page);
       else {
@@ -180,8 +180,8 @@ class CostEstimate {
   }
 }
 
-const ROOT_FIELD_LIMIT_NAME = "fields of its operation" satisfies keyof typeof FORM_LIMITS;
-const FIELD_DEPTH_LIMIT_NAME = "levels of fields" satisfies keyof typeof FORM_LIMITS;
+const ROOT_FIELD_LIMIT_NAME = "fields of its operation" satisfies keyof typeof DOCUMENT_LIMITS;
+const FIELD_DEPTH_LIMIT_NAME = "levels of fields" satisfies keyof typeof DOCUMENT_LIMITS;
 
 function integerDefaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
   const input = (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
@@ -203,7 +203,7 @@ function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>)
   const all = { oneOf: true, specifiedByUrl: true, directiveIsRepeatable: true, inputValueDeprecation: true };
   const document = parse(getIntrospectionQuery({ ...all, schemaDescription: true }));
   const [operation] = document.definitions as OperationDefinitionNode[];
-  return new CostEstimate(schema, lists, document, {}).measureSelections(
+  return new SelectionSizeEstimator(schema, lists, document, {}).measureSelections(
     operation!.selectionSet,
     schema.getQueryType()!,
     PAGE_DEFAULT,
@@ -221,20 +221,27 @@ export function createCostCheck(schema: GraphQLSchema) {
   return (
     document: DocumentNode,
     operationName: string | null | undefined,
-    variables: Variables,
+    variables: GraphqlVariables,
   ): GraphQLError | number => {
     const operation = getOperationAST(document, operationName);
     const root = operation && schema.getRootType(operation.operation);
     // GraphQL's execution reports an unknown or missing operation name later.
     if (!operation || !root) return 0;
-    const estimate = new CostEstimate(schema, lists, document, { ...integerDefaultsOf(operation), ...variables });
+    const estimate = new SelectionSizeEstimator(schema, lists, document, {
+      ...integerDefaultsOf(operation),
+      ...variables,
+    });
     const roots = estimate.countRootFields(operation.selectionSet);
-    if (roots > FORM_LIMITS[ROOT_FIELD_LIMIT_NAME]) {
-      return new GraphQLError(`a GraphQL operation can have at most ${FORM_LIMITS[ROOT_FIELD_LIMIT_NAME]} root fields`);
+    if (roots > DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]) {
+      return new GraphQLError(
+        `a GraphQL operation can have at most ${DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]} root fields`,
+      );
     }
     const { cost, depth: levels } = estimate.measureSelections(operation.selectionSet, root, PAGE_DEFAULT);
-    if (levels > FORM_LIMITS[FIELD_DEPTH_LIMIT_NAME]) {
-      return new GraphQLError(`a GraphQL operation can be at most ${FORM_LIMITS[FIELD_DEPTH_LIMIT_NAME]} levels deep`);
+    if (levels > DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]) {
+      return new GraphQLError(
+        `a GraphQL operation can be at most ${DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]} levels deep`,
+      );
     }
     const costMax = isIntrospectionOnly(operation) ? introspectionMax : OPERATION_COST_MAX;
     if (cost > costMax) {

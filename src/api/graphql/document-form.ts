@@ -19,7 +19,7 @@ import { JSON_MAX_DEPTH } from "../../limits.js";
  * Maximum number of each part of a document. A hand-written document has a few dozen of each, and the introspection query of GraphiQL has
  * 15 levels.
  */
-export const FORM_LIMITS = {
+export const DOCUMENT_LIMITS = {
   fields: 1_000,
   "levels of fields": 20,
   "fields of its operation": 100,
@@ -32,7 +32,7 @@ export const FORM_LIMITS = {
   variables: 100,
 } as const;
 
-type FormLimit = keyof typeof FORM_LIMITS;
+type DocumentLimitName = keyof typeof DOCUMENT_LIMITS;
 
 /**
  * True if a value is nested deeper than `levels`. Validation visits nested values by recursion, so a very deep value would overflow the
@@ -44,29 +44,29 @@ function isNestedDeeper(value: ValueNode, levels: number): boolean {
   return levels === 0 || value.fields.some((field) => isNestedDeeper(field.value, levels - 1));
 }
 
-/** Counts the parts of a document, and throws an error when a part exceeds its limit in FORM_LIMITS. */
-class DocumentForm {
-  private readonly counts = new Map<FormLimit, number>();
+/** Counts the parts of a document, and throws an error when a part exceeds its limit in DOCUMENT_LIMITS. */
+class DocumentLimitChecker {
+  private readonly counts = new Map<DocumentLimitName, number>();
 
-  addCount(limitName: FormLimit, more = 1): void {
+  addToCount(limitName: DocumentLimitName, more = 1): void {
     const count = (this.counts.get(limitName) ?? 0) + more;
     this.counts.set(limitName, count);
     this.checkLimit(limitName, count);
   }
 
-  checkLimit(limitName: FormLimit, count: number): void {
-    if (count > FORM_LIMITS[limitName]) {
-      throw new GraphQLError(`a GraphQL document can have at most ${FORM_LIMITS[limitName]} ${limitName}`);
+  checkLimit(limitName: DocumentLimitName, count: number): void {
+    if (count > DOCUMENT_LIMITS[limitName]) {
+      throw new GraphQLError(`a GraphQL document can have at most ${DOCUMENT_LIMITS[limitName]} ${limitName}`);
     }
   }
 
   checkValueDepth(value: ValueNode | undefined): void {
-    const levels = FORM_LIMITS["levels of a value"];
+    const levels = DOCUMENT_LIMITS["levels of a value"];
     if (value && isNestedDeeper(value, levels)) this.checkLimit("levels of a value", levels + 1);
   }
 
   countDirectives(directives: readonly DirectiveNode[] | undefined): void {
-    this.addCount("directives", directives?.length ?? 0);
+    this.addToCount("directives", directives?.length ?? 0);
     for (const { arguments: input } of directives ?? []) this.checkArguments(input);
   }
 
@@ -79,7 +79,7 @@ class DocumentForm {
     this.checkLimit("levels of fields", level);
     for (const selection of selections) {
       this.countDirectives(selection.directives);
-      if (selection.kind === Kind.FRAGMENT_SPREAD) this.addCount("uses of fragments");
+      if (selection.kind === Kind.FRAGMENT_SPREAD) this.addToCount("uses of fragments");
       else if (selection.kind === Kind.FIELD) this.countField(selection, level, names);
       // The fields of an inline fragment have the same level as the fields around it.
       else this.countSelections(selection.selectionSet, level + 1, names);
@@ -88,21 +88,21 @@ class DocumentForm {
 
   private countField(node: FieldNode, level: number, names: Set<string>): void {
     const { alias, name, selectionSet } = node;
-    this.addCount("fields");
+    this.addToCount("fields");
     this.checkArguments(node.arguments);
     const key = (alias ?? name).value;
-    if (names.has(key)) this.addCount("fields that are asked for twice in one place");
+    if (names.has(key)) this.addToCount("fields that are asked for twice in one place");
     names.add(key);
     if (selectionSet) this.countSelections(selectionSet, level + 1, new Set());
   }
 }
 
 function singleOperationOf(
-  form: DocumentForm,
+  form: DocumentLimitChecker,
   { selectionSet, variableDefinitions, directives }: OperationDefinitionNode,
 ): void {
-  form.addCount("operations");
-  form.addCount("variables", variableDefinitions?.length ?? 0);
+  form.addToCount("operations");
+  form.addToCount("variables", variableDefinitions?.length ?? 0);
   for (const variable of variableDefinitions ?? []) {
     form.checkValueDepth(variable.defaultValue);
     form.countDirectives(variable.directives);
@@ -115,12 +115,12 @@ function singleOperationOf(
  * Checks the size and depth of a document.
  * @throws GraphQLError that names the exceeded limit
  */
-export function checkForm({ definitions }: DocumentNode): void {
-  const form = new DocumentForm();
+export function checkDocumentLimits({ definitions }: DocumentNode): void {
+  const form = new DocumentLimitChecker();
   for (const definition of definitions) {
     if (definition.kind === Kind.OPERATION_DEFINITION) singleOperationOf(form, definition);
     else if (definition.kind === Kind.FRAGMENT_DEFINITION) {
-      form.addCount("fragments");
+      form.addToCount("fragments");
       form.countDirectives(definition.directives);
       form.countSelections(definition.selectionSet, 1, new Set());
     }

@@ -8,9 +8,9 @@ import { LRUCache } from "lru-cache";
 import { JSON_MAX_DEPTH, SMALL_BODY_BYTES } from "../../limits.js";
 import { nestsDeeperThan } from "../../rules/described.js";
 import { collectYoungGarbage } from "../../young-garbage.js";
-import { createTurns, type Turns } from "../turns.js";
-import { createCostCheck, type Variables } from "./document-cost.js";
-import { checkForm } from "./document-form.js";
+import { createFairTaskQueue, type FairTaskQueue } from "../turns.js";
+import { createCostCheck, type GraphqlVariables } from "./document-cost.js";
+import { checkDocumentLimits } from "./document-form.js";
 import { findVariablesError } from "./variables.js";
 
 /** Maximum number of tokens in a document. A hand-written document has some hundreds. */
@@ -37,52 +37,52 @@ const CHECK_MAX_MS = 6;
  * Maximum number of selected values with which an operation runs without waiting for its sender's turn. Such an operation takes less than 2
  * ms.
  */
-const LIGHT_COST_MAX = 1_000;
+const LIGHT_QUERY_COST_MAX = 1_000;
 /** Estimated time to execute one selected value. An introspection with 30,000 values took about 50 ms (measured). */
-const MS_PER_VALUE = 1 / 600;
+const EXECUTION_MS_PER_VALUE = 1 / 600;
 
 /** Parts of a client's GraphQL request that the service checks. */
 export interface GraphqlRequest {
   query: string;
   operationName?: string | null | undefined;
-  variables?: Variables;
+  variables?: GraphqlVariables;
 }
 
 /** Result of a check: the parsed document if the service may execute it, otherwise the errors. */
-export type CheckResult = DocumentNode | readonly GraphQLError[];
+export type DocumentCheckResult = DocumentNode | readonly GraphQLError[];
 
 export interface Documents {
   /** Checks a document immediately, without waiting for the sender's turn. */
-  check(asked: GraphqlRequest): CheckResult;
+  check(asked: GraphqlRequest): DocumentCheckResult;
   /**
    * Checks a document when it is the sender's turn; immediately if the document is cached and cheap and the request is small.
    * @param bytes size of the request
    * @throws RATE_LIMIT_EXCEEDED if too many requests of this sender wait
    */
-  checkInTurn(sender: string, bytes: number, asked: GraphqlRequest): Promise<CheckResult>;
+  checkInTurn(sender: string, bytes: number, asked: GraphqlRequest): Promise<DocumentCheckResult>;
   /** Returns a cached document by the SHA-256 of its text, in hexadecimal; undefined if it is not cached. */
   findCachedDocument(hash: string): DocumentNode | undefined;
 }
 
-const hashOf = (query: string): string => createHash("sha256").update(query).digest("hex");
+const documentHashOf = (query: string): string => createHash("sha256").update(query).digest("hex");
 
 /**
  * Returns the errors of a failed parse. Deep nesting is one of them, because it overflows the call stack of graphql-js.
  * @throws errors that are not about the document
  */
-function parseErrorsOf(error: unknown): readonly GraphQLError[] {
+function toParseErrors(error: unknown): readonly GraphQLError[] {
   if (error instanceof GraphQLError) return [error];
   if (error instanceof RangeError) return [new GraphQLError("the GraphQL document is nested too deeply")];
   throw error;
 }
 
-export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurns()): Documents {
+export function createDocuments(schema: GraphQLSchema, turns: FairTaskQueue = createFairTaskQueue()): Documents {
   const costOf = createCostCheck(schema);
   const checkedDocuments = new LRUCache<string, DocumentNode>({ maxSize: CACHED_CHARACTERS_MAX });
 
   let uncollected = 0;
 
-  function parseDocument(query: string): CheckResult {
+  function parseDocument(query: string): DocumentCheckResult {
     uncollected += query.length;
     if (uncollected > CHARACTERS_PER_GARBAGE_COLLECTION) {
       uncollected = query.length;
@@ -90,18 +90,18 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
     }
     try {
       const document = parse(query, { maxTokens: DOCUMENT_MAX_TOKENS });
-      checkForm(document);
+      checkDocumentLimits(document);
       const faults = validate(schema, document, specifiedRules, { maxErrors: VALIDATION_ERRORS_MAX });
       return faults.length > 0 ? faults : document;
     } catch (error) {
-      return parseErrorsOf(error);
+      return toParseErrors(error);
     }
   }
 
   function judge(
     { query, operationName, variables }: GraphqlRequest,
     hash: string,
-  ): { checked: CheckResult; cost: number } {
+  ): { checked: DocumentCheckResult; cost: number } {
     const refused = (...checked: GraphQLError[]) => ({ checked, cost: 0 });
     if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) {
       return refused(new GraphQLError("the GraphQL variables are nested too deeply"));
@@ -119,18 +119,18 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
   }
 
   return {
-    check: (asked) => judge(asked, hashOf(asked.query)).checked,
+    check: (asked) => judge(asked, documentHashOf(asked.query)).checked,
 
     async checkInTurn(sender, bytes, asked) {
-      const hash = hashOf(asked.query);
+      const hash = documentHashOf(asked.query);
       const isLight = checkedDocuments.has(hash) && bytes <= SMALL_BODY_BYTES;
       const work = () => judge(asked, hash);
       const limitMs = CHECK_MAX_MS * Math.max(1, bytes / SMALL_BODY_BYTES);
-      const { checked, cost } = isLight ? work() : await turns.takeTurn(sender, work, limitMs);
-      if (cost <= LIGHT_COST_MAX) return checked;
+      const { checked, cost } = isLight ? work() : await turns.runInTurn(sender, work, limitMs);
+      if (cost <= LIGHT_QUERY_COST_MAX) return checked;
       // The document is executed in the sender's next turn. The cost of this document delays the sender's turn after that one.
-      if (isLight) await turns.takeTurn(sender, () => undefined);
-      turns.extendPause(sender, cost * MS_PER_VALUE);
+      if (isLight) await turns.runInTurn(sender, () => undefined);
+      turns.extendPause(sender, cost * EXECUTION_MS_PER_VALUE);
       return checked;
     },
 

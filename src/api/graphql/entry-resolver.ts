@@ -38,7 +38,7 @@ export interface EntryFeedContext extends RequestContext {
   entries: Pick<Entries, "follow">;
 }
 
-interface FollowArguments {
+interface EntryFollowArguments {
   appId: number;
   dataSourceId: string;
   by?: ReferenceKind | null;
@@ -107,7 +107,7 @@ export class EntryResolver {
   @Subscription(() => EntryNewsType, {
     description: "Emits changes of the entries that match a filter. The first message contains the current position.",
     subscribe: async ({ args, context }) => {
-      const { appId, dataSourceId, by, where, since } = args as FollowArguments;
+      const { appId, dataSourceId, by, where, since } = args as EntryFollowArguments;
       const { gate, entries, ...visitor } = context as EntryFeedContext;
       const visit = await gate.admit(visitor, "readEntries", appId);
       const liveSource = await entries.follow(
@@ -162,7 +162,7 @@ export class EntryResolver {
   /** Finds entries that match a query, and returns the REST response. */
   async find(context: RequestContext, appId: number, ref: EntityReference, query: unknown): Promise<FoundEntries> {
     const visit = await this.gate.admit(context, "readEntries", appId);
-    return this.service.find(visit, { appId, ref }, query, context.responseBudget?.reserve);
+    return this.service.find(visit, { appId, ref }, query, context.responseBudget?.reserveBytes);
   }
 
   @Mutation(() => EntryType, { description: "Inserts an entry." })

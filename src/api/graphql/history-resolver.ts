@@ -27,13 +27,16 @@ import { LogEntryType } from "./log-types.js";
 import { QueuedRunType } from "./run-resolver.js";
 
 @Resolver(() => RunDetailsType)
-export class HistoryResolver {
+export class RunHistoryResolver {
   constructor(
     private readonly gate: AccessGate,
     private readonly services: { history: RunQueries; replay: Replay; statistics: RunStatistics; logs: ExecutionLogs },
   ) {}
 
-  @Query(() => RunDetailsType, { description: "Returns a run in any state, or a skipped tick: a due time of a schedule at which the service started no run." })
+  @Query(() => RunDetailsType, {
+    description:
+      "Returns a run in any state, or a skipped tick: a due time of a schedule at which the service started no run.",
+  })
   async run(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
@@ -48,7 +51,7 @@ export class HistoryResolver {
     description: "Execution log entry of the run; null until the run has ended.",
   })
   async log(@Root() run: RunSummary, @Ctx() context: RequestContext): Promise<LogEntry | null> {
-    return this.services.logs.entryOfRun(run.id, context.responseBudget?.reserve);
+    return this.services.logs.entryOfRun(run.id, context.responseBudget?.reserveBytes);
   }
 
   @FieldResolver(() => [RunRequestType], {

@@ -6,7 +6,7 @@ import type { RunSummary } from "../../operations/runs/run-queries.js";
 import type { Period, PeriodLength } from "../../operations/runs/run-statistics.js";
 import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { CopyEnum, createEnum, DateTime, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
-import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 @ObjectType("RunPerson", { description: "Person who requested a run." })
 class RunPersonType {
@@ -119,7 +119,7 @@ class RunPaginationType {
 
 @ObjectType("RunList", { implements: PageType, description: "Page of runs." })
 export class RunListType {
-  @PageItems(() => [RunType], "Runs on this page.") runs: RunSummary[];
+  @PageItemsField(() => [RunType], "Runs on this page.") runs: RunSummary[];
   @Field(() => RunPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list." })
   pagination: RunPaginationType;
 }
@@ -194,22 +194,32 @@ export class RunFilterArguments {
     description: "Draft or live version that the runs executed; both by default.",
   })
   copy?: unknown;
-  @Field(() => Int, { nullable: true, description: "ID of the action's version whose code the runs executed; all versions by default." })
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the action's version whose code the runs executed; all versions by default.",
+  })
   versionId?: unknown;
   @Field(() => Int, { nullable: true, description: "ID of the person who requested the runs; all people by default." })
   personId?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: "Words, or the beginnings of words. The service finds runs whose payload, result, error, console or hosts contain all of them.",
+    description:
+      "Words, or the beginnings of words. The service finds runs whose payload, result, error, console or hosts contain all of them.",
   })
   search?: unknown;
 }
 
 @ArgsType()
 export class RunsArguments extends RunFilterArguments {
-  @Field(() => DateTime, { nullable: true, description: "Lists only runs that were queued at this time or later; unlimited by default." })
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Lists only runs that were queued at this time or later; unlimited by default.",
+  })
   from?: unknown;
-  @Field(() => DateTime, { nullable: true, description: "Lists only runs that were queued before this time; unlimited by default." })
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Lists only runs that were queued before this time; unlimited by default.",
+  })
   to?: unknown;
   @Field(() => String, {
     nullable: true,
@@ -230,13 +240,15 @@ export class RunsArguments extends RunFilterArguments {
 export class StatisticsArguments extends RunFilterArguments {
   @Field(() => DateTime, {
     nullable: true,
-    description: "Start of the range, inclusive. By default, 2 days before `to` for periods of an hour, and 30 days before `to` for periods of a day.",
+    description:
+      "Start of the range, inclusive. By default, 2 days before `to` for periods of an hour, and 30 days before `to` for periods of a day.",
   })
   from?: unknown;
   @Field(() => DateTime, { nullable: true, description: "End of the range, exclusive; now by default." }) to?: unknown;
   @Field(() => PeriodLengthEnum, {
     nullable: true,
-    description: "Length of each period: hour (the default) or day. The range can have 14 days with periods of an hour, and 100 days with periods of a day.",
+    description:
+      "Length of each period: hour (the default) or day. The range can have 14 days with periods of an hour, and 100 days with periods of a day.",
   })
   by?: unknown;
   @Field(() => String, {

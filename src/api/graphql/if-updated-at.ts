@@ -9,10 +9,11 @@ import { DateTime } from "./leaf-types.js";
  */
 export type StatePrecondition = Date | ExpectedTags | null;
 
-const DESCRIPTION =
+const IF_UPDATED_AT_DESCRIPTION =
   "Rejects the change unless this is the current `updatedAt`; the error contains the current state. Null to change any state.";
 
-export const IfUpdatedAt = () => Arg("ifUpdatedAt", () => DateTime, { nullable: true, description: DESCRIPTION });
+export const IfUpdatedAt = () =>
+  Arg("ifUpdatedAt", () => DateTime, { nullable: true, description: IF_UPDATED_AT_DESCRIPTION });
 
 export const toExpectedTags = (input: StatePrecondition): ExpectedTags =>
   input instanceof Date ? [input.toISOString()] : (input ?? undefined);

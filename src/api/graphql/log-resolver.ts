@@ -10,7 +10,7 @@ import { AppId } from "./arguments.js";
 import { RunOnEnum } from "./leaf-types.js";
 import { ActionLogsInput, LogEntryType, LogListType, readEntryPart, ScriptErrorType } from "./log-types.js";
 
-interface TailArguments {
+interface LogTailArguments {
   appId: number;
   actionId?: number;
   type?: string;
@@ -21,7 +21,7 @@ interface TailArguments {
  * Context of the subscription, with the access check and the source of new log entries. The decorator of a subscription cannot access the
  * resolver instance, so it reads both from this context.
  */
-export interface TailContext extends RequestContext {
+export interface LogTailContext extends RequestContext {
   gate: AccessGate;
   tail: LogTail;
 }
@@ -44,14 +44,14 @@ export class LogResolver {
     options: unknown,
   ): Promise<LogListType> {
     await this.gate.enter(context, "readLogs", appId);
-    return this.service.list(appId, options, context.responseBudget?.reserve);
+    return this.service.list(appId, options, context.responseBudget?.reserveBytes);
   }
 
   @Subscription(() => LogEntryType, {
     description: "Emits each new execution log entry of the app, in the order of the IDs.",
     subscribe: async ({ args, context }) => {
-      const { appId, actionId, type, after } = args as TailArguments;
-      const { gate, tail, ...visitor } = context as TailContext;
+      const { appId, actionId, type, after } = args as LogTailArguments;
+      const { gate, tail, ...visitor } = context as LogTailContext;
       await gate.enter(visitor, "readLogs", appId);
       checkLogType(type, "type");
       return guardSource(tail.follow({ appId, actionId, type, after }), {

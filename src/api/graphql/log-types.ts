@@ -6,7 +6,7 @@ import { readMemberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
-import { PageItems, PageType } from "./page-types.js";
+import { PageItemsField, PageType } from "./page-types.js";
 
 /** Members of a log entry's `data` (specification, Execution log entry). */
 interface EntryData {
@@ -62,7 +62,7 @@ export class LogListType {
     description: "False if more than 10,000 entries match and `count` is an estimate; null otherwise.",
   })
   countIsExact?: boolean;
-  @PageItems(() => [LogEntryType], "Entries on this page.") logs: LogEntry[];
+  @PageItemsField(() => [LogEntryType], "Entries on this page.") logs: LogEntry[];
   nextCursor?: string;
 }
 

@@ -75,7 +75,7 @@ export class ManifestResolver {
   })
   async manifest(@Ctx() context: RequestContext, @AppId() appId: number): Promise<ManifestType> {
     await this.gate.enter(context, "readManifest", appId);
-    return this.manifests.get(appId, context.responseBudget?.reserve);
+    return this.manifests.get(appId, context.responseBudget?.reserveBytes);
   }
 
   @Query(() => String, {
@@ -84,7 +84,7 @@ export class ManifestResolver {
   })
   async appTypes(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string> {
     await this.gate.enter(context, "readManifest", appId);
-    return this.types(appId, context.responseBudget?.reserve);
+    return this.types(appId, context.responseBudget?.reserveBytes);
   }
 
   @Mutation(() => ManifestResultType, {

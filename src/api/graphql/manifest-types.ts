@@ -18,14 +18,14 @@ import { ActionSourceType } from "./source-types.js";
 /** GraphQL type of a field. An array with one type means a list of that type. */
 type FieldType = object | [object];
 
-interface SchemaParts {
+interface ZodSchemaParts {
   type: string;
   innerType?: z.core.$ZodType;
   element?: z.core.$ZodType;
 }
 
 interface FieldSchema {
-  parts: SchemaParts;
+  parts: ZodSchemaParts;
   isNullable: boolean;
   description: string;
 }
@@ -36,7 +36,7 @@ function readField(schema: z.core.$ZodType): FieldSchema {
   let description: string | undefined;
   for (let inner = schema; ; ) {
     description ??= (inner as z.ZodType).description;
-    const parts = inner._zod.def as unknown as SchemaParts;
+    const parts = inner._zod.def as unknown as ZodSchemaParts;
     if (parts.innerType === undefined) return { parts, isNullable, description: description ?? "" };
     if (parts.type === "nonoptional") isRequired = true;
     else if (parts.type === "nullable" || !isRequired) isNullable = true;
@@ -52,7 +52,7 @@ const SCALARS: Readonly<Record<string, object>> = {
   literal: Int,
 };
 
-function scalarTypeOf({ type, element }: SchemaParts): FieldType {
+function scalarTypeOf({ type, element }: ZodSchemaParts): FieldType {
   if (type === "array") return [scalarTypeOf(readField(element!).parts) as object];
   return SCALARS[type] ?? GraphQLJSON;
 }

@@ -4,7 +4,7 @@ import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { MediaRight } from "../../rules/media-access.js";
 import { createEnum, DateTime } from "./leaf-types.js";
-import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 export const MediaRightEnum = createEnum<MediaRight>("MediaRight", "Permission that an access rule of media grants.", {
   read: "Read files and folders.",
@@ -13,8 +13,8 @@ export const MediaRightEnum = createEnum<MediaRight>("MediaRight", "Permission t
   delete: "Delete files and folders.",
 });
 
-type AllowedCallers = "all" | "loggedIn" | "user";
-const AllowedEnum = createEnum<AllowedCallers>("MediaAllow", "Callers that an access rule of media applies to.", {
+type MediaAllowedCallers = "all" | "loggedIn" | "user";
+const AllowedEnum = createEnum<MediaAllowedCallers>("MediaAllow", "Callers that an access rule of media applies to.", {
   all: "All callers, including anonymous ones.",
   loggedIn: "Users who are signed in to the page.",
   user: "Signed-in users whose entry passes the tests in `user`.",
@@ -27,7 +27,7 @@ const AllowedEnum = createEnum<AllowedCallers>("MediaAllow", "Callers that an ac
 @ObjectType("MediaAccessRule", { description: "Rule that grants access to media." })
 export class MediaAccessRuleType {
   @Field(() => [MediaRightEnum], { description: "Permissions that the rule grants." }) type: readonly MediaRight[];
-  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: AllowedCallers;
+  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: MediaAllowedCallers;
   @Field(() => GraphQLJSON, {
     nullable: true,
     description:
@@ -40,7 +40,7 @@ export class MediaAccessRuleType {
 @InputType("MediaAccessRuleInput", { description: "Rule that grants access to media." })
 export class MediaAccessRuleInput {
   @Field(() => [MediaRightEnum], { description: "Permissions that the rule grants." }) type: MediaRight[];
-  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: AllowedCallers;
+  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: MediaAllowedCallers;
   @Field(() => GraphQLJSON, {
     nullable: true,
     description:
@@ -113,7 +113,7 @@ export class MediaListingType {
   })
   path: MediaPathFolderType[];
   @Field(() => [MediaFolderType], { description: "Folders that match." }) folders: MediaFolder[];
-  @PageItems(() => [MediaFileType], "Files on this page.") files: MediaFile[];
+  @PageItemsField(() => [MediaFileType], "Files on this page.") files: MediaFile[];
   @Field(() => MediaPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list of files." })
   pagination: MediaPaginationType;
 }

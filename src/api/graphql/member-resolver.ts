@@ -37,7 +37,7 @@ export class MemberResolver {
     private readonly service: { members: Members; invitations: Invitations; people: PeopleAccounts },
   ) {}
 
-  private async enterOrganization(
+  private async requireOrganizationAccess(
     context: RequestContext,
     operation: Operation,
     id: number,
@@ -46,23 +46,23 @@ export class MemberResolver {
     return { caller: withAddress(caller, context), scope: { organizationId, appId: null } };
   }
 
-  private async enterApp(context: RequestContext, operation: Operation, appId: number) {
+  private async requireAppAccess(context: RequestContext, operation: Operation, appId: number) {
     const caller = await this.gate.enter(context, operation, appId);
     return { caller, scope: await this.service.members.scopeOf(appId) };
   }
 
   /** Checks that the caller has the right to invite people: to the organization, or to the app if `appId` is set. */
-  private async enterForInvitation(context: RequestContext, organizationId: number, appId: number | null) {
+  private async requireInvitationAccess(context: RequestContext, organizationId: number, appId: number | null) {
     const { caller } = context;
     const isManager = caller !== null && mayPerformOnOrganization(caller, "manageOrganization", organizationId);
     if (appId === null || isManager) {
-      const enteredCaller = await this.enterOrganization(context, "manageOrganization", organizationId);
+      const enteredCaller = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
       if (appId === null) return enteredCaller;
       const scope = await this.service.members.scopeIn(organizationId, appId);
       if (!scope) throw new ActionError("APP_NOT_FOUND", `the organization has no app with the ID ${appId}`);
       return { caller: enteredCaller.caller, scope };
     }
-    const entered = await this.enterApp(context, "manageMembers", appId);
+    const entered = await this.requireAppAccess(context, "manageMembers", appId);
     if (entered.scope.organizationId !== organizationId) throw new ActionError("FORBIDDEN");
     return entered;
   }
@@ -88,7 +88,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @OrganizationId() organizationId: number,
   ): Promise<Member[]> {
-    const { scope } = await this.enterOrganization(context, "readOrganization", organizationId);
+    const { scope } = await this.requireOrganizationAccess(context, "readOrganization", organizationId);
     return this.service.members.list(scope);
   }
 
@@ -102,7 +102,7 @@ export class MemberResolver {
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
-    const { caller, scope } = await this.enterOrganization(context, "manageOrganization", organizationId);
+    const { caller, scope } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
     await this.service.members.set(
       caller,
       { scope, personId: userId, precondition: toExpectedTags(ifUpdatedAt) },
@@ -121,7 +121,7 @@ export class MemberResolver {
     @UserId() userId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
-    const { caller, scope } = await this.enterOrganization(context, "manageOrganization", organizationId);
+    const { caller, scope } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
     await this.service.members.remove(caller, { scope, personId: userId, precondition: toExpectedTags(ifUpdatedAt) });
     return this.service.members.list(scope);
   }
@@ -131,7 +131,7 @@ export class MemberResolver {
       "Lists the people who have a role on this app, without people who have a role only on its organization.",
   })
   async appMembers(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Member[]> {
-    const { scope } = await this.enterApp(context, "readMembers", appId);
+    const { scope } = await this.requireAppAccess(context, "readMembers", appId);
     return this.service.members.list(scope);
   }
 
@@ -146,7 +146,7 @@ export class MemberResolver {
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
-    const { caller, scope } = await this.enterApp(context, "manageMembers", appId);
+    const { caller, scope } = await this.requireAppAccess(context, "manageMembers", appId);
     await this.service.members.set(
       caller,
       { scope, personId: userId, precondition: toExpectedTags(ifUpdatedAt) },
@@ -164,7 +164,7 @@ export class MemberResolver {
     @UserId() userId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
-    const { caller, scope } = await this.enterApp(context, "manageMembers", appId);
+    const { caller, scope } = await this.requireAppAccess(context, "manageMembers", appId);
     await this.service.members.remove(caller, { scope, personId: userId, precondition: toExpectedTags(ifUpdatedAt) });
     return this.service.members.list(scope);
   }
@@ -179,7 +179,7 @@ export class MemberResolver {
     @UserId() userId: number,
   ): Promise<ResetLinkType> {
     const { members, people } = this.service;
-    const { caller } = await this.enterOrganization(context, "manageOrganization", organizationId);
+    const { caller } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
     await members.mustBelong(organizationId, userId);
     const { link, expiresAt } = await people.accounts.createResetLink(userId, caller.personId, (manager) =>
       members.mustOutrank(manager, caller, userId),
@@ -197,7 +197,7 @@ export class MemberResolver {
     })
     appId?: number | null,
   ): Promise<Invitation[]> {
-    const { scope } = await this.enterForInvitation(context, organizationId, appId ?? null);
+    const { scope } = await this.requireInvitationAccess(context, organizationId, appId ?? null);
     return this.service.invitations.list(scope);
   }
 
@@ -210,7 +210,7 @@ export class MemberResolver {
     const fields = (data ?? {}) as Record<string, unknown>;
     const { appId: requested } = fields;
     const appId = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
-    const { caller, scope } = await this.enterForInvitation(context, organizationId, appId);
+    const { caller, scope } = await this.requireInvitationAccess(context, organizationId, appId);
     parseOptionalId(requested, "appId");
     return this.service.invitations.create(caller, scope, fields);
   }
@@ -224,7 +224,7 @@ export class MemberResolver {
   ): Promise<boolean> {
     if (!context.caller) throw new ActionError("UNAUTHORIZED");
     const invitation = await this.service.invitations.find(organizationId, id);
-    const { caller } = await this.enterForInvitation(context, organizationId, invitation?.appId ?? null);
+    const { caller } = await this.requireInvitationAccess(context, organizationId, invitation?.appId ?? null);
     if (!invitation) throw new ActionError("NOT_FOUND", "the organization has no pending invitation with this ID");
     await this.service.invitations.revoke(caller, invitation, toExpectedTags(ifUpdatedAt));
     return true;

@@ -40,7 +40,7 @@ export class MessageResolver {
     @Offset() offset?: number,
   ): Promise<MessageListType> {
     await this.gate.enter(context, "readMessages", appId);
-    return this.service.list(appId, { kind, status, limit, offset }, context.responseBudget?.reserve);
+    return this.service.list(appId, { kind, status, limit, offset }, context.responseBudget?.reserveBytes);
   }
 
   @Query(() => MessageType, { description: "Returns a message with its content and recipients." })

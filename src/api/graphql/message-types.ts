@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import { PaginationType } from "./action-types.js";
 import { DateTime, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
-import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 @ObjectType("MessageReceipt", { description: "Stored message." })
 export class MessageReceiptType {
@@ -83,7 +83,7 @@ export class MessageType extends MessageSummaryType {
 
 @ObjectType("MessageList", { implements: PageType, description: "Page of messages." })
 export class MessageListType {
-  @PageItems(() => [MessageSummaryType], "Messages on this page.") messages: MessageSummaryType[];
+  @PageItemsField(() => [MessageSummaryType], "Messages on this page.") messages: MessageSummaryType[];
   @Field(() => PaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list." })
   pagination: PaginationType;
 }

@@ -37,7 +37,8 @@ export interface NotificationContext extends RequestContext {
 function readNotificationFields(body: unknown): unknown {
   if (!(body instanceof NotificationInput) || body.publishAt === undefined) return body;
   const { publishAt, ...fields } = body;
-  if (fields.orderAt !== undefined) throw new ActionError("REQUEST_INVALID", 'set either "publishAt" or "orderAt" (got both)');
+  if (fields.orderAt !== undefined)
+    throw new ActionError("REQUEST_INVALID", 'set either "publishAt" or "orderAt" (got both)');
   return { ...fields, orderAt: publishAt instanceof Date ? publishAt.getTime() : publishAt };
 }
 
@@ -64,7 +65,7 @@ export class NotificationResolver {
     @Offset() offset?: number,
   ): Promise<NotificationListType> {
     const caller = await this.gate.enter(context, "readNotifications", appId);
-    return this.notify.service.list(caller, appId, { status, limit, offset }, context.responseBudget?.reserve);
+    return this.notify.service.list(caller, appId, { status, limit, offset }, context.responseBudget?.reserveBytes);
   }
 
   @Query(() => MarkedNotificationsType, {

@@ -38,7 +38,7 @@ export abstract class PageType {}
  * Declares the field `items` with the items of a page. Declares the same items under the list's earlier field name too, which is
  * deprecated.
  */
-export function PageItems(types: ItemTypes, description: string): PropertyDecorator {
+export function PageItemsField(types: ItemTypes, description: string): PropertyDecorator {
   const returns = types as () => [() => object];
   return (prototype, name) => {
     Field(returns, { name: "items", description })(prototype, name);
@@ -63,7 +63,7 @@ function hasMoreOf(list: ListedPage): boolean {
 }
 
 @Resolver(() => PageType)
-export class PageResolver {
+export class ListPageResolver {
   @FieldResolver(() => GraphQLSafeInt, {
     nullable: true,
     description: "Number of matching items on all pages; null if they are not counted.",

@@ -22,7 +22,7 @@ export function sendJsonText(request: FastifyRequest, reply: FastifyReply, text:
     .send(text);
 }
 
-export interface GraphqlRefusals {
+export interface GraphqlErrorSender {
   /**
    * Sends errors for a well-formed request that the service does not execute. The HTTP status is 200 for `application/json`, and the
    * error's own status for `application/graphql-response+json`.
@@ -34,7 +34,7 @@ export interface GraphqlRefusals {
 
 const httpStatusOf = ({ extensions }: GraphQLFormattedError): number => STATUS[extensions?.["status"] as Status].http;
 
-export function createRefusals(format: FormatError): GraphqlRefusals {
+export function createGraphqlErrorSender(format: FormatError): GraphqlErrorSender {
   return {
     sendRefusal(request, reply, errors) {
       const formatted = errors.map(format);

@@ -125,7 +125,11 @@ export class RunResolver {
    * the caller's credential decides which of the two runs.
    * @throws the errors of `gate.enter`
    */
-  private async enter(context: RequestContext, appId: number, copy: Copy | null | undefined): Promise<Caller> {
+  private async requireRunAccess(
+    context: RequestContext,
+    appId: number,
+    copy: Copy | null | undefined,
+  ): Promise<Caller> {
     if (!copy) return this.gate.enter(context, "runAction", appId);
     return { ...(await this.gate.enter(context, copy === "master" ? "runDraft" : "runLive", appId)), copy };
   }
@@ -141,7 +145,7 @@ export class RunResolver {
     @ByReference() _by?: ReferenceKind | null,
     @CopyToRun() copy?: Copy | null,
   ): Promise<QueuedRunType> {
-    const caller = await this.enter(context, appId, copy);
+    const caller = await this.requireRunAccess(context, appId, copy);
     const { shouldRetryFailed: retryFailed = false } = context;
     const idempotencyKey = idempotencyKeyOf(context, key);
     return this.service.run(caller, { appId, ref, payload, idempotencyKey, retryFailed });
@@ -158,7 +162,7 @@ export class RunResolver {
     @ByReference() _by?: ReferenceKind | null,
     @CopyToRun() copy?: Copy | null,
   ): Promise<ExecutedRunType> {
-    const caller = await this.enter(context, appId, copy);
+    const caller = await this.requireRunAccess(context, appId, copy);
     const { shouldRetryFailed: retryFailed = false, closedSignal: gone } = context;
     const idempotencyKey = idempotencyKeyOf(context, key);
     return this.service.runWithResult(caller, { appId, ref, payload, idempotencyKey, retryFailed, gone });

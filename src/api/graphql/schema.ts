@@ -19,13 +19,13 @@ import { AppVersionResolver } from "./app-version-resolver.js";
 import { AccessDetailsResolver, AuditDetailsResolver } from "./audit-details.js";
 import { AuditLogResolver } from "./audit-resolver.js";
 import { AuthResolver } from "./auth-resolver.js";
-import { BindingResolver } from "./binding-resolver.js";
-import { ClientResolver } from "./client-resolver.js";
+import { SecretBindingResolver } from "./binding-resolver.js";
+import { ClientActionResolver } from "./client-resolver.js";
 import { DataSourceResolver } from "./data-source-resolver.js";
 import { DraftResolver } from "./draft-resolver.js";
 import { EntryResolver } from "./entry-resolver.js";
 import { GitResolver } from "./git-resolver.js";
-import { HistoryResolver } from "./history-resolver.js";
+import { RunHistoryResolver } from "./history-resolver.js";
 import { HttpTriggerResolver } from "./http-trigger-resolver.js";
 import { LogResolver } from "./log-resolver.js";
 import { ManifestResolver } from "./manifest-resolver.js";
@@ -33,19 +33,19 @@ import { MediaResolver } from "./media-resolver.js";
 import { MemberResolver } from "./member-resolver.js";
 import { MessageResolver } from "./message-resolver.js";
 import { NotificationResolver } from "./notification-resolver.js";
-import { PageResolver } from "./page-types.js";
+import { ListPageResolver } from "./page-types.js";
 import { PublishResolver } from "./publish-resolver.js";
 import { QueueResolver } from "./queue-resolver.js";
 import { RunResolver } from "./run-resolver.js";
 import { SchedulePauseResolver } from "./schedule-pause-resolver.js";
-import { SessionResolver } from "./session-resolver.js";
+import { AppSessionResolver } from "./session-resolver.js";
 import { SettingResolver } from "./setting-resolver.js";
 import { ActionSourceResolver } from "./source-types.js";
 import { StageResolver } from "./stage-resolver.js";
 import { TokenResolver } from "./token-resolver.js";
-import { TransferResolver } from "./transfer-resolver.js";
+import { ActionTransferResolver } from "./transfer-resolver.js";
 import { TriggerResolver } from "./trigger-resolver.js";
-import { VersionResolver } from "./version-resolver.js";
+import { ActionVersionResolver } from "./version-resolver.js";
 import { VisitorResolver } from "./visitor-resolver.js";
 
 const RESOLVER_CLASSES = {
@@ -54,17 +54,17 @@ const RESOLVER_CLASSES = {
   actionWarnings: ActionWarningResolver,
   ai: AiResolver,
   alerts: AlertResolver,
-  bindings: BindingResolver,
+  secretBindings: SecretBindingResolver,
   apps: AppResolver,
   auditDetails: AuditDetailsResolver,
   auth: AuthResolver,
-  clients: ClientResolver,
+  clientActions: ClientActionResolver,
   appVersions: AppVersionResolver,
   dataSources: DataSourceResolver,
   drafts: DraftResolver,
   entries: EntryResolver,
   git: GitResolver,
-  history: HistoryResolver,
+  runHistory: RunHistoryResolver,
   logs: LogResolver,
   manifests: ManifestResolver,
   media: MediaResolver,
@@ -72,20 +72,20 @@ const RESOLVER_CLASSES = {
   members: MemberResolver,
   messages: MessageResolver,
   notifications: NotificationResolver,
-  pages: PageResolver,
+  listPages: ListPageResolver,
   publishing: PublishResolver,
   queue: QueueResolver,
   runs: RunResolver,
   schedulePause: SchedulePauseResolver,
-  sessions: SessionResolver,
-  sources: ActionSourceResolver,
+  appSessions: AppSessionResolver,
+  actionSources: ActionSourceResolver,
   settings: SettingResolver,
   stages: StageResolver,
-  trail: AuditLogResolver,
+  auditLog: AuditLogResolver,
   tokens: TokenResolver,
-  transfer: TransferResolver,
+  actionTransfer: ActionTransferResolver,
   visitors: VisitorResolver,
-  versions: VersionResolver,
+  actionVersions: ActionVersionResolver,
   triggers: TriggerResolver,
   httpTriggers: HttpTriggerResolver,
 } as const;
@@ -103,7 +103,7 @@ export function rootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown
  * Sorts the arguments of each field in the order of the source code. TypeGraphQL lists them in reverse, because decorators of parameters
  * run from the last to the first.
  */
-function sortAsWritten(schema: GraphQLSchema): GraphQLSchema {
+function sortLikeSourceCode(schema: GraphQLSchema): GraphQLSchema {
   for (const { args } of rootFields(schema)) (args as GraphQLArgument[]).reverse();
   return schema;
 }
@@ -162,5 +162,5 @@ export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema>
     // TypeGraphQL requires this object but never uses it, because every subscription has its own event source.
     pubSub: createPubSub(),
   });
-  return resolveRootsInTurn(describeRoots(makeRootsNullable(sortAsWritten(schema))));
+  return resolveRootsInTurn(describeRoots(makeRootsNullable(sortLikeSourceCode(schema))));
 }

@@ -32,7 +32,7 @@ class VerificationAnswerType {
 }
 
 @Resolver()
-export class SessionResolver {
+export class AppSessionResolver {
   constructor(
     private readonly gate: AccessGate,
     private readonly service: AppUserSessions,

@@ -45,7 +45,7 @@ class ImportReportType {
 }
 
 @Resolver()
-export class TransferResolver {
+export class ActionTransferResolver {
   constructor(
     private readonly gate: AccessGate,
     private readonly service: Transfer,
@@ -54,7 +54,7 @@ export class TransferResolver {
   @Query(() => ExportDocumentType, { description: "Exports the drafts of all actions of the app." })
   async exportActions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TransferDocument> {
     await this.gate.enter(context, "exportActions", appId);
-    return this.service.export(appId, context.responseBudget?.reserve);
+    return this.service.export(appId, context.responseBudget?.reserveBytes);
   }
 
   @Mutation(() => ImportReportType, {

@@ -14,7 +14,7 @@ import { ActionFieldEnum } from "./leaf-types.js";
 import { ActionDiffType, RestoredType, ScriptChangeType, VersionListType, VersionType } from "./version-types.js";
 
 @Resolver(() => ActionDiffType)
-export class VersionResolver {
+export class ActionVersionResolver {
   constructor(
     private readonly gate: AccessGate,
     private readonly services: {

@@ -5,7 +5,7 @@
 import { IDLE_SOCKETS_PER_ADDRESS, SOCKETS_PER_ADDRESS } from "../../limits.js";
 
 /** A GraphQL operation in progress on a websocket. */
-export class Operation {
+export class SocketOperation {
   private readonly endCallbacks: (() => void)[] = [];
   private hasEnded = false;
 
@@ -22,16 +22,16 @@ export class Operation {
 }
 
 /** Counts the running operations of one websocket. */
-export class Operations {
-  private readonly open = new Set<Operation>();
-  private latestOperation: Operation | null = null;
+export class SocketOperations {
+  private readonly open = new Set<SocketOperation>();
+  private latestOperation: SocketOperation | null = null;
 
   get count(): number {
     return this.open.size;
   }
 
-  beginOperation(): Operation {
-    const operation = new Operation();
+  beginOperation(): SocketOperation {
+    const operation = new SocketOperation();
     this.open.add(operation);
     this.latestOperation = operation;
     operation.callWhenEnded(() => this.open.delete(operation));
@@ -44,20 +44,20 @@ export class Operations {
   async handleMessage(handle: () => Promise<void>): Promise<void> {
     this.latestOperation = null;
     const handledMessage = handle();
-    const operation = this.latestOperation as Operation | null;
+    const operation = this.latestOperation as SocketOperation | null;
     await handledMessage.finally(() => operation?.endOperation());
   }
 }
 
-const SOCKET_LIMITS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOCKETS_PER_ADDRESS };
+const SOCKET_LIMITS_PER_ADDRESS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOCKETS_PER_ADDRESS };
 
 /**
  * Limits the open websockets of each network address, and its idle websockets. If an address has too many idle ones, a new websocket
  * closes the oldest idle one.
  */
-export function createSocketLimiter<Link extends { operations: Pick<Operations, "count"> }>(
+export function createSocketLimiter<Link extends { operations: Pick<SocketOperations, "count"> }>(
   close: (link: Link) => void,
-  max = SOCKET_LIMITS,
+  max = SOCKET_LIMITS_PER_ADDRESS,
 ) {
   /** Websockets by network address, the earliest first. */
   const byAddress = new Map<string, Set<Link>>();

@@ -9,19 +9,19 @@ import type { WebSocket } from "ws";
  * Maximum bytes that the outbox passes to the websocket before they are sent. Later messages wait in the outbox, where equal messages of
  * several websockets share memory.
  */
-const UNSENT_MAX_BYTES = 64 * 1024;
+const UNSENT_SOCKET_MAX_BYTES = 64 * 1024;
 const WAITING_MESSAGES_MAX = 1_000;
-const WAITING_MAX_BYTES = 16 * 1024 * 1024;
+const WAITING_MESSAGES_MAX_BYTES = 16 * 1024 * 1024;
 /**
  * Maximum time to send queued messages before a websocket is closed, in milliseconds. A client that reads more slowly does not get all of
  * these messages.
  */
 const CLOSE_WAIT_MAX_MS = 1_000;
-/** Number of queued messages below which `waitForRoom` resolves at once. */
+/** Number of queued messages below which `waitForCapacity` resolves at once. */
 const SHORT_QUEUE_MESSAGES = 100;
 const SHORT_QUEUE_BYTES = 1024 * 1024;
 /** Time after which a client that reads none of the waiting messages is disconnected, in milliseconds. */
-export const STALLED_AFTER_MS = 15_000;
+export const STALLED_CLIENT_MS = 15_000;
 
 export type MessagePart = string | Buffer;
 
@@ -31,10 +31,10 @@ export interface SocketOutbox {
    * copied. Closes the websocket if too much is queued.
    */
   send(...parts: MessagePart[]): void;
-  /** Sends a message like `send`. Calls `settled` when the message has been sent or can never be sent. */
-  sendCounted(settled: () => void, ...parts: MessagePart[]): void;
+  /** Sends a message like `send`. Calls `onSettled` when the message has been sent or can never be sent. */
+  sendWithCallback(settled: () => void, ...parts: MessagePart[]): void;
   /** Resolves when the queue is short or the websocket is closed, so that the sender of messages waits for a slow reader. */
-  waitForRoom(): Promise<void>;
+  waitForCapacity(): Promise<void>;
   /** Calls `act` when all earlier messages have been sent, at the latest after CLOSE_WAIT_MAX_MS. */
   callAfterSending(act: () => void): void;
   /** True if the client has stopped reading. Call it at intervals with the current time. */
@@ -43,7 +43,7 @@ export interface SocketOutbox {
 
 interface Message {
   parts: MessagePart[];
-  settled?: () => void;
+  onSettled?: () => void;
 }
 
 const totalLengthOf = (parts: readonly MessagePart[]): number => parts.reduce((sum, { length }) => sum + length, 0);
@@ -76,7 +76,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   let whenRoomy = Promise.withResolvers<void>();
   whenRoomy.resolve();
 
-  /** Makes `waitForRoom` wait while many messages are queued, and resolves it when they have been sent. */
+  /** Makes `waitForCapacity` wait while many messages are queued, and resolves it when they have been sent. */
   function updateFreeSpace(): void {
     const hasRoom =
       socket.readyState !== socket.OPEN ||
@@ -89,8 +89,8 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   function writeNextMessages(): void {
     isDue = false;
     wire.cork();
-    while (waitingMessages.length > 0 && socket.bufferedAmount < UNSENT_MAX_BYTES) {
-      const { parts, settled } = waitingMessages.shift()!;
+    while (waitingMessages.length > 0 && socket.bufferedAmount < UNSENT_SOCKET_MAX_BYTES) {
+      const { parts, onSettled: settled } = waitingMessages.shift()!;
       length -= totalLengthOf(parts);
       const last = parts.pop()!;
       for (const part of parts) socket.send(part, { binary: false, fin: false });
@@ -117,7 +117,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   }
 
   function clearMessages(): void {
-    for (const { settled } of waitingMessages.splice(0)) settled?.();
+    for (const { onSettled: settled } of waitingMessages.splice(0)) settled?.();
     length = 0;
     updateFreeSpace();
   }
@@ -130,14 +130,17 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
 
   function enqueueMessage(message: Message): void {
     if (socket.readyState !== socket.OPEN) {
-      message.settled?.();
+      message.onSettled?.();
       return;
     }
     if (waitingMessages.length === 0 && socket.bufferedAmount === 0) lastProgressAt = Date.now();
     waitingMessages.push(message);
     length += totalLengthOf(message.parts);
     // A single message may have any size, but several queued messages may not exceed the limits together.
-    if (waitingMessages.length > WAITING_MESSAGES_MAX || (waitingMessages.length > 1 && length > WAITING_MAX_BYTES))
+    if (
+      waitingMessages.length > WAITING_MESSAGES_MAX ||
+      (waitingMessages.length > 1 && length > WAITING_MESSAGES_MAX_BYTES)
+    )
       terminateSlowClient();
     else planCheck();
     updateFreeSpace();
@@ -159,10 +162,10 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
 
   return {
     send: (...parts) => enqueueMessage({ parts }),
-    sendCounted: (settled, ...parts) => enqueueMessage({ parts, settled }),
-    waitForRoom: () => whenRoomy.promise,
+    sendWithCallback: (settled, ...parts) => enqueueMessage({ parts, onSettled: settled }),
+    waitForCapacity: () => whenRoomy.promise,
     callAfterSending: afterWaiting,
     isStalled: (now) =>
-      (waitingMessages.length > 0 || socket.bufferedAmount > 0) && now - lastProgressAt > STALLED_AFTER_MS,
+      (waitingMessages.length > 0 || socket.bufferedAmount > 0) && now - lastProgressAt > STALLED_CLIENT_MS,
   };
 }

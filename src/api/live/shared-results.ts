@@ -10,7 +10,7 @@ import { createAbortableGenerator, endOnAbort } from "../../operations/records/l
 import { isLiveSource, type LiveSource, type SourceGuard } from "../../operations/records/live-source.js";
 import type { Caller } from "../../rules/access.js";
 import { writeJson } from "../../rules/json-text.js";
-import { type Answers, estimateBytes } from "../answers.js";
+import { estimateBytes, type ResponseMemory } from "../answers.js";
 import { formatGraphqlError } from "../error-reply.js";
 
 /** Maximum number of open subscriptions of one app in one process. */
@@ -105,7 +105,7 @@ const executeEachEvent = (
  * Yields the values of `results` until `fail` is called, which ends the iterable at once, even while it waits for a value. Calls `onEnd`
  * exactly once.
  */
-function createFailable<T>(
+function makeFailable<T>(
   results: AsyncGenerator<T, void, void>,
   onEnd: () => void,
 ): AsyncGenerator<T, void, void> & { fail: FailSubscription } {
@@ -147,7 +147,7 @@ function createFailable<T>(
  * Creates the store of event texts. Subscribers with the same `shape` (ResultReceiver.queryKey) share one text of an event. `answers`
  * counts the memory of long texts. A long text is not written if there is no memory for it.
  */
-function createTexts(answers: Pick<Answers, "countSharedText">, log: Logger) {
+function createSharedTexts(answers: Pick<ResponseMemory, "countSharedText">, log: Logger) {
   const texts = new WeakMap<object, Map<string, SharedText>>();
 
   async function resultOf(event: object, args: ExecutionArgs): Promise<object> {
@@ -217,9 +217,13 @@ function createOpenSubscriptions() {
   function countForApp(appId: number): () => void {
     const count = perApp.get(appId) ?? 0;
     if (count >= SUBSCRIPTIONS_PER_APP_MAX) {
-      throw new ActionError("OVERLOADED", "this app has too many open GraphQL subscriptions; close some of them first", {
-        retryAfter: 10,
-      });
+      throw new ActionError(
+        "OVERLOADED",
+        "this app has too many open GraphQL subscriptions; close some of them first",
+        {
+          retryAfter: 10,
+        },
+      );
     }
     perApp.set(appId, count + 1);
     return () => {
@@ -265,8 +269,8 @@ function createOpenSubscriptions() {
 
 type SubscriptionArgs = ExecutionArgs & { contextValue: ResultReceiver };
 
-export function createSharedResults(answers: Pick<Answers, "countSharedText">, log: Logger) {
-  const texts = createTexts(answers, log);
+export function createSharedResults(answers: Pick<ResponseMemory, "countSharedText">, log: Logger) {
+  const texts = createSharedTexts(answers, log);
   const { add, recheck, count } = createOpenSubscriptions();
 
   function followSource(source: LiveSource<object> & SourceGuard, args: SubscriptionArgs) {
@@ -305,7 +309,7 @@ export function createSharedResults(answers: Pick<Answers, "countSharedText">, l
   }
 
   function iterateSource(source: AsyncIterable<unknown> & SourceGuard, args: SubscriptionArgs) {
-    const results = createFailable(executeEachEvent(source, args), () => leaveApp());
+    const results = makeFailable(executeEachEvent(source, args), () => leaveApp());
     const leaveApp = add(args.contextValue.socketKey, source, results.fail);
     return results;
   }

@@ -9,13 +9,13 @@ import type { Logger } from "pino";
 import type { WebSocket } from "ws";
 import { isDatabaseAway } from "../../data/database.js";
 import { SMALL_BODY_BYTES } from "../../limits.js";
-import { Operations } from "./operations.js";
+import { SocketOperations } from "./operations.js";
 import { createOutbox, type SocketOutbox } from "./outbox.js";
 
 /** Interval of pings in milliseconds. A client must answer a ping, or send a message, before the next ping. */
 const PING_MS = 10_000;
-const CLOSE_INTERNAL_ERROR = 4500;
-const CLOSE_TRY_AGAIN_LATER = 1013;
+const INTERNAL_ERROR_CLOSE_CODE = 4500;
+const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
 /** Maximum bytes that a client can send before it has authenticated. A token has about fifty. */
 const UNAUTHENTICATED_MAX_BYTES = 16 * 1024;
 
@@ -24,13 +24,13 @@ export interface SocketLink {
   socket: WebSocket;
   request: IncomingMessage;
   outbox: SocketOutbox;
-  operations: Operations;
+  operations: SocketOperations;
   /** Removes the byte limit for unauthenticated clients. Call it when the client has authenticated. */
   removeByteLimit(): void;
 }
 
 /** Flow control: decides when the service handles the next message of a websocket. */
-export interface SocketPace<LinkState> {
+export interface SocketFlowControl<LinkState> {
   /** Counts a message of the websocket. Returns null if it can be handled now, otherwise a promise that resolves when it can. */
   countMessage(link: SocketLink & LinkState): Promise<void> | null;
   /** Calls `handle`, which handles a large message, when it is the turn of the message's sender. */
@@ -42,7 +42,7 @@ export interface SocketPace<LinkState> {
   countSocket(link: SocketLink & LinkState): () => void;
 }
 
-export type Parameters = Record<string, unknown> | undefined;
+export type ConnectionParameters = Record<string, unknown> | undefined;
 
 /** Closes a websocket whose client is unreachable or reads too slowly. */
 function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): () => void {
@@ -66,7 +66,7 @@ function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): ()
  * Disconnects a client that sends too many bytes before it has authenticated, even within its first message.
  * @returns a function that removes this limit
  */
-function limitBytesUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
+function limitBytesUntilAuthenticated(socket: WebSocket, wire: Socket): () => void {
   const started = wire.bytesRead;
   const count = () => {
     if (wire.bytesRead - started > UNAUTHENTICATED_MAX_BYTES) socket.terminate();
@@ -83,7 +83,7 @@ function limitBytesUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
  */
 function createInbox<LinkState>(
   link: SocketLink & LinkState,
-  { countMessage: rate, handleInTurn: inTurn }: SocketPace<LinkState>,
+  { countMessage: rate, handleInTurn: inTurn }: SocketFlowControl<LinkState>,
 ) {
   const { socket } = link;
   let waiting: Promise<void> | null = null;
@@ -101,7 +101,7 @@ function createInbox<LinkState>(
     };
     const currentTurn: Promise<void> = Promise.resolve(rateWait)
       .then(() => (waitsForTurn ? inTurn(link, handleOpen) : handleOpen()))
-      .catch(() => socket.close(CLOSE_TRY_AGAIN_LATER, "Too much waits"))
+      .catch(() => socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too much waits"))
       .finally(() => {
         if (waiting !== currentTurn) return;
         waiting = null;
@@ -113,34 +113,34 @@ function createInbox<LinkState>(
 
 /** Returns a function that handles a newly opened websocket. */
 export function createTransport<LinkState extends object>(
-  options: ServerOptions<Parameters, SocketLink & LinkState>,
-  pace: SocketPace<LinkState>,
+  options: ServerOptions<ConnectionParameters, SocketLink & LinkState>,
+  pace: SocketFlowControl<LinkState>,
   log: Logger,
   pingMs = PING_MS,
 ) {
-  const protocol = makeServer<Parameters, SocketLink & LinkState>(options);
+  const protocol = makeServer<ConnectionParameters, SocketLink & LinkState>(options);
 
   return function open(socket: WebSocket, request: IncomingMessage, linkState: LinkState): void {
     const outbox = createOutbox(socket, request.socket, () =>
       log.warn("closed a websocket whose client did not read its messages"),
     );
     const stopWatching = watchPings(socket, outbox, pingMs);
-    const operations = new Operations();
+    const operations = new SocketOperations();
     const link = {
       ...linkState,
       socket,
       request,
       outbox,
       operations,
-      removeByteLimit: limitBytesUntilAdmitted(socket, request.socket),
+      removeByteLimit: limitBytesUntilAuthenticated(socket, request.socket),
     };
     const receive = createInbox(link, pace);
     const leaveQueue = pace.countSocket(link);
     const fail = (error: unknown) => {
-      // Client libraries reconnect after the close code CLOSE_TRY_AGAIN_LATER, but not after other codes.
-      if (isDatabaseAway(error)) return socket.close(CLOSE_TRY_AGAIN_LATER, "The database is away");
+      // Client libraries reconnect after the close code TRY_AGAIN_LATER_CLOSE_CODE, but not after other codes.
+      if (isDatabaseAway(error)) return socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "The database is away");
       log.error({ err: error }, "a message on a websocket could not be handled");
-      socket.close(CLOSE_INTERNAL_ERROR, "Internal server error");
+      socket.close(INTERNAL_ERROR_CLOSE_CODE, "Internal server error");
     };
     const closed = protocol.opened(
       {
@@ -148,7 +148,7 @@ export function createTransport<LinkState extends object>(
         // A subscription waits until its client can receive the next event.
         send(text) {
           outbox.send(text);
-          return outbox.waitForRoom();
+          return outbox.waitForCapacity();
         },
         // Closes the websocket after all earlier messages have been sent.
         close(code, reason) {
@@ -172,4 +172,4 @@ export function createTransport<LinkState extends object>(
   };
 }
 
-export type LinkContext<LinkState extends object> = Context<Parameters, SocketLink & LinkState>;
+export type LinkContext<LinkState extends object> = Context<ConnectionParameters, SocketLink & LinkState>;

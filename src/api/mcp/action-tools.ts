@@ -1,7 +1,7 @@
 /** MCP tools that read and write actions: the draft, its diagnostics, its difference from the live version, publishing. */
 import { z } from "zod";
 import { ActionError } from "../../errors.js";
-import { type AppTool, defineTool, TOOL_FIELDS, type ToolContext } from "./tool.js";
+import { type AppTool, defineTool, TOOL_INPUT_FIELDS, type ToolContext } from "./tool.js";
 
 const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 const ACTION_ROUTE = `${ACTIONS_ROUTE}/:id`;
@@ -12,15 +12,15 @@ type Action = Record<string, unknown> & { id: number; name: string; updatedAt: s
  * Finds an action by its ID or name.
  * @throws ACTION_NOT_FOUND
  */
-export async function findAction({ call, appId }: ToolContext, action: number | string): Promise<Action> {
+export async function findAction({ callRest: call, appId }: ToolContext, action: number | string): Promise<Action> {
   if (typeof action === "number") return (await call("GET", ACTION_ROUTE, { params: { appId, id: action } })).action;
-  const foundAction = await findByName({ call, appId }, action);
+  const foundAction = await findByName({ callRest: call, appId }, action);
   if (!foundAction) throw new ActionError("ACTION_NOT_FOUND", `the app has no action named ${JSON.stringify(action)}`);
   return (await call("GET", ACTION_ROUTE, { params: { appId, id: foundAction.id } })).action;
 }
 
 async function findByName(
-  { call, appId }: Pick<ToolContext, "call" | "appId">,
+  { callRest: call, appId }: Pick<ToolContext, "callRest" | "appId">,
   name: string,
 ): Promise<Action | undefined> {
   const { actions } = await call("GET", ACTIONS_ROUTE, { params: { appId }, query: { search: name, limit: 1000 } });
@@ -32,7 +32,7 @@ const removeCode = ({ code: _code, source: _source, assets: _assets, ...rest }: 
 const studioLinkTo = ({ serviceUrl: base, appId }: ToolContext, id: number) => `${base}/studio#/${appId}/actions/${id}`;
 
 /** Returns the difference between the draft and the live version. Without a live version, every field of the draft counts as different. */
-async function compareWithLive({ call, appId }: ToolContext, actionId: number): Promise<unknown> {
+async function compareWithLive({ callRest: call, appId }: ToolContext, actionId: number): Promise<unknown> {
   try {
     return await call("GET", `${ACTIONS_ROUTE}/:actionId/diff`, { params: { appId, actionId } });
   } catch (error) {
@@ -50,10 +50,10 @@ const readTools: AppTool[] = [
     changesData: false,
     input: {
       search: z.string().max(200).optional().describe("Text in the name or description"),
-      limit: TOOL_FIELDS.limit(200, 50),
+      limit: TOOL_INPUT_FIELDS.limit(200, 50),
       offset: z.int().min(0).max(1_000_000).default(0),
     },
-    async run({ search, limit, offset }, { call, appId }) {
+    async run({ search, limit, offset }, { callRest: call, appId }) {
       const query = { limit, offset, ...(search !== undefined && { search }) };
       const { actions, pagination } = await call("GET", ACTIONS_ROUTE, { params: { appId }, query });
       return { data: { actions: actions.map(removeCode), pagination } };
@@ -65,7 +65,7 @@ const readTools: AppTool[] = [
     description: "Returns the draft of an action with its code, and `updatedAt` for save_draft.",
     requiredOperations: ["listActions", "getAction"],
     changesData: false,
-    input: { action: TOOL_FIELDS.action },
+    input: { action: TOOL_INPUT_FIELDS.action },
     async run({ action }, context) {
       return { data: await findAction(context, action) };
     },
@@ -81,7 +81,7 @@ const readTools: AppTool[] = [
       code: z.string().max(500_000).describe("JavaScript with one function execute(context)"),
       dependencies: z.array(z.string().max(1000)).max(50).default([]).describe("Packages that the code uses"),
     },
-    async run({ code, dependencies }, { call, appId }) {
+    async run({ code, dependencies }, { callRest: call, appId }) {
       const body = { code, dependencies };
       return { data: await call("POST", `${ACTIONS_ROUTE}/problems`, { params: { appId }, body }) };
     },
@@ -92,7 +92,7 @@ const readTools: AppTool[] = [
     description: "Returns the fields and the lines of code that publishing this action would change.",
     requiredOperations: ["listActions", "getAction", "compareVersions"],
     changesData: false,
-    input: { action: TOOL_FIELDS.action },
+    input: { action: TOOL_INPUT_FIELDS.action },
     async run({ action }, context) {
       const { id } = await findAction(context, action);
       return { data: await compareWithLive(context, id) };
@@ -117,7 +117,7 @@ const writeTools: AppTool[] = [
       ifUpdatedAt: z.iso.datetime().optional().describe("updatedAt of the draft that the change is based on"),
     },
     async run({ name, fields: input, ifUpdatedAt }, context) {
-      const { call, appId } = context;
+      const { callRest: call, appId } = context;
       const existingAction = await findByName(context, name);
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
       const { action, warnings = [] } = existingAction
@@ -140,7 +140,10 @@ const writeTools: AppTool[] = [
       "Returns what publishing would change and a link for a person, who decides in Studio. Publishes nothing. Give the link to your user.",
     requiredOperations: ["listActions", "getAction", "compareVersions"],
     changesData: true,
-    input: { action: TOOL_FIELDS.action, reason: z.string().max(1000).optional().describe("Reason for your user") },
+    input: {
+      action: TOOL_INPUT_FIELDS.action,
+      reason: z.string().max(1000).optional().describe("Reason for your user"),
+    },
     async run({ action, reason }, context) {
       const { id, name } = await findAction(context, action);
       const diff = await compareWithLive(context, id);
@@ -154,11 +157,11 @@ const writeTools: AppTool[] = [
     requiredOperations: ["listActions", "getAction", "publishAction"],
     changesData: true,
     changesLiveVersion: true,
-    input: { action: TOOL_FIELDS.action, ifUpdatedAt: z.iso.datetime().optional() },
+    input: { action: TOOL_INPUT_FIELDS.action, ifUpdatedAt: z.iso.datetime().optional() },
     async run({ action, ifUpdatedAt }, context) {
       const { id } = await findAction(context, action);
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
-      const publishResult = await context.call("POST", `${ACTION_ROUTE}/publish`, {
+      const publishResult = await context.callRest("POST", `${ACTION_ROUTE}/publish`, {
         params: { appId: context.appId, id },
         headers,
       });

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { ActionError } from "../../errors.js";
-import { type AppTool, defineTool, TOOL_FIELDS } from "./tool.js";
+import { type AppTool, defineTool, TOOL_INPUT_FIELDS } from "./tool.js";
 
 const APP_ROUTE = "/v1/apps/:appId";
 const DATA_SOURCE_ROUTE = `${APP_ROUTE}/data-sources/:ds`;
@@ -23,7 +23,7 @@ const dataTools: AppTool[] = [
     requiredOperations: ["readDataSources"],
     changesData: false,
     input: {},
-    run: async (_args, { call, appId }) => ({
+    run: async (_args, { callRest: call, appId }) => ({
       data: await call("GET", `${APP_ROUTE}/data-sources`, { params: { appId } }),
     }),
   }),
@@ -34,17 +34,17 @@ const dataTools: AppTool[] = [
     requiredOperations: ["readEntries"],
     changesData: false,
     input: {
-      dataSource: TOOL_FIELDS.dataSource,
+      dataSource: TOOL_INPUT_FIELDS.dataSource,
       where: z.record(z.string(), z.unknown()).optional(),
       order: z
         .array(z.tuple([z.string().max(300), z.enum(["ASC", "DESC"])]))
         .max(10)
         .optional(),
       attributes: z.array(z.string().max(300)).max(100).optional().describe("Columns to return"),
-      limit: TOOL_FIELDS.limit(100, 20),
+      limit: TOOL_INPUT_FIELDS.limit(100, 20),
       offset: z.int().min(0).max(1_000_000).default(0),
     },
-    run: async ({ dataSource, ...query }, { call, appId }) => ({
+    run: async ({ dataSource, ...query }, { callRest: call, appId }) => ({
       data: await call("POST", `${DATA_SOURCE_ROUTE}/query`, {
         params: { appId, ds: dataSource },
         query: referenceQuery(dataSource),
@@ -61,7 +61,7 @@ const dataTools: AppTool[] = [
     requiredOperations: ["readSettings", "readSettingsStatus"],
     changesData: false,
     input: {},
-    async run(_args, { call, appId }) {
+    async run(_args, { callRest: call, appId }) {
       const values: Record<string, unknown> = await call("GET", `${APP_ROUTE}/settings`, { params: { appId } });
       const status = await call("GET", `${APP_ROUTE}/settings/status`, { params: { appId } });
       const hiddenKeys = Object.keys(status.configured).filter((key) => status.configured[key] === true);
@@ -82,12 +82,12 @@ const dataTools: AppTool[] = [
     requiredOperations: ["readDataSources", "writeDataSources"],
     changesData: false,
     input: {
-      dataSource: TOOL_FIELDS.dataSource,
+      dataSource: TOOL_INPUT_FIELDS.dataSource,
       trial: z
         .record(z.string(), z.unknown())
         .describe("Operation, caller and query to try; see the docs page data-sources"),
     },
-    run: async ({ dataSource, trial }, { call, appId }) => ({
+    run: async ({ dataSource, trial }, { callRest: call, appId }) => ({
       data: await call("POST", `${DATA_SOURCE_ROUTE}/try`, {
         params: { appId, ds: dataSource },
         query: referenceQuery(dataSource),
@@ -108,9 +108,9 @@ const triggerTools: AppTool[] = [
     input: {
       frequency: z.string().min(1).max(200).describe("Cron expression of five fields"),
       timezone: z.string().max(100).optional().describe("IANA name, for example Europe/Berlin"),
-      count: TOOL_FIELDS.limit(50, 5),
+      count: TOOL_INPUT_FIELDS.limit(50, 5),
     },
-    run: async (query, { call, appId }) => ({
+    run: async (query, { callRest: call, appId }) => ({
       data: await call("GET", "/v3/apps/:appId/schedule/preview", { params: { appId }, query }),
     }),
   }),
@@ -121,7 +121,7 @@ const triggerTools: AppTool[] = [
     requiredOperations: ["backtestTrigger"],
     changesData: false,
     input: { where: z.record(z.string(), z.unknown()).describe("The where of a log trigger") },
-    run: async ({ where }, { call, appId }) => ({
+    run: async ({ where }, { callRest: call, appId }) => ({
       data: await call("POST", "/v3/apps/:appId/triggers/backtest", { params: { appId }, body: { where } }),
       isUntrusted: true,
     }),
@@ -135,7 +135,7 @@ const referenceTools: AppTool[] = [
     description: "Finds sections of the service's documentation.",
     requiredOperations: [],
     changesData: false,
-    input: { query: z.string().min(1).max(200), limit: TOOL_FIELDS.limit(20, 8) },
+    input: { query: z.string().min(1).max(200), limit: TOOL_INPUT_FIELDS.limit(20, 8) },
     run: async ({ query, limit }, { docs }) => ({ data: { sections: await docs.search.find(query, limit) } }),
   }),
   defineTool({
@@ -146,8 +146,8 @@ const referenceTools: AppTool[] = [
     changesData: false,
     input: { page: z.string().max(100).describe("Name of the page, for example actions; empty for the index") },
     async run({ page }, { docs, serviceUrl: base }) {
-      const foundPage = docs.library.page(page.replace(/^\/docs\//, "").replace(/\.md$/, ""));
-      if (foundPage) return { data: docs.markdown(foundPage, base) };
+      const foundPage = docs.library.findPageBySlug(page.replace(/^\/docs\//, "").replace(/\.md$/, ""));
+      if (foundPage) return { data: docs.markdownOf(foundPage, base) };
       const names = docs.library.pages.map(({ slug }) => slug).filter((slug) => slug !== "");
       throw new ActionError(
         "NOT_FOUND",

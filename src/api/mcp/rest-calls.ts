@@ -3,7 +3,7 @@ import type { FastifyRequest } from "fastify";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
 import type { Resolvers } from "../graphql/schema.js";
-import { restRequest } from "../rest/request.js";
+import { createRestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
 import { ROUTES } from "../rest/routes.js";
 
@@ -47,7 +47,7 @@ export function createRestCaller(resolvers: Resolvers, context: RequestContext):
       url: path,
       routeOptions: { url: path },
     };
-    const innerRequest = restRequest(request as unknown as FastifyRequest, innerContext);
+    const innerRequest = createRestRequest(request as unknown as FastifyRequest, innerContext);
     const answer = await context.responseBudget!.runPart(() => row.handle(resolvers, innerRequest));
     if (innerContext.deferred) throw innerContext.deferred;
     reportUnknownField(innerContext);

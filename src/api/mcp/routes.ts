@@ -39,7 +39,7 @@ function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boo
  * tools; tokens of people because they give access to several apps.
  * @throws ActionError FORBIDDEN, CROSS_SITE_REQUEST
  */
-function checkSender({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {
+function checkTokenAndOrigin({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {
   if (!isAllowedOrigin(headers, publicUrl)) {
     throw new ActionError("FORBIDDEN", "requests from pages of other origins are not allowed at /mcp");
   }
@@ -61,9 +61,9 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
   let graphqlText: string | null = null;
 
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
-    if (checkSender(request, publicUrl)) return;
+    if (checkTokenAndOrigin(request, publicUrl)) return;
     const isUnknownToken = request.headers.authorization !== undefined;
-    return sendUnauthorized(reply, docs.addressFor(request), isUnknownToken);
+    return sendUnauthorized(reply, docs.serviceAddressFor(request), isUnknownToken);
   };
 
   function requestOf(request: FastifyRequest) {
@@ -73,9 +73,9 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
     const tools = {
       appId: caller.appId!,
       caller,
-      call: createRestCaller(resolvers, context),
+      callRest: createRestCaller(resolvers, context),
       docs,
-      serviceUrl: docs.addressFor(request),
+      serviceUrl: docs.serviceAddressFor(request),
       readDeclarations: readClientDeclarations,
       readAppTypes: () => resolvers.manifests.appTypes(context, caller.appId!),
       readGraphqlSchema: () => (graphqlText ??= printSchema(schema)),
@@ -87,7 +87,8 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
   app.post("/mcp", { onRequest }, async (request, reply) => {
     const { body, headers } = request;
     // A batch of messages would count as one request in the rate limit, so it is rejected.
-    if (Array.isArray(body)) throw new ActionError("REQUEST_INVALID", "the body must be one JSON-RPC message (got an array)");
+    if (Array.isArray(body))
+      throw new ActionError("REQUEST_INVALID", "the body must be one JSON-RPC message (got an array)");
     const server = createMcpServer(requestOf(request));
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
     await server.connect(transport);

@@ -1,7 +1,7 @@
 /** MCP tools that run actions and read their state, result, console and log. Text that a run wrote is marked as untrusted. */
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { type AppTool, defineTool, TOOL_FIELDS, type ToolContext } from "./tool.js";
+import { type AppTool, defineTool, TOOL_INPUT_FIELDS, type ToolContext } from "./tool.js";
 
 const APP_ROUTE = "/v3/apps/:appId";
 const RUN_ROUTE = `${APP_ROUTE}/actions/:nameOrId/run`;
@@ -10,14 +10,14 @@ const POLL_MS = 250;
 /** Maximum time that a tool waits for a run, in seconds. MCP clients end a request after 60 s by default. */
 const WAIT_MAX_SECONDS = 50;
 
-const waitSeconds = z.int().min(0).max(WAIT_MAX_SECONDS);
+const waitSecondsSchema = z.int().min(0).max(WAIT_MAX_SECONDS);
 
-async function readRun({ call, appId }: ToolContext, runId: number) {
+async function readRun({ callRest: call, appId }: ToolContext, runId: number) {
   const { run } = await call("GET", `${APP_ROUTE}/runs/:runId`, { params: { appId, runId } });
   return run as Record<string, unknown> & { state: string };
 }
 
-async function readConsole({ call, appId }: ToolContext, runId: number): Promise<unknown> {
+async function readConsole({ callRest: call, appId }: ToolContext, runId: number): Promise<unknown> {
   return (await call("GET", `${APP_ROUTE}/runs/:runId/console`, { params: { appId, runId } })).lines;
 }
 
@@ -37,7 +37,7 @@ async function startRun(
   copy: "draft" | "live",
   { action, payload, wait }: { action: number | string; payload: object; wait: number },
 ) {
-  const { call, appId } = context;
+  const { callRest: call, appId } = context;
   const query = { copy, ...(typeof action === "string" && { by: "name" }) };
   const { runId } = await call("POST", RUN_ROUTE, { params: { appId, nameOrId: action }, query, body: payload });
   if (wait === 0) return { data: { runId } };
@@ -47,10 +47,10 @@ async function startRun(
   return { data: { runId, run, console: lines }, isUntrusted: true };
 }
 
-const runInput = {
-  action: TOOL_FIELDS.action,
-  payload: TOOL_FIELDS.payload,
-  wait: waitSeconds.default(30).describe("Seconds to wait for the end; 0 returns the ID of the run at once"),
+const runToolInput = {
+  action: TOOL_INPUT_FIELDS.action,
+  payload: TOOL_INPUT_FIELDS.payload,
+  wait: waitSecondsSchema.default(30).describe("Seconds to wait for the end; 0 returns the ID of the run at once"),
 };
 
 export const runTools: readonly AppTool[] = [
@@ -60,7 +60,7 @@ export const runTools: readonly AppTool[] = [
     description: "Runs the draft of a server action and returns its result, error and console.",
     requiredOperations: ["runDraft", "listRuns"],
     changesData: true,
-    input: runInput,
+    input: runToolInput,
     run: (args, context) => startRun(context, "draft", args),
   }),
   defineTool({
@@ -70,7 +70,7 @@ export const runTools: readonly AppTool[] = [
     requiredOperations: ["runLive", "listRuns"],
     changesData: true,
     changesLiveVersion: true,
-    input: runInput,
+    input: runToolInput,
     run: (args, context) => startRun(context, "live", args),
   }),
   defineTool({
@@ -79,7 +79,7 @@ export const runTools: readonly AppTool[] = [
     description: "Waits until the run has ended, and returns it as read_run does.",
     requiredOperations: ["listRuns"],
     changesData: false,
-    input: { runId: TOOL_FIELDS.runId, seconds: waitSeconds.default(30) },
+    input: { runId: TOOL_INPUT_FIELDS.runId, seconds: waitSecondsSchema.default(30) },
     run: async ({ runId, seconds }, context) => ({
       data: await waitForRun(context, runId, seconds),
       isUntrusted: true,
@@ -91,7 +91,7 @@ export const runTools: readonly AppTool[] = [
     description: "Returns a run with its state, times, payload, result or error, and the runs that it caused.",
     requiredOperations: ["listRuns"],
     changesData: false,
-    input: { runId: TOOL_FIELDS.runId },
+    input: { runId: TOOL_INPUT_FIELDS.runId },
     run: async ({ runId }, context) => ({ data: await readRun(context, runId), isUntrusted: true }),
   }),
   defineTool({
@@ -100,7 +100,7 @@ export const runTools: readonly AppTool[] = [
     description: "Returns the console lines of a run in order.",
     requiredOperations: ["listRuns"],
     changesData: false,
-    input: { runId: TOOL_FIELDS.runId },
+    input: { runId: TOOL_INPUT_FIELDS.runId },
     run: async ({ runId }, context) => ({ data: await readConsole(context, runId), isUntrusted: true }),
   }),
   defineTool({
@@ -114,9 +114,9 @@ export const runTools: readonly AppTool[] = [
       state: z.enum(["queued", "running", "completed", "failed", "skipped", "cancelled"]).optional(),
       search: z.string().max(200).optional().describe("Text in error messages and payloads"),
       before: z.int().positive().optional(),
-      limit: TOOL_FIELDS.limit(100, 20),
+      limit: TOOL_INPUT_FIELDS.limit(100, 20),
     },
-    run: async (query, { call, appId }) => ({
+    run: async (query, { callRest: call, appId }) => ({
       data: await call("GET", `${APP_ROUTE}/runs`, { params: { appId }, query }),
       isUntrusted: true,
     }),
@@ -129,10 +129,10 @@ export const runTools: readonly AppTool[] = [
     changesData: false,
     input: {
       actionId: z.int().positive().optional().describe("ID of an action's draft"),
-      limit: TOOL_FIELDS.limit(100, 20),
+      limit: TOOL_INPUT_FIELDS.limit(100, 20),
       offset: z.int().min(0).max(100_000).default(0),
     },
-    run: async ({ actionId, ...options }, { call, appId }) => ({
+    run: async ({ actionId, ...options }, { callRest: call, appId }) => ({
       data: await call("POST", `${APP_ROUTE}/actions/logs`, {
         params: { appId },
         body: { ...options, ...(actionId !== undefined && { where: { data: { taskId: actionId } } }) },
@@ -146,8 +146,8 @@ export const runTools: readonly AppTool[] = [
     description: "Cancels a queued or running run.",
     requiredOperations: ["cancelRun"],
     changesData: true,
-    input: { runId: TOOL_FIELDS.runId },
-    run: async ({ runId }, { call, appId }) => ({
+    input: { runId: TOOL_INPUT_FIELDS.runId },
+    run: async ({ runId }, { callRest: call, appId }) => ({
       data: await call("POST", `${APP_ROUTE}/runs/:runId/cancel`, { params: { appId, runId } }),
     }),
   }),

@@ -16,7 +16,7 @@ import type { ToolCalls } from "../../operations/access/tool-calls.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { serviceVersion } from "../../version.js";
 import type { RequestContext } from "../context.js";
-import { errorReply } from "../error-reply.js";
+import { createErrorReply } from "../error-reply.js";
 import { actionTools } from "./action-tools.js";
 import { dataAndReferenceTools } from "./data-tools.js";
 import { runTools } from "./run-tools.js";
@@ -24,7 +24,7 @@ import type { AppTool, ToolContext, ToolResult } from "./tool.js";
 
 /** Maximum length of a tool's result in characters. A longer result is cut, because it would fill the agent's context. */
 export const RESULT_MAX_CHARACTERS = 60_000;
-const ARGUMENT_FAULTS_MAX = 10;
+const SHOWN_ARGUMENT_FAULTS_MAX = 10;
 
 const SERVER_INSTRUCTIONS = `Tools for one app of Svc App Actions: JavaScript functions that run on a server.
 Work in drafts: search_docs, read_action, check_code, save_draft, run_draft, read_console, then propose_publish.
@@ -58,7 +58,7 @@ export interface McpRequest {
   log: Logger;
 }
 
-function mayUse(
+function mayCallTool(
   { requiredOperations: needs, changesData: changes }: AppTool,
   { context, tools, isReadOnly }: McpRequest,
 ): boolean {
@@ -78,7 +78,7 @@ function markUntrusted(text: string): string {
   ].join("\n");
 }
 
-function toResult({ data, isUntrusted = false }: ToolResult): CallToolResult {
+function toCallToolResult({ data, isUntrusted = false }: ToolResult): CallToolResult {
   const wholeText = typeof data === "string" ? data : JSON.stringify(data, null, 1);
   const isCut = wholeText.length > RESULT_MAX_CHARACTERS;
   const text = isCut ? wholeText.slice(0, RESULT_MAX_CHARACTERS).toWellFormed() : wholeText;
@@ -91,38 +91,38 @@ function toResult({ data, isUntrusted = false }: ToolResult): CallToolResult {
   };
 }
 
-const createFailure = (text: string): CallToolResult => ({ isError: true, content: [{ type: "text", text }] });
+const createErrorResult = (text: string): CallToolResult => ({ isError: true, content: [{ type: "text", text }] });
 
 function describeArgumentFaults(error: z.ZodError): CallToolResult {
-  const faults = error.issues.slice(0, ARGUMENT_FAULTS_MAX).map(({ path, message }) => {
+  const faults = error.issues.slice(0, SHOWN_ARGUMENT_FAULTS_MAX).map(({ path, message }) => {
     return `${path.length > 0 ? path.map(String).join(".") : "arguments"}: ${message}`;
   });
-  return createFailure(`REQUEST_INVALID: ${faults.join("; ").slice(0, 2_000)}`);
+  return createErrorResult(`REQUEST_INVALID: ${faults.join("; ").slice(0, 2_000)}`);
 }
 
 /** Converts an error to a tool's result. The error message is marked as untrusted, because it may quote text of a run or a user. */
-function toFailure(error: unknown, log: Logger): CallToolResult {
-  const { status, error: message, ...details } = errorReply(error, log).body;
+function toErrorResult(error: unknown, log: Logger): CallToolResult {
+  const { status, error: message, ...details } = createErrorReply(error, log).body;
   const detailsText = Object.keys(details).length > 0 ? `\n${JSON.stringify(details)}` : "";
-  return createFailure(markUntrusted(`${status}: ${message}${detailsText}`.slice(0, RESULT_MAX_CHARACTERS)));
+  return createErrorResult(markUntrusted(`${status}: ${message}${detailsText}`.slice(0, RESULT_MAX_CHARACTERS)));
 }
 
 async function callTool(name: string, input: unknown, request: McpRequest): Promise<CallToolResult> {
   const { context, tools, toolCalls, log } = request;
   const knownTool = TOOLS_BY_NAME.get(name);
-  const usableTool = knownTool && mayUse(knownTool, request) ? knownTool : null;
+  const usableTool = knownTool && mayCallTool(knownTool, request) ? knownTool : null;
   try {
     const args = (input ?? {}) as Record<string, unknown>;
     await toolCalls.record(context, tools.appId, name, args, { isRefused: usableTool === null });
     // A missing tool and a forbidden tool get the same response, so that the response does not reveal which tools exist for callers with
     // more permissions.
     if (!usableTool)
-      return createFailure(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);
+      return createErrorResult(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);
     const parsedInput = usableTool.input.safeParse(args);
     if (!parsedInput.success) return describeArgumentFaults(parsedInput.error);
-    return toResult(await usableTool.run(parsedInput.data as never, tools));
+    return toCallToolResult(await usableTool.run(parsedInput.data as never, tools));
   } catch (error) {
-    return toFailure(error, log);
+    return toErrorResult(error, log);
   }
 }
 
@@ -135,7 +135,7 @@ export function createMcpServer(request: McpRequest): Server {
     { capabilities: { tools: {} }, instructions: SERVER_INSTRUCTIONS },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: ALL_TOOLS.filter((tool) => mayUse(tool, request)).map((tool) => LISTED_TOOLS.get(tool)!),
+    tools: ALL_TOOLS.filter((tool) => mayCallTool(tool, request)).map((tool) => LISTED_TOOLS.get(tool)!),
   }));
   server.setRequestHandler(CallToolRequestSchema, ({ params }) => callTool(params.name, params.arguments, request));
   return server;

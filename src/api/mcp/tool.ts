@@ -7,7 +7,7 @@ import type { CallRest } from "./rest-calls.js";
 export interface ToolContext {
   appId: number;
   caller: Caller;
-  call: CallRest;
+  callRest: CallRest;
   docs: DocsSite;
   /** The service's address for links, without a trailing slash. */
   serviceUrl: string;
@@ -50,14 +50,16 @@ export function defineTool<Shape extends z.ZodRawShape>(
   return { ...definition, input: z.strictObject(definition.input) };
 }
 
-const NAME_MAX = 255;
+const NAME_MAX_CHARACTERS = 255;
 
-export const TOOL_FIELDS = {
+export const TOOL_INPUT_FIELDS = {
   action: z
-    .union([z.int().positive(), z.string().min(1).max(NAME_MAX)])
+    .union([z.int().positive(), z.string().min(1).max(NAME_MAX_CHARACTERS)])
     .describe("ID or name of an action; an ID is the ID of its draft"),
   payload: z.record(z.string(), z.unknown()).default({}).describe("Payload of the run, an object"),
   runId: z.int().positive().describe("ID of a run"),
-  dataSource: z.union([z.int().positive(), z.string().min(1).max(NAME_MAX)]).describe("ID or name of a data source"),
+  dataSource: z
+    .union([z.int().positive(), z.string().min(1).max(NAME_MAX_CHARACTERS)])
+    .describe("ID or name of a data source"),
   limit: (max: number, preset: number) => z.int().min(1).max(max).default(preset).describe(`At most ${max}`),
 };

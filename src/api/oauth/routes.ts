@@ -8,7 +8,7 @@ import { OauthFailure } from "../../operations/oauth/oauth-failure.js";
 import type { GrantDecision } from "../../operations/oauth/oauth-grants.js";
 import { SCOPES, type Scope } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
-import { errorReply } from "../error-reply.js";
+import { createErrorReply } from "../error-reply.js";
 import type { WebPages } from "../web-assets.js";
 
 const FORM_MAX_BYTES = 32 * 1024;
@@ -27,25 +27,26 @@ type FormFields = Record<string, string | undefined>;
  * Reads the parameters of a form or a query string.
  * @throws OauthFailure if a parameter occurs twice (RFC 6749, section 3.1)
  */
-function parametersOf(text: string): FormFields {
+function parseParameters(text: string): FormFields {
   const input: FormFields = {};
   for (const [name, value] of new URLSearchParams(text)) {
-    if (Object.hasOwn(input, name)) throw new OauthFailure("invalid_request", `the parameter "${name}" must occur only once`);
+    if (Object.hasOwn(input, name))
+      throw new OauthFailure("invalid_request", `the parameter "${name}" must occur only once`);
     if (value !== "") input[name] = value;
   }
   return input;
 }
 
-const queryOf = ({ url }: FastifyRequest): string =>
+const queryStringOf = ({ url }: FastifyRequest): string =>
   url.slice(url.indexOf("?") < 0 ? url.length : url.indexOf("?") + 1);
 
-function sendFailure(reply: FastifyReply, error: unknown, log: Logger): FastifyReply {
+function sendOauthError(reply: FastifyReply, error: unknown, log: Logger): FastifyReply {
   reply.header("cache-control", "no-store");
   if (error instanceof OauthFailure) {
     const http = error.code === "invalid_client" ? 401 : 400;
     return reply.code(http).send({ error: error.code, error_description: error.message });
   }
-  const { http, headers, body } = errorReply(error, log);
+  const { http, headers, body } = createErrorReply(error, log);
   const code = http === 429 ? "slow_down" : http < 500 ? "invalid_request" : "server_error";
   return reply
     .code(http)
@@ -53,7 +54,7 @@ function sendFailure(reply: FastifyReply, error: unknown, log: Logger): FastifyR
     .send({ ...body, error: code, error_description: body.error });
 }
 
-function metadataOf(base: string) {
+function createServerMetadata(base: string) {
   return {
     issuer: base,
     authorization_endpoint: `${base}/oauth/authorize`,
@@ -73,7 +74,7 @@ function metadataOf(base: string) {
   };
 }
 
-const resourceOf = (base: string, resource: string) => ({
+const createResourceMetadata = (base: string, resource: string) => ({
   resource,
   authorization_servers: [base],
   scopes_supported: SCOPES,
@@ -84,19 +85,19 @@ const resourceOf = (base: string, resource: string) => ({
 
 function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addressFor"]): void {
   const server = (request: FastifyRequest, reply: FastifyReply) =>
-    reply.header("cache-control", "no-store").send(metadataOf(addressFor(request)));
+    reply.header("cache-control", "no-store").send(createServerMetadata(addressFor(request)));
   // The service serves this document only at the address of the issuer, as RFC 8414, section 3.3, requires.
   app.get("/.well-known/oauth-authorization-server", server);
   for (const path of ["", "/mcp"]) {
     app.get(`/.well-known/oauth-protected-resource${path}`, (request, reply) => {
       const base = addressFor(request);
-      return reply.header("cache-control", "no-store").send(resourceOf(base, `${base}${path}`));
+      return reply.header("cache-control", "no-store").send(createResourceMetadata(base, `${base}${path}`));
     });
   }
 }
 
 /** Registers the routes to which programs send forms without a credential. */
-function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }: OauthOptions): void {
+function registerClientRoutes(app: FastifyInstance, { oauth, addressFor, log }: OauthOptions): void {
   app.register(async (plugin) => {
     plugin.removeAllContentTypeParsers();
     plugin.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) =>
@@ -106,12 +107,12 @@ function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }:
       plugin.post(path, { bodyLimit: FORM_MAX_BYTES }, async (request, reply) => {
         try {
           oauth.limits.countRequest(request.context.address);
-          const input = parametersOf(typeof request.body === "string" ? request.body : "");
+          const input = parseParameters(typeof request.body === "string" ? request.body : "");
           checkResource(input, addressFor(request));
           const body = await answer(input, request);
           return await reply.header("cache-control", "no-store").send(body);
         } catch (error) {
-          return sendFailure(reply, error, log);
+          return sendOauthError(reply, error, log);
         }
       });
     formRoute("/oauth/token", (input) => oauth.handleTokenRequest(input).then((answer) => ({ ...answer })));
@@ -134,14 +135,14 @@ function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }:
     try {
       oauth.limits.countRequest(request.context.address);
       const client = await oauth.clients.register(request.body, request.context.address);
-      return await reply.code(201).header("cache-control", "no-store").send(toRegistration(client));
+      return await reply.code(201).header("cache-control", "no-store").send(toRegistrationResponse(client));
     } catch (error) {
-      return sendFailure(reply, error, log);
+      return sendOauthError(reply, error, log);
     }
   });
 }
 
-const toRegistration = ({ id, name, redirectUris, grantTypes }: OauthClient) => ({
+const toRegistrationResponse = ({ id, name, redirectUris, grantTypes }: OauthClient) => ({
   client_id: id,
   client_name: name,
   redirect_uris: redirectUris,
@@ -169,7 +170,7 @@ function decidingPersonOf({ context: { caller } }: FastifyRequest): DecidingPers
  * Reads the person's decision from the body; null if the person denied the program.
  * @throws REQUEST_INVALID
  */
-function decisionOf(body: unknown, decider: DecidingPerson): GrantDecision | null {
+function readDecision(body: unknown, decider: DecidingPerson): GrantDecision | null {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the body must be a JSON object");
   const { allow, appId, scopes } = body;
   if (allow === false) return null;
@@ -187,14 +188,14 @@ function decisionOf(body: unknown, decider: DecidingPerson): GrantDecision | nul
 }
 
 /** Converts an OauthFailure to an ActionError, which the approval page shows. */
-const asActionError = (error: unknown): unknown =>
+const toActionError = (error: unknown): unknown =>
   error instanceof OauthFailure ? new ActionError("REQUEST_INVALID", error.message) : error;
 
 /**
  * Registers the routes on which a signed-in person allows or denies a program. A request with the cookie must come from a page of the
  * service.
  */
-function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
+function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
   const requireDecider = (request: FastifyRequest): DecidingPerson => {
     const decider = decidingPersonOf(request);
     oauth.limits.countDecision(decider.personId);
@@ -204,7 +205,7 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
   const page = (request: FastifyRequest, reply: FastifyReply) => {
     const { caller } = request.context;
     const isPerson = caller?.kind === "editor" || caller?.kind === "admin";
-    return pages.send(reply.header("vary", "Cookie"), isPerson ? "consent" : "sign-in");
+    return pages.sendPage(reply.header("vary", "Cookie"), isPerson ? "consent" : "sign-in");
   };
   app.get("/oauth/authorize", page);
   app.get("/oauth/device", page);
@@ -215,7 +216,7 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
    * @throws OauthFailure
    */
   const readAuthorization = (request: FastifyRequest) => {
-    const input = parametersOf(queryOf(request));
+    const input = parseParameters(queryStringOf(request));
     checkResource(input, addressFor(request));
     return oauth.readAuthorization(input);
   };
@@ -228,17 +229,17 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
       const to = host === "" ? protocol : host;
       return await reply.header("cache-control", "no-store").send({ client: client.name, to, scopes, apps });
     } catch (error) {
-      throw asActionError(error);
+      throw toActionError(error);
     }
   });
   app.post("/oauth/consent", async (request, reply) => {
-    const decision = decisionOf(request.body, requireDecider(request));
+    const decision = readDecision(request.body, requireDecider(request));
     try {
       const requested = await readAuthorization(request);
       const redirectTo = await oauth.authorize(requested, decision, addressFor(request));
       return await reply.header("cache-control", "no-store").send({ redirectTo });
     } catch (error) {
-      throw asActionError(error);
+      throw toActionError(error);
     }
   });
   app.get<{ Params: { userCode: string } }>("/oauth/devices/:userCode", async (request, reply) => {
@@ -251,7 +252,7 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
     return reply.header("cache-control", "no-store").send({ client: clientName, to: null, scopes, appId, apps });
   });
   app.post<{ Params: { userCode: string } }>("/oauth/devices/:userCode", async (request, reply) => {
-    const decision = decisionOf(request.body, requireDecider(request));
+    const decision = readDecision(request.body, requireDecider(request));
     await oauth.decideDevice(request.params.userCode.slice(0, 20), decision);
     return reply.header("cache-control", "no-store").send({ status: decision ? "ALLOWED" : "REFUSED" });
   });
@@ -270,6 +271,6 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
 
 export function registerOauth(app: FastifyInstance, options: OauthOptions): void {
   registerMetadata(app, options.addressFor);
-  registerProgramRoutes(app, options);
-  registerPersonRoutes(app, options);
+  registerClientRoutes(app, options);
+  registerApprovalRoutes(app, options);
 }

@@ -4,14 +4,14 @@
 import type { GraphQLSchema } from "graphql";
 import { type ErrorDetails, STATUS } from "../../errors.js";
 import type { Route } from "../rest/route.js";
-import { createRecorder, type RouteNotes } from "./recorder.js";
+import { createRecorder, type RouteDescription } from "./recorder.js";
 import { OpenApiSchemas, type Schema } from "./schemas.js";
 
 /**
  * Version of the API in the OpenAPI document. It changes only when paths change, because parameters and error statuses are fixed by the
  * contract and never change.
  */
-const VERSION = "1.0.0";
+const API_VERSION = "1.0.0";
 
 const ERROR_SCHEMA: Schema = {
   type: "object",
@@ -78,7 +78,7 @@ function toCamelCase(path: string): string {
   return [first, ...words.map((word) => `${word[0]?.toUpperCase() ?? ""}${word.slice(1)}`)].join("");
 }
 
-function operationIds(): (name: string | null, route: Route) => string {
+function createOperationIdGenerator(): (name: string | null, route: Route) => string {
   const usedIds = new Set<string>();
   return (name, { method, path }) => {
     const plainId = name ?? `${method.toLowerCase()}${toCamelCase(path)}`;
@@ -91,22 +91,32 @@ function operationIds(): (name: string | null, route: Route) => string {
   };
 }
 
-function parametersOf(route: Route, routeNotes: RouteNotes, nameOf: (name: string) => string): object[] {
+function describeParameters(route: Route, routeNotes: RouteDescription, nameOf: (name: string) => string): object[] {
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     ...{ name: nameOf(name!), in: "path", required: true },
-    schema: routeNotes.path.get(name!) ?? { type: "string" },
+    schema: routeNotes.pathParameters.get(name!) ?? { type: "string" },
   }));
-  const inQuery = [...routeNotes.query].map(([name, schema]) => ({ name, in: "query", required: false, schema }));
+  const inQuery = [...routeNotes.queryParameters].map(([name, schema]) => ({
+    name,
+    in: "query",
+    required: false,
+    schema,
+  }));
   const isRead = route.method === "GET";
-  return [...inPath, ...inQuery, ...(routeNotes.ifMatch ? [IF_MATCH] : []), ...(isRead ? [IF_NONE_MATCH] : [])];
+  return [...inPath, ...inQuery, ...(routeNotes.readsIfMatch ? [IF_MATCH] : []), ...(isRead ? [IF_NONE_MATCH] : [])];
 }
 
-function operationOf(route: Route, routeNotes: RouteNotes, operationId: string, parameters: object[]): object {
+function describeOperation(
+  route: Route,
+  routeNotes: RouteDescription,
+  operationId: string,
+  parameters: object[],
+): object {
   const { successStatus = 200, allowsAnonymous } = route;
   const etag = { ETag: { description: "The state that is shown.", schema: { type: "string" } } };
   const done = (schema: Schema) => ({
     description: "Done.",
-    ...((routeNotes.tagged || route.method === "GET") && { headers: etag }),
+    ...((routeNotes.setsEtag || route.method === "GET") && { headers: etag }),
     content: { "application/json": { schema } },
   });
   return {
@@ -114,13 +124,15 @@ function operationOf(route: Route, routeNotes: RouteNotes, operationId: string, 
     tags: [/^\/v\d+\/apps\/:\w+\/([\w-]+)/.exec(route.path)?.[1] ?? "apps"],
     ...(routeNotes.description && { summary: routeNotes.description }),
     ...(parameters.length > 0 && { parameters }),
-    ...(routeNotes.body && { requestBody: { content: { "application/json": { schema: routeNotes.body } } } }),
+    ...(routeNotes.requestBodySchema && {
+      requestBody: { content: { "application/json": { schema: routeNotes.requestBodySchema } } },
+    }),
     ...(allowsAnonymous && { security: [{ authToken: [] }, { bearer: [] }, {}] }),
     responses: {
       [String(successStatus)]: done(
-        route.canReturnWarnings ? addWarningsToSchema(routeNotes.answer) : routeNotes.answer,
+        route.canReturnWarnings ? addWarningsToSchema(routeNotes.responseSchema) : routeNotes.responseSchema,
       ),
-      ...(routeNotes.planAnswer && { 200: done(routeNotes.planAnswer) }),
+      ...(routeNotes.planResponseSchema && { 200: done(routeNotes.planResponseSchema) }),
       ...(route.method === "GET" && {
         304: { description: "If-None-Match names the ETag: the client has this representation." },
       }),
@@ -130,7 +142,7 @@ function operationOf(route: Route, routeNotes: RouteNotes, operationId: string, 
 }
 
 /** @param baseUrl the service's address, without a trailing slash */
-export async function openapiDocument(
+export async function createOpenapiDocument(
   schema: GraphQLSchema,
   routes: readonly Route[],
   baseUrl: string,
@@ -138,16 +150,16 @@ export async function openapiDocument(
   const schemas = new OpenApiSchemas();
   const record = createRecorder(schema, schemas);
   const templates = new PathTemplates();
-  const idOf = operationIds();
+  const idOf = createOperationIdGenerator();
   const paths: PathItems = {};
   for (const route of routes) {
     const routeNotes = await record(route);
     const { template, nameOf } = templates.of(route.path);
-    const operation = operationOf(
+    const operation = describeOperation(
       route,
       routeNotes,
       idOf(routeNotes.operation, route),
-      parametersOf(route, routeNotes, nameOf),
+      describeParameters(route, routeNotes, nameOf),
     );
     paths[template] = { ...paths[template], [route.method.toLowerCase()]: operation };
   }
@@ -157,7 +169,7 @@ export async function openapiDocument(
   };
   return {
     openapi: "3.1.0",
-    info: { title: "Svc App Actions", version: VERSION, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
+    info: { title: "Svc App Actions", version: API_VERSION, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
     servers: [{ url: baseUrl }],
     security: [{ authToken: [] }, { bearer: [] }],
     paths,

@@ -17,28 +17,29 @@ import type { Route } from "../rest/route.js";
 import { type OpenApiSchemas, REST_FIELDS, type Schema } from "./schemas.js";
 
 /** Inputs and response of one route, as a recording of its handler found them. */
-export interface RouteNotes {
+export interface RouteDescription {
   /** First operation that the handler calls: a field of the GraphQL schema, or another method of its resolver. */
   operation: string | null;
   description: string | null;
-  path: Map<string, Schema>;
-  query: Map<string, Schema>;
-  ifMatch: boolean;
+  pathParameters: Map<string, Schema>;
+  queryParameters: Map<string, Schema>;
+  readsIfMatch: boolean;
   /** True if the route sets the `ETag` header from the version of the returned resource. */
-  tagged: boolean;
+  setsEtag: boolean;
   /** JSON Schema of the body; null if the route reads no body. */
-  body: Schema | null;
-  answer: Schema;
+  requestBodySchema: Schema | null;
+  responseSchema: Schema;
   /** JSON Schema of the response to `?plan=true`, if it differs from the usual response. */
-  planAnswer: Schema | null;
+  planResponseSchema: Schema | null;
 }
 
 /** Maximum depth to which a response is inspected. Below this depth, the schema refers to the named type. */
-const DEPTH_MAX = 3;
+const RESPONSE_DEPTH_MAX = 3;
 
-const BY: Schema = {
+const BY_PARAMETER_SCHEMA: Schema = {
   ...{ type: "string", enum: REFERENCE_KINDS },
-  description: "Meaning of the reference in the path: ID or name. By default, digits are an ID, and any other text is a name.",
+  description:
+    "Meaning of the reference in the path: ID or name. By default, digits are an ID, and any other text is a name.",
 };
 
 const ANY_NAME = "*";
@@ -62,9 +63,9 @@ class BodyPartPlaceholder {
 }
 
 class RequestRecording {
-  readonly notes: RouteNotes = {
-    ...{ operation: null, description: null, path: new Map(), query: new Map() },
-    ...{ ifMatch: false, tagged: false, body: null, answer: {}, planAnswer: null },
+  readonly notes: RouteDescription = {
+    ...{ operation: null, description: null, pathParameters: new Map(), queryParameters: new Map() },
+    ...{ readsIfMatch: false, setsEtag: false, requestBodySchema: null, responseSchema: {}, planResponseSchema: null },
   };
   /** Placeholder for the whole body. */
   private readonly bodyPlaceholder = {};
@@ -96,7 +97,7 @@ class RequestRecording {
 
   request(): RestRequest {
     const { notes } = this;
-    const noteParameter = <T>(where: "path" | "query", name: string, schema: Schema): T => {
+    const noteParameter = <T>(where: "pathParameters" | "queryParameters", name: string, schema: Schema): T => {
       notes[where].set(name, schema);
       return new ValuePlaceholder(schema) as T;
     };
@@ -111,43 +112,44 @@ class RequestRecording {
         return whole;
       },
       // A handler that reads a path parameter with `param` gets text and parses it itself, so the schema says string.
-      param: (name) => {
-        notes.path.set(name, { type: "string" });
+      pathText: (name) => {
+        notes.pathParameters.set(name, { type: "string" });
         return name;
       },
-      names: (name) => {
-        notes.path.set(name, {
+      pathNames: (name) => {
+        notes.pathParameters.set(name, {
           type: "string",
           description: "Names, with commas between them; %2C is a comma in a name.",
         });
         return [name];
       },
-      id: (name) => noteParameter("path", name, { type: "integer", minimum: 1 }),
-      reference: (name) => {
-        notes.query.set("by", BY);
-        return noteParameter("path", name, { type: "string" });
+      pathId: (name) => noteParameter("pathParameters", name, { type: "integer", minimum: 1 }),
+      pathReference: (name) => {
+        notes.queryParameters.set("by", BY_PARAMETER_SCHEMA);
+        return noteParameter("pathParameters", name, { type: "string" });
       },
-      number: (name) => noteParameter("query", name, { type: "integer", minimum: 0 }),
-      text: (name) => noteParameter("query", name, { type: "string" }),
-      flag: (name) => {
-        notes.query.set(name, { type: "boolean", default: false });
+      queryNumber: (name) => noteParameter("queryParameters", name, { type: "integer", minimum: 0 }),
+      queryText: (name) => noteParameter("queryParameters", name, { type: "string" }),
+      queryFlag: (name) => {
+        notes.queryParameters.set(name, { type: "boolean", default: false });
         return name === PLAN_PARAMETER && this.isPlan;
       },
-      strings: (name) => noteParameter("query", name, { type: "string", description: "A JSON array of strings." }),
+      queryStrings: (name) =>
+        noteParameter("queryParameters", name, { type: "string", description: "A JSON array of strings." }),
       check: (read) => read(),
-      ifMatch() {
-        notes.ifMatch = true;
+      readExpectedTags() {
+        notes.readsIfMatch = true;
         return null as never;
       },
       setTag(_state, answer) {
-        notes.tagged = true;
+        notes.setsEtag = true;
         return answer;
       },
       setListTag(_items, answer) {
-        notes.tagged = true;
+        notes.setsEtag = true;
         return answer;
       },
-      object() {
+      bodyFields() {
         readBody();
         return object;
       },
@@ -167,10 +169,10 @@ class RequestRecording {
       const type = field.args[index]?.type;
       if (!type) return;
       if (value === this.bodyPlaceholder || value === this.object)
-        this.notes.body = this.bodySchema(this.schemas.whole(type));
-      if (value instanceof BodyPartPlaceholder) this.parts.set(value.name, this.schemas.whole(type));
+        this.notes.requestBodySchema = this.bodySchema(this.schemas.fullSchemaOf(type));
+      if (value instanceof BodyPartPlaceholder) this.parts.set(value.name, this.schemas.fullSchemaOf(type));
     });
-    return this.placeholderFor(field.type, DEPTH_MAX);
+    return this.placeholderFor(field.type, RESPONSE_DEPTH_MAX);
   }
 
   private bodySchema(value: Schema): Schema {
@@ -232,11 +234,11 @@ class RequestRecording {
     return { type: "object", properties, ...(constantNames.length > 0 && { required: constantNames }) };
   }
 
-  finish(answer: unknown): RouteNotes {
+  finishRecording(answer: unknown): RouteDescription {
     const { notes, parts } = this;
-    notes.answer = this.schemaOf(answer);
-    if (!this.readsBody || notes.body !== null) return notes;
-    notes.body = parts.size > 0 ? { type: "object", properties: Object.fromEntries(parts) } : {};
+    notes.responseSchema = this.schemaOf(answer);
+    if (!this.readsBody || notes.requestBodySchema !== null) return notes;
+    notes.requestBodySchema = parts.size > 0 ? { type: "object", properties: Object.fromEntries(parts) } : {};
     return notes;
   }
 }
@@ -244,12 +246,17 @@ class RequestRecording {
 /**
  * Returns a function that records one route. If the handler rejects the placeholder body, the function calls it again with an empty body.
  */
-export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): (route: Route) => Promise<RouteNotes> {
+export function createRecorder(
+  schema: GraphQLSchema,
+  schemas: OpenApiSchemas,
+): (route: Route) => Promise<RouteDescription> {
   const fields = new Map(rootFields(schema).map((field) => [field.name, field]));
   const recordAnswer = async ({ handle: answer, bodyField }: Route, isPlan: boolean) => {
     const filledRecording = new RequestRecording(schemas, fields, true, bodyField, isPlan);
     try {
-      const routeNotes = filledRecording.finish(await answer(filledRecording.resolvers(), filledRecording.request()));
+      const routeNotes = filledRecording.finishRecording(
+        await answer(filledRecording.resolvers(), filledRecording.request()),
+      );
       return { routeNotes, http: filledRecording.context.httpStatus };
     } catch {
       const emptyRecording = new RequestRecording(schemas, fields, false, bodyField, isPlan);
@@ -257,13 +264,13 @@ export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): 
       const emptyAnswer = await answer(emptyRecording.resolvers(), emptyRecording.request()).catch(
         () => new ValuePlaceholder({}),
       );
-      return { routeNotes: emptyRecording.finish(emptyAnswer), http: emptyRecording.context.httpStatus };
+      return { routeNotes: emptyRecording.finishRecording(emptyAnswer), http: emptyRecording.context.httpStatus };
     }
   };
   return async (route) => {
     const { routeNotes } = await recordAnswer(route, false);
-    if (!routeNotes.query.has(PLAN_PARAMETER)) return routeNotes;
+    if (!routeNotes.queryParameters.has(PLAN_PARAMETER)) return routeNotes;
     const plan = await recordAnswer(route, true);
-    return plan.http === undefined ? routeNotes : { ...routeNotes, planAnswer: plan.routeNotes.answer };
+    return plan.http === undefined ? routeNotes : { ...routeNotes, planResponseSchema: plan.routeNotes.responseSchema };
   };
 }

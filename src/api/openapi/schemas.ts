@@ -53,7 +53,7 @@ const WITHHELD_FIELDS = ["Action.code"];
 const DEPRECATED_IN_GRAPHQL_ONLY = ["LogList.nextCursor"];
 
 /** True if only GraphQL's interface `Page` has the field, so that REST responses lack it. */
-function isOfPage(type: GraphQLObjectType, name: string): boolean {
+function isListPageField(type: GraphQLObjectType, name: string): boolean {
   const page = type.getInterfaces().find((interfaceType) => interfaceType.name === "Page");
   return (
     page !== undefined &&
@@ -63,7 +63,7 @@ function isOfPage(type: GraphQLObjectType, name: string): boolean {
 }
 
 /** Returns the fields (as `Type.field`) that GraphQL resolvers compute, including those of subtypes. REST returns only stored values. */
-function computedByGraphql(): ReadonlySet<string> {
+function findComputedFields(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
   const externalFields = fieldResolvers.filter(({ kind }) => kind === "external");
   const namesOf = (computed: unknown) =>
@@ -88,17 +88,17 @@ const toNullable = (schema: Schema): Schema => {
 export class OpenApiSchemas {
   /** JSON Schemas by the name of their GraphQL type, for `components.schemas`. */
   readonly components: Record<string, Schema> = {};
-  private readonly graphqlOnly = computedByGraphql();
+  private readonly graphqlOnly = findComputedFields();
 
   /** Returns the JSON Schema of a GraphQL type in REST. It allows null where the GraphQL type does. */
   of(type: GraphQLType): Schema {
-    if (isNonNullType(type)) return this.whole(type.ofType);
-    return toNullable(this.whole(type));
+    if (isNonNullType(type)) return this.fullSchemaOf(type.ofType);
+    return toNullable(this.fullSchemaOf(type));
   }
 
   /** Returns the JSON Schema of a GraphQL type, without null. */
-  whole(type: GraphQLType): Schema {
-    if (isNonNullType(type)) return this.whole(type.ofType);
+  fullSchemaOf(type: GraphQLType): Schema {
+    if (isNonNullType(type)) return this.fullSchemaOf(type.ofType);
     if (isListType(type)) return { type: "array", items: this.of(type.ofType) };
     return this.namedSchema(type);
   }
@@ -122,15 +122,15 @@ export class OpenApiSchemas {
       // No input field is required in the schema, because the rules report missing fields one by one.
       const fields = Object.values(type.getFields())
         .filter(({ name }) => !GRAPHQL_INPUTS.includes(`${type.name}.${name}`))
-        .map((field) => [field.name, this.described(field)]);
+        .map((field) => [field.name, this.describedFieldSchema(field)]);
       return { type: "object", ...descriptionField, properties: Object.fromEntries(fields) };
     }
     if (!isObjectType(type)) return {};
     const fields = Object.values(type.getFields()).filter(
-      ({ name }) => !this.graphqlOnly.has(`${type.name}.${name}`) && !isOfPage(type, name),
+      ({ name }) => !this.graphqlOnly.has(`${type.name}.${name}`) && !isListPageField(type, name),
     );
     const properties = {
-      ...Object.fromEntries(fields.map((field) => [field.name, this.described(field)])),
+      ...Object.fromEntries(fields.map((field) => [field.name, this.describedFieldSchema(field)])),
       ...REST_FIELDS[type.name],
     };
     const required = fields
@@ -139,7 +139,7 @@ export class OpenApiSchemas {
     return { type: "object", ...descriptionField, properties, ...(required.length > 0 && { required }) };
   }
 
-  private described(field: { type: GraphQLType; description?: string | null | undefined }): Schema {
+  private describedFieldSchema(field: { type: GraphQLType; description?: string | null | undefined }): Schema {
     const schema = this.of(field.type);
     return field.description ? { ...schema, description: field.description } : schema;
   }

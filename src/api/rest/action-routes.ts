@@ -5,151 +5,170 @@ import { type ActionWarning, listActionWarnings } from "../../rules/action-warni
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const ACTIONS = "/v3/apps/:appId/actions";
+const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 
 /** Returns `warnings` about settings of the action that have no effect; an empty object if there are none. */
-export function withWarnings(action: Action): { warnings?: ActionWarning[] } {
+export function warningsOf(action: Action): { warnings?: ActionWarning[] } {
   const warnings = listActionWarnings(action);
   return warnings.length > 0 ? { warnings } : {};
 }
 
 /** Returns a response with an action and sets the action's ETag, which a run of the action does not change. */
 const replyWithAction = (request: RestRequest, status: string, action: Action, beside: object = {}) =>
-  request.setTag(action, { status, action, ...beside }, endpointsTag(action));
+  request.setTag(action, { status, action, ...beside }, endpointsTagOf(action));
 
 /**
  * Returns a digest of the URLs of the action's HTTP triggers. It is part of the ETag, because a new trigger secret changes the URLs but not
  * the action.
  */
-const endpointsTag = ({ endpoints = [] }: Action): string | null =>
+const endpointsTagOf = ({ endpoints = [] }: Action): string | null =>
   endpoints.length === 0 ? null : hash("sha256", JSON.stringify(endpoints), "base64url").slice(0, 22);
 
-const savedAction = (request: RestRequest, status: string, action: Action) =>
-  replyWithAction(request, status, action, withWarnings(action));
+const replyWithSavedAction = (request: RestRequest, status: string, action: Action) =>
+  replyWithAction(request, status, action, warningsOf(action));
 
 export const actionRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: ACTIONS,
+    path: ACTIONS_ROUTE,
     handle: async ({ actions }, request) => ({
       status: "ACTIONS_LISTED",
       ...(await actions.actions(
         request.context,
-        request.id("appId"),
-        request.number("limit"),
-        request.number("offset"),
-        request.text("search"),
+        request.pathId("appId"),
+        request.queryNumber("limit"),
+        request.queryNumber("offset"),
+        request.queryText("search"),
       )),
     }),
   },
   {
     method: "POST",
-    path: ACTIONS,
+    path: ACTIONS_ROUTE,
     canReturnWarnings: true,
     successStatus: 201,
     handle: async ({ actions }, request) =>
-      savedAction(
+      replyWithSavedAction(
         request,
         "ACTION_CREATED",
-        await actions.createAction(request.context, request.id("appId"), request.body),
+        await actions.createAction(request.context, request.pathId("appId"), request.body),
       ),
   },
   {
     method: "POST",
-    path: `${ACTIONS}/logs`,
+    path: `${ACTIONS_ROUTE}/logs`,
     handle: async ({ logs }, request) => ({
       status: "LOGS_LISTED",
-      ...(await logs.actionLogs(request.context, request.id("appId"), request.body)),
+      ...(await logs.actionLogs(request.context, request.pathId("appId"), request.body)),
     }),
   },
   {
     method: "GET",
-    path: `${ACTIONS}/export`,
-    handle: ({ transfer }, request) => transfer.exportActions(request.context, request.id("appId")),
+    path: `${ACTIONS_ROUTE}/export`,
+    handle: ({ actionTransfer: transfer }, request) => transfer.exportActions(request.context, request.pathId("appId")),
   },
   {
     method: "POST",
-    path: `${ACTIONS}/import`,
-    handle: async ({ transfer }, request) => ({
+    path: `${ACTIONS_ROUTE}/import`,
+    handle: async ({ actionTransfer: transfer }, request) => ({
       status: "ACTIONS_IMPORTED",
-      ...(await transfer.importActions(request.context, request.id("appId"), request.body, request.flag("dryRun"))),
+      ...(await transfer.importActions(
+        request.context,
+        request.pathId("appId"),
+        request.body,
+        request.queryFlag("dryRun"),
+      )),
     }),
   },
   {
     method: "GET",
-    path: `${ACTIONS}/:id`,
+    path: `${ACTIONS_ROUTE}/:id`,
     handle: async ({ actions }, request) =>
       replyWithAction(
         request,
         "ACTION_RETRIEVED",
-        await actions.action(request.context, request.id("appId"), request.id("id")),
+        await actions.action(request.context, request.pathId("appId"), request.pathId("id")),
       ),
   },
   {
     method: "PUT",
-    path: `${ACTIONS}/:id`,
+    path: `${ACTIONS_ROUTE}/:id`,
     canReturnWarnings: true,
     handle: async ({ actions }, request) =>
-      savedAction(
+      replyWithSavedAction(
         request,
         "ACTION_UPDATED",
         await actions.updateAction(
           request.context,
-          request.id("appId"),
-          request.id("id"),
+          request.pathId("appId"),
+          request.pathId("id"),
           request.body,
-          request.ifMatch(),
+          request.readExpectedTags(),
         ),
       ),
   },
   {
     method: "DELETE",
-    path: `${ACTIONS}/:id`,
+    path: `${ACTIONS_ROUTE}/:id`,
     handle: async ({ actions }, request) => {
-      await actions.removeAction(request.context, request.id("appId"), request.id("id"), request.ifMatch());
+      await actions.removeAction(
+        request.context,
+        request.pathId("appId"),
+        request.pathId("id"),
+        request.readExpectedTags(),
+      );
       return { status: "ACTION_DELETED" };
     },
   },
   {
     method: "GET",
-    path: `${ACTIONS}/:id/refused-requests`,
+    path: `${ACTIONS_ROUTE}/:id/refused-requests`,
     handle: async ({ httpTriggers }, request) => ({
       status: "REFUSED_REQUESTS_LISTED",
-      refusedRequests: await httpTriggers.refusedRequests(request.context, request.id("appId"), request.id("id")),
+      refusedRequests: await httpTriggers.refusedRequests(
+        request.context,
+        request.pathId("appId"),
+        request.pathId("id"),
+      ),
     }),
   },
   {
     method: "POST",
-    path: `${ACTIONS}/:id/rotate-secret`,
+    path: `${ACTIONS_ROUTE}/:id/rotate-secret`,
     handle: async ({ actions }, request) => {
       const action = await actions.rotateTriggerSecret(
         request.context,
-        request.id("appId"),
-        request.id("id"),
-        request.ifMatch(),
+        request.pathId("appId"),
+        request.pathId("id"),
+        request.readExpectedTags(),
       );
       return replyWithAction(request, "SECRET_ROTATED", action);
     },
   },
   {
     method: "POST",
-    path: `${ACTIONS}/:id/publish`,
+    path: `${ACTIONS_ROUTE}/:id/publish`,
     handle: async ({ publishing }, request) => ({
       status: "ACTION_PUBLISHED",
       ...(await publishing.publishAction(
         request.context,
-        request.id("appId"),
-        request.id("id"),
-        request.ifMatch(),
-        request.flag("tested"),
+        request.pathId("appId"),
+        request.pathId("id"),
+        request.readExpectedTags(),
+        request.queryFlag("tested"),
       )),
     }),
   },
   {
     method: "POST",
-    path: `${ACTIONS}/:id/unpublish`,
+    path: `${ACTIONS_ROUTE}/:id/unpublish`,
     handle: async ({ publishing }, request) => {
-      await publishing.unpublishAction(request.context, request.id("appId"), request.id("id"), request.ifMatch());
+      await publishing.unpublishAction(
+        request.context,
+        request.pathId("appId"),
+        request.pathId("id"),
+        request.readExpectedTags(),
+      );
       return { status: "ACTION_UNPUBLISHED" };
     },
   },

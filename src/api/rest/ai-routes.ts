@@ -7,5 +7,5 @@ export const aiRoutes: readonly Route[] = AI_CALLS.map((call) => ({
   method: "POST",
   path: `/v1/apps/:appId/ai/${call}`,
   bodyLimit: AI_BODY_MAX_BYTES,
-  handle: ({ ai }, request) => ai.callModel(request.context, request.id("appId"), call, request.body),
+  handle: ({ ai }, request) => ai.callModel(request.context, request.pathId("appId"), call, request.body),
 }));

@@ -6,30 +6,35 @@ import type { Route } from "./route.js";
 
 const ALERTS_ROUTE = "/v1/apps/:appId/alerts";
 
-const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
+const shortHashOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
 /** Returns a response with an alert and sets its ETag, which stays the same when the alert fires. */
 const replyWithAlert = (request: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
-  request.setTag(alert, { alert }, alert.firing.length > 0 ? digestOf(JSON.stringify(alert.firing)) : null);
+  request.setTag(alert, { alert }, alert.firing.length > 0 ? shortHashOf(JSON.stringify(alert.firing)) : null);
 
 export const alertRoutes: readonly Route[] = [
   {
     method: "GET",
     path: ALERTS_ROUTE,
-    handle: async ({ alerts }, request) => ({ alerts: await alerts.alertRules(request.context, request.id("appId")) }),
+    handle: async ({ alerts }, request) => ({
+      alerts: await alerts.alertRules(request.context, request.pathId("appId")),
+    }),
   },
   {
     method: "POST",
     path: ALERTS_ROUTE,
     successStatus: 201,
     handle: async ({ alerts }, request) =>
-      replyWithAlert(request, await alerts.createAlertRule(request.context, request.id("appId"), request.body)),
+      replyWithAlert(request, await alerts.createAlertRule(request.context, request.pathId("appId"), request.body)),
   },
   {
     method: "GET",
     path: `${ALERTS_ROUTE}/:alertId`,
     handle: async ({ alerts }, request) =>
-      replyWithAlert(request, await alerts.alertRule(request.context, request.id("appId"), request.id("alertId"))),
+      replyWithAlert(
+        request,
+        await alerts.alertRule(request.context, request.pathId("appId"), request.pathId("alertId")),
+      ),
   },
   {
     method: "PUT",
@@ -39,10 +44,10 @@ export const alertRoutes: readonly Route[] = [
         request,
         await alerts.updateAlertRule(
           request.context,
-          request.id("appId"),
-          request.id("alertId"),
+          request.pathId("appId"),
+          request.pathId("alertId"),
           request.body,
-          request.ifMatch(),
+          request.readExpectedTags(),
         ),
       ),
   },
@@ -52,9 +57,9 @@ export const alertRoutes: readonly Route[] = [
     handle: async ({ alerts }, request) => ({
       deleted: await alerts.deleteAlertRule(
         request.context,
-        request.id("appId"),
-        request.id("alertId"),
-        request.ifMatch(),
+        request.pathId("appId"),
+        request.pathId("alertId"),
+        request.readExpectedTags(),
       ),
     }),
   },
@@ -62,7 +67,7 @@ export const alertRoutes: readonly Route[] = [
     method: "GET",
     path: `${ALERTS_ROUTE}/:alertId/deliveries`,
     handle: async ({ alerts }, request) => ({
-      deliveries: await alerts.alertDeliveries(request.context, request.id("appId"), request.id("alertId")),
+      deliveries: await alerts.alertDeliveries(request.context, request.pathId("appId"), request.pathId("alertId")),
     }),
   },
   {
@@ -70,7 +75,7 @@ export const alertRoutes: readonly Route[] = [
     path: `${ALERTS_ROUTE}/:alertId/test`,
     successStatus: 202,
     handle: async ({ alerts }, request) => ({
-      delivery: await alerts.testAlertRule(request.context, request.id("appId"), request.id("alertId")),
+      delivery: await alerts.testAlertRule(request.context, request.pathId("appId"), request.pathId("alertId")),
     }),
   },
 ];

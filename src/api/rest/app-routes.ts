@@ -4,7 +4,7 @@ import type { App } from "../../operations/apps/apps.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const APP = "/v1/apps/:appId";
+const APP_ROUTE = "/v1/apps/:appId";
 
 const replyWithApp = (request: RestRequest, app: App) => request.setTag(app, { app });
 
@@ -16,11 +16,11 @@ export const appRoutes: readonly Route[] = [
   },
   {
     method: "PUT",
-    path: APP,
+    path: APP_ROUTE,
     canReturnWarnings: true,
     handle: async ({ apps }, request) => {
-      const body = request.object();
-      const app = await apps.updateApp(request.context, request.id("appId"), body, request.ifMatch());
+      const body = request.bodyFields();
+      const app = await apps.updateApp(request.context, request.pathId("appId"), body, request.readExpectedTags());
       const warnings = createIgnoredFieldWarnings(body, app);
       return request.setTag(app, { app, ...(warnings.length > 0 && { warnings }) });
     },
@@ -31,73 +31,90 @@ export const appRoutes: readonly Route[] = [
     handle: async ({ apps }, request) =>
       replyWithApp(
         request,
-        await apps.administrateApp(request.context, request.id("appId"), request.object(), request.ifMatch()),
+        await apps.administrateApp(
+          request.context,
+          request.pathId("appId"),
+          request.bodyFields(),
+          request.readExpectedTags(),
+        ),
       ),
   },
   {
     method: "POST",
     path: "/v1/admin/apps",
     successStatus: 201,
-    handle: async ({ apps }, request) => replyWithApp(request, await apps.createApp(request.context, request.object())),
+    handle: async ({ apps }, request) =>
+      replyWithApp(request, await apps.createApp(request.context, request.bodyFields())),
   },
   {
     method: "POST",
-    path: `${APP}/publish`,
+    path: `${APP_ROUTE}/publish`,
     handle: async ({ apps }, request) =>
-      replyWithApp(request, await apps.publishApp(request.context, request.id("appId"), request.ifMatch())),
+      replyWithApp(
+        request,
+        await apps.publishApp(request.context, request.pathId("appId"), request.readExpectedTags()),
+      ),
   },
   {
     method: "POST",
-    path: `${APP}/unpublish`,
+    path: `${APP_ROUTE}/unpublish`,
     handle: async ({ apps }, request) =>
-      replyWithApp(request, await apps.unpublishApp(request.context, request.id("appId"), request.ifMatch())),
+      replyWithApp(
+        request,
+        await apps.unpublishApp(request.context, request.pathId("appId"), request.readExpectedTags()),
+      ),
   },
   {
     method: "GET",
-    path: `${APP}/versions`,
+    path: `${APP_ROUTE}/versions`,
     handle: ({ appVersions }, request) =>
-      appVersions.appVersions(request.context, request.id("appId"), request.number("limit"), request.number("offset")),
+      appVersions.appVersions(
+        request.context,
+        request.pathId("appId"),
+        request.queryNumber("limit"),
+        request.queryNumber("offset"),
+      ),
   },
   {
     method: "POST",
-    path: `${APP}/versions`,
+    path: `${APP_ROUTE}/versions`,
     successStatus: 201,
     handle: async ({ appVersions }, request) => ({
-      version: await appVersions.createAppVersion(request.context, request.id("appId")),
+      version: await appVersions.createAppVersion(request.context, request.pathId("appId")),
     }),
   },
   {
     method: "GET",
-    path: `${APP}/versions/:versionId`,
+    path: `${APP_ROUTE}/versions/:versionId`,
     handle: async ({ appVersions }, request) => ({
-      version: await appVersions.appVersion(request.context, request.id("appId"), request.id("versionId")),
+      version: await appVersions.appVersion(request.context, request.pathId("appId"), request.pathId("versionId")),
     }),
   },
   {
     method: "POST",
-    path: `${APP}/versions/:versionId/restore`,
+    path: `${APP_ROUTE}/versions/:versionId/restore`,
     handle: async ({ appVersions }, request) =>
       replyWithApp(
         request,
         await appVersions.restoreAppVersion(
           request.context,
-          request.id("appId"),
-          request.id("versionId"),
-          request.ifMatch(),
+          request.pathId("appId"),
+          request.pathId("versionId"),
+          request.readExpectedTags(),
         ),
       ),
   },
   {
     method: "GET",
-    path: `${APP}/audit`,
-    handle: ({ trail }, request) =>
+    path: `${APP_ROUTE}/audit`,
+    handle: ({ auditLog: trail }, request) =>
       trail.audit(
         request.context,
-        request.id("appId"),
-        request.number("actionId"),
-        request.number("limit"),
-        request.number("offset"),
-        request.text("cursor"),
+        request.pathId("appId"),
+        request.queryNumber("actionId"),
+        request.queryNumber("limit"),
+        request.queryNumber("offset"),
+        request.queryText("cursor"),
       ),
   },
 ];

@@ -11,14 +11,14 @@ export const authRoutes: readonly Route[] = [
     successStatus: 201,
     allowsAnonymous: true,
     isForAnonymous: true,
-    handle: ({ auth }, request) => auth.setup(request.context, request.object()),
+    handle: ({ auth }, request) => auth.setup(request.context, request.bodyFields()),
   },
   {
     method: "POST",
     path: `${AUTH_PATH}/sign-in`,
     allowsAnonymous: true,
     isForAnonymous: true,
-    handle: ({ auth }, request) => auth.signIn(request.context, request.object()),
+    handle: ({ auth }, request) => auth.signIn(request.context, request.bodyFields()),
   },
   {
     method: "POST",
@@ -35,7 +35,7 @@ export const authRoutes: readonly Route[] = [
     method: "PUT",
     path: `${AUTH_PATH}/account`,
     hasNoVersion: true,
-    handle: async ({ auth }, request) => ({ user: await auth.updateAccount(request.context, request.object()) }),
+    handle: async ({ auth }, request) => ({ user: await auth.updateAccount(request.context, request.bodyFields()) }),
   },
   {
     method: "GET",
@@ -49,7 +49,7 @@ export const authRoutes: readonly Route[] = [
     method: "DELETE",
     path: `${AUTH_PATH}/sessions/:sessionId`,
     handle: async ({ auth }, request) => {
-      await auth.endAuthSession(request.context, request.id("sessionId"), request.ifMatch());
+      await auth.endAuthSession(request.context, request.pathId("sessionId"), request.readExpectedTags());
       return { status: "SESSION_ENDED" };
     },
   },
@@ -69,7 +69,7 @@ export const authRoutes: readonly Route[] = [
     allowsAnonymous: true,
     isForAnonymous: true,
     handle: async ({ auth }, request) => {
-      auth.requestReset(request.context, request.object());
+      auth.requestReset(request.context, request.bodyFields());
       return { status: "RESET_REQUESTED" };
     },
   },
@@ -79,7 +79,7 @@ export const authRoutes: readonly Route[] = [
     allowsAnonymous: true,
     isForAnonymous: true,
     handle: async ({ auth }, request) => {
-      await auth.confirmReset(request.context, request.object());
+      await auth.confirmReset(request.context, request.bodyFields());
       return { status: "PASSPHRASE_RESET" };
     },
   },
@@ -102,7 +102,7 @@ export const authRoutes: readonly Route[] = [
     path: `${PASSKEYS_PATH}/sign-in`,
     allowsAnonymous: true,
     isForAnonymous: true,
-    handle: ({ auth }, request) => auth.passkeySignIn(request.context, request.object()),
+    handle: ({ auth }, request) => auth.passkeySignIn(request.context, request.bodyFields()),
   },
   {
     method: "POST",
@@ -113,7 +113,9 @@ export const authRoutes: readonly Route[] = [
     method: "POST",
     path: PASSKEYS_PATH,
     successStatus: 201,
-    handle: async ({ auth }, request) => ({ passkey: await auth.registerPasskey(request.context, request.object()) }),
+    handle: async ({ auth }, request) => ({
+      passkey: await auth.registerPasskey(request.context, request.bodyFields()),
+    }),
   },
   {
     method: "GET",
@@ -127,7 +129,7 @@ export const authRoutes: readonly Route[] = [
     method: "GET",
     path: `${PASSKEYS_PATH}/:passkeyId`,
     handle: async ({ auth }, request) => {
-      const passkey = await auth.passkey(request.context, request.id("passkeyId"));
+      const passkey = await auth.passkey(request.context, request.pathId("passkeyId"));
       return request.setTag(passkey, { passkey }, passkey.lastUsedAt);
     },
   },
@@ -135,7 +137,7 @@ export const authRoutes: readonly Route[] = [
     method: "DELETE",
     path: `${PASSKEYS_PATH}/:passkeyId`,
     handle: async ({ auth }, request) => {
-      await auth.removePasskey(request.context, request.id("passkeyId"), request.ifMatch());
+      await auth.removePasskey(request.context, request.pathId("passkeyId"), request.readExpectedTags());
       return { status: "PASSKEY_REMOVED" };
     },
   },
@@ -151,7 +153,7 @@ export const authRoutes: readonly Route[] = [
     method: "DELETE",
     path: `${AUTH_PATH}/identities/:identityId`,
     handle: async ({ auth }, request) => {
-      await auth.removeAuthIdentity(request.context, request.id("identityId"), request.ifMatch());
+      await auth.removeAuthIdentity(request.context, request.pathId("identityId"), request.readExpectedTags());
       return { status: "IDENTITY_REMOVED" };
     },
   },
@@ -161,9 +163,9 @@ export const authRoutes: readonly Route[] = [
     handle: ({ auth }, request) =>
       auth.organizationAudit(
         request.context,
-        request.id("organizationId"),
-        request.number("limit"),
-        request.text("cursor"),
+        request.pathId("organizationId"),
+        request.queryNumber("limit"),
+        request.queryText("cursor"),
       ),
   },
 ];

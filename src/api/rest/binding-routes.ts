@@ -11,31 +11,36 @@ export const bindingRoutes: readonly Route[] = [
   {
     method: "GET",
     path: BINDINGS_PATH,
-    handle: async ({ bindings }, request) =>
-      replyWithBindings(request, await bindings.secretBindings(request.context, request.id("appId"))),
+    handle: async ({ secretBindings: bindings }, request) =>
+      replyWithBindings(request, await bindings.secretBindings(request.context, request.pathId("appId"))),
   },
   {
     method: "GET",
     path: `${BINDINGS_PATH}/uses`,
-    handle: async ({ bindings }, request) => ({
-      uses: await bindings.secretBindingUses(request.context, request.id("appId")),
+    handle: async ({ secretBindings: bindings }, request) => ({
+      uses: await bindings.secretBindingUses(request.context, request.pathId("appId")),
     }),
   },
   {
     method: "POST",
     path: `${BINDINGS_PATH}/test`,
-    handle: async ({ bindings }, request) => ({
-      trial: await bindings.testSecretBinding(request.context, request.id("appId"), request.body),
+    handle: async ({ secretBindings: bindings }, request) => ({
+      trial: await bindings.testSecretBinding(request.context, request.pathId("appId"), request.body),
     }),
   },
   {
     method: "PUT",
     path: BINDINGS_PATH,
     bodyField: "bindings",
-    handle: async ({ bindings }, request) =>
+    handle: async ({ secretBindings: bindings }, request) =>
       replyWithBindings(
         request,
-        await bindings.setSecretBindings(request.context, request.id("appId"), request.body, request.ifMatch()),
+        await bindings.setSecretBindings(
+          request.context,
+          request.pathId("appId"),
+          request.body,
+          request.readExpectedTags(),
+        ),
       ),
   },
 ];

@@ -9,13 +9,13 @@ export const clientRoutes: readonly Route[] = [
     method: "POST",
     path: "/v3/apps/:appId/actions/:id/clientRuns/started",
     successStatus: 201,
-    handle: async ({ clients }, request) => ({
+    handle: async ({ clientActions: clients }, request) => ({
       status: "RUN_STARTED",
       ...(await clients.startClientRun(
         request.context,
-        request.id("appId"),
-        request.id("id"),
-        request.object(flatShape(["payload"]))["payload"],
+        request.pathId("appId"),
+        request.pathId("id"),
+        request.bodyFields(flatShape(["payload"]))["payload"],
       )),
     }),
   },
@@ -25,21 +25,21 @@ export const clientRoutes: readonly Route[] = [
     successStatus: 201,
     bodyLimit: CLIENT_RUN_MAX_BYTES,
     isReport: true,
-    handle: async ({ clients }, request) => ({
+    handle: async ({ clientActions: clients }, request) => ({
       status: "RUN_RECORDED",
-      ...(await clients.reportClientRun(request.context, request.id("appId"), request.id("id"), request.body)),
+      ...(await clients.reportClientRun(request.context, request.pathId("appId"), request.pathId("id"), request.body)),
     }),
   },
   {
     method: "POST",
     path: "/v1/apps/:appId/analytics",
     successStatus: 201,
-    handle: async ({ clients }, request) => ({
+    handle: async ({ clientActions: clients }, request) => ({
       status: "EVENTS_RECORDED",
       ...(await clients.recordAnalytics(
         request.context,
-        request.id("appId"),
-        request.object(flatShape(["events"]))["events"],
+        request.pathId("appId"),
+        request.bodyFields(flatShape(["events"]))["events"],
       )),
     }),
   },

@@ -10,8 +10,8 @@ import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const SOURCES_ROUTE = "/v1/apps/:appId/data-sources";
-const SOURCE = `${SOURCES_ROUTE}/:ds`;
-const ENTRIES_ROUTE = `${SOURCE}/entries`;
+const SOURCE_ROUTE = `${SOURCES_ROUTE}/:ds`;
+const ENTRIES_ROUTE = `${SOURCE_ROUTE}/entries`;
 
 const replyWithSource = (request: RestRequest, dataSource: DataSourceView) =>
   request.setTag(dataSource, { dataSource });
@@ -31,7 +31,7 @@ function parsePagination(query: Record<string, unknown>): Record<string, unknown
  * Reads the `type` of a query: "select" or "delete".
  * @throws REQUEST_INVALID
  */
-function queryType(type: unknown): "select" | "delete" {
+function parseQueryType(type: unknown): "select" | "delete" {
   if (type === "select" || type === "delete") return type;
   refuseField("type", '"select" or "delete"', type);
 }
@@ -41,7 +41,7 @@ const sourceRoutes: readonly Route[] = [
     method: "GET",
     path: SOURCES_ROUTE,
     handle: async ({ dataSources }, request) => ({
-      dataSources: await dataSources.dataSources(request.context, request.id("appId")),
+      dataSources: await dataSources.dataSources(request.context, request.pathId("appId")),
     }),
   },
   {
@@ -51,73 +51,86 @@ const sourceRoutes: readonly Route[] = [
     handle: async ({ dataSources }, request) =>
       replyWithSource(
         request,
-        await dataSources.createDataSource(request.context, request.id("appId"), request.object()),
+        await dataSources.createDataSource(request.context, request.pathId("appId"), request.bodyFields()),
       ),
   },
   {
     method: "GET",
-    path: SOURCE,
+    path: SOURCE_ROUTE,
     handle: async ({ dataSources }, request) =>
       replyWithSource(
         request,
-        await dataSources.dataSource(request.context, request.id("appId"), request.reference("ds")),
+        await dataSources.dataSource(request.context, request.pathId("appId"), request.pathReference("ds")),
       ),
   },
   {
     method: "PUT",
-    path: SOURCE,
+    path: SOURCE_ROUTE,
     handle: async ({ dataSources }, request) =>
       replyWithSource(
         request,
         await dataSources.updateDataSource(
           request.context,
-          request.id("appId"),
-          request.reference("ds"),
-          request.object(),
-          request.ifMatch(),
+          request.pathId("appId"),
+          request.pathReference("ds"),
+          request.bodyFields(),
+          request.readExpectedTags(),
         ),
       ),
   },
   {
     method: "DELETE",
-    path: SOURCE,
+    path: SOURCE_ROUTE,
     handle: async ({ dataSources }, request) => {
       await dataSources.deleteDataSource(
         request.context,
-        request.id("appId"),
-        request.reference("ds"),
-        request.ifMatch(),
+        request.pathId("appId"),
+        request.pathReference("ds"),
+        request.readExpectedTags(),
       );
       return { status: "DATA_SOURCE_DELETED" };
     },
   },
   {
     method: "GET",
-    path: `${SOURCE}/queries`,
+    path: `${SOURCE_ROUTE}/queries`,
     handle: async ({ dataSources }, request) => ({
-      queries: await dataSources.dataSourceQueries(request.context, request.id("appId"), request.reference("ds")),
+      queries: await dataSources.dataSourceQueries(
+        request.context,
+        request.pathId("appId"),
+        request.pathReference("ds"),
+      ),
     }),
   },
   {
     method: "GET",
-    path: `${SOURCE}/versions`,
+    path: `${SOURCE_ROUTE}/versions`,
     handle: async ({ dataSources }, request) => ({
-      versions: await dataSources.dataSourceVersions(request.context, request.id("appId"), request.reference("ds")),
+      versions: await dataSources.dataSourceVersions(
+        request.context,
+        request.pathId("appId"),
+        request.pathReference("ds"),
+      ),
     }),
   },
   {
     method: "POST",
-    path: `${SOURCE}/versions/:versionId/restore`,
+    path: `${SOURCE_ROUTE}/versions/:versionId/restore`,
     handle: ({ dataSources }, request) => {
-      const ids = [request.id("appId"), request.reference("ds"), request.id("versionId")] as const;
-      return dataSources.restoreDataSourceVersion(request.context, ...ids, request.ifMatch());
+      const ids = [request.pathId("appId"), request.pathReference("ds"), request.pathId("versionId")] as const;
+      return dataSources.restoreDataSourceVersion(request.context, ...ids, request.readExpectedTags());
     },
   },
   {
     method: "POST",
-    path: `${SOURCE}/try`,
+    path: `${SOURCE_ROUTE}/try`,
     handle: ({ dataSources }, request) =>
-      dataSources.tryAccess(request.context, request.id("appId"), request.reference("ds"), request.object()),
+      dataSources.tryAccess(
+        request.context,
+        request.pathId("appId"),
+        request.pathReference("ds"),
+        request.bodyFields(),
+      ),
   },
 ];
 
@@ -130,7 +143,7 @@ const entryRoutes: readonly Route[] = [
     handle: async ({ entries }, request) =>
       replyWithEntry(
         request,
-        await entries.insertEntry(request.context, request.id("appId"), request.reference("ds"), request.body),
+        await entries.insertEntry(request.context, request.pathId("appId"), request.pathReference("ds"), request.body),
       ),
   },
   {
@@ -142,9 +155,9 @@ const entryRoutes: readonly Route[] = [
         request,
         await entries.dataSourceEntry(
           request.context,
-          request.id("appId"),
-          request.reference("ds"),
-          request.id("entryId"),
+          request.pathId("appId"),
+          request.pathReference("ds"),
+          request.pathId("entryId"),
         ),
       ),
   },
@@ -153,10 +166,10 @@ const entryRoutes: readonly Route[] = [
     path: `${ENTRIES_ROUTE}/:entryId`,
     allowsAnonymous: true,
     handle: async ({ entries }, request) => {
-      const entryTarget = [request.id("appId"), request.reference("ds"), request.id("entryId")] as const;
+      const entryTarget = [request.pathId("appId"), request.pathReference("ds"), request.pathId("entryId")] as const;
       return replyWithEntry(
         request,
-        await entries.updateEntry(request.context, ...entryTarget, request.body, request.ifMatch()),
+        await entries.updateEntry(request.context, ...entryTarget, request.body, request.readExpectedTags()),
       );
     },
   },
@@ -167,20 +180,20 @@ const entryRoutes: readonly Route[] = [
     handle: ({ entries }, request) =>
       entries.deleteEntry(
         request.context,
-        request.id("appId"),
-        request.reference("ds"),
-        request.id("entryId"),
-        request.ifMatch(),
+        request.pathId("appId"),
+        request.pathReference("ds"),
+        request.pathId("entryId"),
+        request.readExpectedTags(),
       ),
   },
   {
     method: "POST",
-    path: `${SOURCE}/query`,
+    path: `${SOURCE_ROUTE}/query`,
     allowsAnonymous: true,
     handle: ({ entries }, request) => {
-      const entryTarget = [request.context, request.id("appId"), request.reference("ds")] as const;
-      const query = request.object();
-      const type = request.check(() => queryType(query["type"] ?? "select"));
+      const entryTarget = [request.context, request.pathId("appId"), request.pathReference("ds")] as const;
+      const query = request.bodyFields();
+      const type = request.check(() => parseQueryType(query["type"] ?? "select"));
       return type === "delete"
         ? entries.removeMatching(...entryTarget, query)
         : entries.find(...entryTarget, parsePagination(query));
@@ -188,23 +201,23 @@ const entryRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${SOURCE}/indexes/:columns`,
+    path: `${SOURCE_ROUTE}/indexes/:columns`,
     allowsAnonymous: true,
     handle: ({ entries }, request) =>
       entries.dataSourceIndexes(
         request.context,
-        request.id("appId"),
-        request.reference("ds"),
-        request.names("columns"),
+        request.pathId("appId"),
+        request.pathReference("ds"),
+        request.pathNames("columns"),
       ),
   },
   {
     method: "POST",
-    path: `${SOURCE}/commit`,
+    path: `${SOURCE_ROUTE}/commit`,
     bodyLimit: LARGE_BODY_MAX_BYTES,
     allowsAnonymous: true,
     handle: ({ entries }, request) =>
-      entries.commitEntries(request.context, request.id("appId"), request.reference("ds"), request.body),
+      entries.commitEntries(request.context, request.pathId("appId"), request.pathReference("ds"), request.body),
   },
 ];
 

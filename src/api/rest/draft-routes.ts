@@ -21,7 +21,7 @@ export const draftRoutes: readonly Route[] = [
     path: PRESETS_PATH,
     handle: async ({ drafts }, request) => ({
       status: "PRESETS_LISTED",
-      presets: await drafts.payloadPresets(request.context, request.id("appId"), request.id("actionId")),
+      presets: await drafts.payloadPresets(request.context, request.pathId("appId"), request.pathId("actionId")),
     }),
   },
   {
@@ -31,11 +31,11 @@ export const draftRoutes: readonly Route[] = [
       status: "PRESETS_LISTED",
       presets: await drafts.savePayloadPreset(
         request.context,
-        request.id("appId"),
-        request.id("actionId"),
-        request.param("name"),
+        request.pathId("appId"),
+        request.pathId("actionId"),
+        request.pathText("name"),
         request.body,
-        request.ifMatch(),
+        request.readExpectedTags(),
       ),
     }),
   },
@@ -46,10 +46,10 @@ export const draftRoutes: readonly Route[] = [
       status: "PRESETS_LISTED",
       presets: await drafts.deletePayloadPreset(
         request.context,
-        request.id("appId"),
-        request.id("actionId"),
-        request.param("name"),
-        request.ifMatch(),
+        request.pathId("appId"),
+        request.pathId("actionId"),
+        request.pathText("name"),
+        request.readExpectedTags(),
       ),
     }),
   },
@@ -57,12 +57,12 @@ export const draftRoutes: readonly Route[] = [
     method: "POST",
     path: "/v3/apps/:appId/actions/problems",
     handle: async ({ drafts }, request) => {
-      const { code, dependencies } = request.object(flatShape(["code", "dependencies"]));
+      const { code, dependencies } = request.bodyFields(flatShape(["code", "dependencies"]));
       return {
         status: "CODE_CHECKED",
         problems: await drafts.codeProblems(
           request.context,
-          request.id("appId"),
+          request.pathId("appId"),
           code,
           request.check(() => readPackageNames(dependencies)) ?? [],
         ),
@@ -74,7 +74,7 @@ export const draftRoutes: readonly Route[] = [
     path: "/v3/apps/:appId/packages/declarations",
     handle: async ({ drafts }, request) => ({
       status: "DECLARATIONS_READ",
-      files: await drafts.packageDeclarations(request.context, request.id("appId"), request.text("integrity")),
+      files: await drafts.packageDeclarations(request.context, request.pathId("appId"), request.queryText("integrity")),
     }),
   },
 ];

@@ -5,49 +5,56 @@ import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const GIT = "/v1/apps/:appId/git";
+const GIT_ROUTE = "/v1/apps/:appId/git";
 
-const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
+const shortHashOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
 /**
  * Returns the response and sets the ETag of the git connection. `If-Match` ignores changes of the last pull, so that a pull does not
  * cause conflicts.
  */
 const replyWithGit = <T extends object>(request: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
-  request.setTag({ updatedAt }, answer, lastPull && digestOf(JSON.stringify(lastPull)));
+  request.setTag({ updatedAt }, answer, lastPull && shortHashOf(JSON.stringify(lastPull)));
 
 export const gitRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: GIT,
+    path: GIT_ROUTE,
     handle: async ({ git }, request) => {
-      const connection = await git.gitConnection(request.context, request.id("appId"));
+      const connection = await git.gitConnection(request.context, request.pathId("appId"));
       return connection ? replyWithGit(request, connection, { git: connection }) : { git: null };
     },
   },
   {
     method: "PUT",
-    path: GIT,
+    path: GIT_ROUTE,
     handle: async ({ git }, request) => {
-      const connected = await git.connectGit(request.context, request.id("appId"), request.body, request.ifMatch());
+      const connected = await git.connectGit(
+        request.context,
+        request.pathId("appId"),
+        request.body,
+        request.readExpectedTags(),
+      );
       return replyWithGit(request, connected.git, connected);
     },
   },
   {
     method: "DELETE",
-    path: GIT,
+    path: GIT_ROUTE,
     handle: async ({ git }, request) => {
-      await git.disconnectGit(request.context, request.id("appId"), request.ifMatch());
+      await git.disconnectGit(request.context, request.pathId("appId"), request.readExpectedTags());
       return { status: "GIT_DISCONNECTED" };
     },
   },
   {
     method: "POST",
-    path: `${GIT}/pull`,
+    path: `${GIT_ROUTE}/pull`,
     hasNoVersion: true,
     handle: async ({ git }, request) => {
-      const { ref, commit } = request.object(flatShape(["ref", "commit"]));
-      return { pull: await git.pullGit(request.context, request.id("appId"), ref, request.flag("plan"), commit) };
+      const { ref, commit } = request.bodyFields(flatShape(["ref", "commit"]));
+      return {
+        pull: await git.pullGit(request.context, request.pathId("appId"), ref, request.queryFlag("plan"), commit),
+      };
     },
   },
 ];

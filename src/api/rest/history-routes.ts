@@ -3,62 +3,62 @@ import type { RunFilterArguments, RunsArguments } from "../graphql/history-types
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const APP = "/v3/apps/:appId";
+const APP_ROUTE = "/v3/apps/:appId";
 
 /** Returns the filters that lists and statistics of runs have in common. */
-const runFilterArguments = (request: RestRequest): RunFilterArguments & Pick<RunsArguments, "from" | "to"> => ({
-  actionId: request.number("actionId"),
-  state: request.text("state"),
-  trigger: request.text("trigger"),
-  copy: request.text("copy"),
-  versionId: request.number("versionId"),
-  personId: request.number("personId"),
-  from: request.text("from"),
-  to: request.text("to"),
-  search: request.text("search"),
+const readRunFilters = (request: RestRequest): RunFilterArguments & Pick<RunsArguments, "from" | "to"> => ({
+  actionId: request.queryNumber("actionId"),
+  state: request.queryText("state"),
+  trigger: request.queryText("trigger"),
+  copy: request.queryText("copy"),
+  versionId: request.queryNumber("versionId"),
+  personId: request.queryNumber("personId"),
+  from: request.queryText("from"),
+  to: request.queryText("to"),
+  search: request.queryText("search"),
 });
 
-const runsArguments = (request: RestRequest): RunsArguments => ({
-  ...runFilterArguments(request),
-  before: request.number("before"),
-  ...(request.number("limit") !== undefined && { limit: request.number("limit")! }),
-  ...(request.number("offset") !== undefined && { offset: request.number("offset")! }),
+const readRunsArguments = (request: RestRequest): RunsArguments => ({
+  ...readRunFilters(request),
+  before: request.queryNumber("before"),
+  ...(request.queryNumber("limit") !== undefined && { limit: request.queryNumber("limit")! }),
+  ...(request.queryNumber("offset") !== undefined && { offset: request.queryNumber("offset")! }),
 });
 
 export const historyRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: `${APP}/runs`,
-    handle: async ({ history }, request) => ({
+    path: `${APP_ROUTE}/runs`,
+    handle: async ({ runHistory: history }, request) => ({
       status: "RUNS_LISTED",
-      ...(await history.runs(request.context, request.id("appId"), runsArguments(request))),
+      ...(await history.runs(request.context, request.pathId("appId"), readRunsArguments(request))),
     }),
   },
   {
     method: "GET",
-    path: `${APP}/runs/unfinished`,
-    handle: async ({ history }, request) => ({
+    path: `${APP_ROUTE}/runs/unfinished`,
+    handle: async ({ runHistory: history }, request) => ({
       status: "RUNS_LISTED",
-      ...(await history.unfinishedRuns(request.context, request.id("appId"))),
+      ...(await history.unfinishedRuns(request.context, request.pathId("appId"))),
     }),
   },
   {
     method: "GET",
-    path: `${APP}/runs/statistics`,
-    handle: async ({ history }, request) => ({
+    path: `${APP_ROUTE}/runs/statistics`,
+    handle: async ({ runHistory: history }, request) => ({
       status: "RUNS_COUNTED",
-      ...(await history.runStatistics(request.context, request.id("appId"), {
-        ...runFilterArguments(request),
-        by: request.text("by"),
-        timezone: request.text("timezone"),
+      ...(await history.runStatistics(request.context, request.pathId("appId"), {
+        ...readRunFilters(request),
+        by: request.queryText("by"),
+        timezone: request.queryText("timezone"),
       })),
     }),
   },
   {
     method: "GET",
-    path: `${APP}/runs/:runId`,
-    handle: async ({ history }, request) => {
-      const run = await history.run(request.context, request.id("appId"), request.id("runId"));
+    path: `${APP_ROUTE}/runs/:runId`,
+    handle: async ({ runHistory: history }, request) => {
+      const run = await history.run(request.context, request.pathId("appId"), request.pathId("runId"));
       const [log, caused] = [await history.log(run, request.context), await history.caused(run, request.context)];
       const requests = await history.requests(run);
       return { status: "RUN_RETRIEVED", run: { ...run, log, requests, caused } };
@@ -66,11 +66,16 @@ export const historyRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${APP}/runs/:runId/replay`,
+    path: `${APP_ROUTE}/runs/:runId/replay`,
     successStatus: 202,
-    handle: async ({ history }, request) => ({
+    handle: async ({ runHistory: history }, request) => ({
       status: "ACTION_QUEUED",
-      ...(await history.replayRun(request.context, request.id("appId"), request.id("runId"), request.object())),
+      ...(await history.replayRun(
+        request.context,
+        request.pathId("appId"),
+        request.pathId("runId"),
+        request.bodyFields(),
+      )),
     }),
   },
 ];

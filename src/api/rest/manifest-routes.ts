@@ -9,7 +9,7 @@ export const manifestRoutes: readonly Route[] = [
     method: "GET",
     path: MANIFEST_ROUTE,
     handle: async ({ manifests }, request) => {
-      const { tag, manifest } = await manifests.manifest(request.context, request.id("appId"));
+      const { tag, manifest } = await manifests.manifest(request.context, request.pathId("appId"));
       return request.setTag({ updatedAt: tag }, manifest);
     },
   },
@@ -18,8 +18,8 @@ export const manifestRoutes: readonly Route[] = [
     path: MANIFEST_ROUTE,
     bodyLimit: MANIFEST_MAX_BYTES,
     handle: async ({ manifests }, request) => {
-      const [appId, precondition] = [request.id("appId"), request.ifMatch()];
-      const [plan, prune] = [request.flag("plan"), request.flag("prune")];
+      const [appId, precondition] = [request.pathId("appId"), request.readExpectedTags()];
+      const [plan, prune] = [request.queryFlag("plan"), request.queryFlag("prune")];
       const result = await manifests.applyManifest(request.context, appId, request.body, precondition, plan, prune);
       return request.setTag({ updatedAt: result.tag }, { plan: result.plan });
     },

@@ -13,13 +13,16 @@ const replyWithFolder = (request: RestRequest, folder: MediaFolder) => request.s
 const replyWithRules = (request: RestRequest, rules: MediaItemRules) =>
   request.setTag(rules, { accessRules: rules.accessRules });
 
-const rulesOf = (kind: MediaItemKind): readonly Route[] => [
+const accessRuleRoutes = (kind: MediaItemKind): readonly Route[] => [
   {
     method: "GET",
     path: `${MEDIA_ROUTE}/${kind}s/:id/accessRules`,
     allowsAnonymous: true,
     handle: async ({ media }, request) =>
-      replyWithRules(request, await media.ownRules(request.context, request.id("appId"), kind, request.id("id"))),
+      replyWithRules(
+        request,
+        await media.ownRules(request.context, request.pathId("appId"), kind, request.pathId("id")),
+      ),
   },
   {
     method: "PUT",
@@ -30,11 +33,11 @@ const rulesOf = (kind: MediaItemKind): readonly Route[] => [
         request,
         await media.setOwnRules(
           request.context,
-          request.id("appId"),
+          request.pathId("appId"),
           kind,
-          request.id("id"),
+          request.pathId("id"),
           request.body,
-          request.ifMatch(),
+          request.readExpectedTags(),
         ),
       ),
   },
@@ -48,11 +51,11 @@ export const mediaRoutes: readonly Route[] = [
     handle: ({ media }, request) =>
       media.mediaFolder(
         request.context,
-        request.id("appId"),
-        request.text("folderId"),
-        request.text("name"),
-        request.number("limit"),
-        request.number("offset"),
+        request.pathId("appId"),
+        request.queryText("folderId"),
+        request.queryText("name"),
+        request.queryNumber("limit"),
+        request.queryNumber("offset"),
       ),
   },
   {
@@ -61,10 +64,10 @@ export const mediaRoutes: readonly Route[] = [
     successStatus: 201,
     allowsAnonymous: true,
     handle: async ({ media }, request) => {
-      const { name, parentId } = request.object(FOLDER_SHAPE);
+      const { name, parentId } = request.bodyFields(FOLDER_SHAPE);
       return replyWithFolder(
         request,
-        await media.createMediaFolder(request.context, request.id("appId"), name, parentId),
+        await media.createMediaFolder(request.context, request.pathId("appId"), name, parentId),
       );
     },
   },
@@ -77,10 +80,10 @@ export const mediaRoutes: readonly Route[] = [
         request,
         await media.changeFolder(
           request.context,
-          request.id("appId"),
-          request.id("id"),
-          request.object(),
-          request.ifMatch(),
+          request.pathId("appId"),
+          request.pathId("id"),
+          request.bodyFields(),
+          request.readExpectedTags(),
         ),
       ),
   },
@@ -89,7 +92,12 @@ export const mediaRoutes: readonly Route[] = [
     path: `${MEDIA_ROUTE}/folders/:id`,
     allowsAnonymous: true,
     handle: async ({ media }, request) => {
-      await media.deleteMediaFolder(request.context, request.id("appId"), request.id("id"), request.ifMatch());
+      await media.deleteMediaFolder(
+        request.context,
+        request.pathId("appId"),
+        request.pathId("id"),
+        request.readExpectedTags(),
+      );
       return { status: "FOLDER_DELETED" };
     },
   },
@@ -98,14 +106,19 @@ export const mediaRoutes: readonly Route[] = [
     path: `${MEDIA_ROUTE}/files`,
     allowsAnonymous: true,
     handle: ({ media }, request) =>
-      media.allFiles(request.context, request.id("appId"), request.number("limit"), request.number("offset")),
+      media.allFiles(
+        request.context,
+        request.pathId("appId"),
+        request.queryNumber("limit"),
+        request.queryNumber("offset"),
+      ),
   },
   {
     method: "GET",
     path: `${MEDIA_ROUTE}/files/:id`,
     allowsAnonymous: true,
     handle: async ({ media }, request) =>
-      replyWithFile(request, await media.mediaFile(request.context, request.id("appId"), request.id("id"))),
+      replyWithFile(request, await media.mediaFile(request.context, request.pathId("appId"), request.pathId("id"))),
   },
   {
     method: "PUT",
@@ -116,10 +129,10 @@ export const mediaRoutes: readonly Route[] = [
         request,
         await media.changeFile(
           request.context,
-          request.id("appId"),
-          request.id("id"),
-          request.object(),
-          request.ifMatch(),
+          request.pathId("appId"),
+          request.pathId("id"),
+          request.bodyFields(),
+          request.readExpectedTags(),
         ),
       ),
   },
@@ -128,7 +141,12 @@ export const mediaRoutes: readonly Route[] = [
     path: `${MEDIA_ROUTE}/files/:id`,
     allowsAnonymous: true,
     handle: async ({ media }, request) => {
-      await media.deleteMediaFile(request.context, request.id("appId"), request.id("id"), request.ifMatch());
+      await media.deleteMediaFile(
+        request.context,
+        request.pathId("appId"),
+        request.pathId("id"),
+        request.readExpectedTags(),
+      );
       return { status: "FILE_DELETED" };
     },
   },
@@ -139,11 +157,11 @@ export const mediaRoutes: readonly Route[] = [
     handle: ({ media }, request) =>
       media.mediaLink(
         request.context,
-        request.id("appId"),
-        request.id("id"),
-        request.object(flatShape(["expiresIn"]))["expiresIn"] ?? undefined,
+        request.pathId("appId"),
+        request.pathId("id"),
+        request.bodyFields(flatShape(["expiresIn"]))["expiresIn"] ?? undefined,
       ),
   },
-  ...rulesOf("file"),
-  ...rulesOf("folder"),
+  ...accessRuleRoutes("file"),
+  ...accessRuleRoutes("folder"),
 ];

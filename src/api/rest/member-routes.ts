@@ -5,7 +5,7 @@ import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const ORGANIZATION_PATH = "/v1/organizations/:organizationId";
-const APP = "/v1/apps/:appId";
+const APP_ROUTE = "/v1/apps/:appId";
 
 const ORGANIZATION_SHAPE = flatShape(["name"], ["id", "role"]);
 const MEMBER_SHAPE = flatShape(["role"], ["user", "lastSeenAt", "updatedAt"]);
@@ -14,7 +14,8 @@ const INVITATION_SHAPE = flatShape(
   ["id", "organizationId", "createdBy", "createdAt", "updatedAt", "expiresAt"],
 );
 
-const membersOf = (request: RestRequest, members: Member[]) => request.setListTag(memberVersions(members), { members });
+const replyWithMembers = (request: RestRequest, members: Member[]) =>
+  request.setListTag(memberVersions(members), { members });
 
 export const memberRoutes: readonly Route[] = [
   {
@@ -27,30 +28,36 @@ export const memberRoutes: readonly Route[] = [
     path: "/v1/organizations",
     successStatus: 201,
     handle: async ({ members }, request) => ({
-      organization: await members.createOrganization(request.context, request.object(ORGANIZATION_SHAPE)["name"]),
+      organization: await members.createOrganization(request.context, request.bodyFields(ORGANIZATION_SHAPE)["name"]),
     }),
   },
   {
     method: "GET",
     path: `${ORGANIZATION_PATH}/members`,
     handle: async ({ members }, request) =>
-      membersOf(request, await members.organizationMembers(request.context, request.id("organizationId"))),
+      replyWithMembers(request, await members.organizationMembers(request.context, request.pathId("organizationId"))),
   },
   {
     method: "PUT",
     path: `${ORGANIZATION_PATH}/members/:userId`,
     handle: async ({ members }, request) => {
-      const { role } = request.object(MEMBER_SHAPE);
-      const ids = [request.id("organizationId"), request.id("userId")] as const;
-      return membersOf(request, await members.setOrganizationMember(request.context, ...ids, role, request.ifMatch()));
+      const { role } = request.bodyFields(MEMBER_SHAPE);
+      const ids = [request.pathId("organizationId"), request.pathId("userId")] as const;
+      return replyWithMembers(
+        request,
+        await members.setOrganizationMember(request.context, ...ids, role, request.readExpectedTags()),
+      );
     },
   },
   {
     method: "DELETE",
     path: `${ORGANIZATION_PATH}/members/:userId`,
     handle: async ({ members }, request) => {
-      const ids = [request.id("organizationId"), request.id("userId")] as const;
-      return membersOf(request, await members.removeOrganizationMember(request.context, ...ids, request.ifMatch()));
+      const ids = [request.pathId("organizationId"), request.pathId("userId")] as const;
+      return replyWithMembers(
+        request,
+        await members.removeOrganizationMember(request.context, ...ids, request.readExpectedTags()),
+      );
     },
   },
   {
@@ -58,29 +65,35 @@ export const memberRoutes: readonly Route[] = [
     path: `${ORGANIZATION_PATH}/members/:userId/reset-link`,
     successStatus: 201,
     handle: ({ members }, request) =>
-      members.createResetLink(request.context, request.id("organizationId"), request.id("userId")),
+      members.createResetLink(request.context, request.pathId("organizationId"), request.pathId("userId")),
   },
   {
     method: "GET",
-    path: `${APP}/members`,
+    path: `${APP_ROUTE}/members`,
     handle: async ({ members }, request) =>
-      membersOf(request, await members.appMembers(request.context, request.id("appId"))),
+      replyWithMembers(request, await members.appMembers(request.context, request.pathId("appId"))),
   },
   {
     method: "PUT",
-    path: `${APP}/members/:userId`,
+    path: `${APP_ROUTE}/members/:userId`,
     handle: async ({ members }, request) => {
-      const { role } = request.object(MEMBER_SHAPE);
-      const ids = [request.id("appId"), request.id("userId")] as const;
-      return membersOf(request, await members.setAppMember(request.context, ...ids, role, request.ifMatch()));
+      const { role } = request.bodyFields(MEMBER_SHAPE);
+      const ids = [request.pathId("appId"), request.pathId("userId")] as const;
+      return replyWithMembers(
+        request,
+        await members.setAppMember(request.context, ...ids, role, request.readExpectedTags()),
+      );
     },
   },
   {
     method: "DELETE",
-    path: `${APP}/members/:userId`,
+    path: `${APP_ROUTE}/members/:userId`,
     handle: async ({ members }, request) => {
-      const ids = [request.id("appId"), request.id("userId")] as const;
-      return membersOf(request, await members.removeAppMember(request.context, ...ids, request.ifMatch()));
+      const ids = [request.pathId("appId"), request.pathId("userId")] as const;
+      return replyWithMembers(
+        request,
+        await members.removeAppMember(request.context, ...ids, request.readExpectedTags()),
+      );
     },
   },
   {
@@ -89,8 +102,8 @@ export const memberRoutes: readonly Route[] = [
     handle: async ({ members }, request) => {
       const invitations = await members.invitations(
         request.context,
-        request.id("organizationId"),
-        request.number("appId"),
+        request.pathId("organizationId"),
+        request.queryNumber("appId"),
       );
       return request.setListTag(invitations, { invitations });
     },
@@ -100,7 +113,7 @@ export const memberRoutes: readonly Route[] = [
     path: `${ORGANIZATION_PATH}/invitations`,
     successStatus: 201,
     handle: ({ members }, request) =>
-      members.createInvitation(request.context, request.id("organizationId"), request.object(INVITATION_SHAPE)),
+      members.createInvitation(request.context, request.pathId("organizationId"), request.bodyFields(INVITATION_SHAPE)),
   },
   {
     method: "DELETE",
@@ -108,9 +121,9 @@ export const memberRoutes: readonly Route[] = [
     handle: async ({ members }, request) => {
       await members.revokeInvitation(
         request.context,
-        request.id("organizationId"),
-        request.id("invitationId"),
-        request.ifMatch(),
+        request.pathId("organizationId"),
+        request.pathId("invitationId"),
+        request.readExpectedTags(),
       );
       return { status: "INVITATION_REVOKED" };
     },
@@ -121,7 +134,7 @@ export const memberRoutes: readonly Route[] = [
     allowsAnonymous: true,
     isForAnonymous: true,
     handle: async ({ members }, request) => {
-      const { user, expiresAt } = await members.accept(request.context, request.object());
+      const { user, expiresAt } = await members.accept(request.context, request.bodyFields());
       return { user, expiresAt };
     },
   },

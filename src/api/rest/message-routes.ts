@@ -9,28 +9,28 @@ export const messageRoutes: readonly Route[] = [
     method: "POST",
     path: `${COMMUNICATE_PATH}/email`,
     successStatus: 202,
-    handle: ({ messages }, request) => messages.sendEmail(request.context, request.id("appId"), request.body),
+    handle: ({ messages }, request) => messages.sendEmail(request.context, request.pathId("appId"), request.body),
   },
   {
     method: "POST",
     path: `${COMMUNICATE_PATH}/email/batch`,
     successStatus: 202,
     handle: async ({ messages }, request) => ({
-      messages: await messages.batchSendEmail(request.context, request.id("appId"), request.body),
+      messages: await messages.batchSendEmail(request.context, request.pathId("appId"), request.body),
     }),
   },
   {
     method: "POST",
     path: `${COMMUNICATE_PATH}/sms`,
     successStatus: 202,
-    handle: ({ messages }, request) => messages.sendSms(request.context, request.id("appId"), request.body),
+    handle: ({ messages }, request) => messages.sendSms(request.context, request.pathId("appId"), request.body),
   },
   {
     method: "POST",
     path: `${COMMUNICATE_PATH}/sms/batch`,
     successStatus: 202,
     handle: async ({ messages }, request) => ({
-      messages: await messages.batchSendSms(request.context, request.id("appId"), request.body),
+      messages: await messages.batchSendSms(request.context, request.pathId("appId"), request.body),
     }),
   },
   {
@@ -39,18 +39,18 @@ export const messageRoutes: readonly Route[] = [
     handle: ({ messages }, request) =>
       messages.messages(
         request.context,
-        request.id("appId"),
-        request.text("kind"),
-        request.text("status"),
-        request.number("limit"),
-        request.number("offset"),
+        request.pathId("appId"),
+        request.queryText("kind"),
+        request.queryText("status"),
+        request.queryNumber("limit"),
+        request.queryNumber("offset"),
       ),
   },
   {
     method: "GET",
     path: `${COMMUNICATE_PATH}/messages/:messageId`,
     handle: async ({ messages }, request) => ({
-      message: await messages.message(request.context, request.id("appId"), request.id("messageId")),
+      message: await messages.message(request.context, request.pathId("appId"), request.pathId("messageId")),
     }),
   },
   {
@@ -59,9 +59,9 @@ export const messageRoutes: readonly Route[] = [
     handle: async ({ messages }, request) => ({
       message: await messages.decideMessage(
         request.context,
-        request.id("appId"),
-        request.id("messageId"),
-        request.object(flatShape(["decision"]))["decision"] as string,
+        request.pathId("appId"),
+        request.pathId("messageId"),
+        request.bodyFields(flatShape(["decision"]))["decision"] as string,
       ),
     }),
   },

@@ -3,8 +3,8 @@ import type { Notification } from "../../operations/notifications/notification-r
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const APP = "/v1/apps/:appId";
-const NOTIFICATIONS_PATH = `${APP}/notifications`;
+const APP_ROUTE = "/v1/apps/:appId";
+const NOTIFICATIONS_PATH = `${APP_ROUTE}/notifications`;
 
 const replyWithNotification = (request: RestRequest, notification: Notification) =>
   request.setTag(notification, notification);
@@ -14,8 +14,8 @@ export const notificationRoutes: readonly Route[] = [
     method: "GET",
     path: NOTIFICATIONS_PATH,
     handle: async ({ notifications }, request) => {
-      const page = [request.text("status"), request.number("limit"), request.number("offset")] as const;
-      const { entries } = await notifications.notifications(request.context, request.id("appId"), ...page);
+      const page = [request.queryText("status"), request.queryNumber("limit"), request.queryNumber("offset")] as const;
+      const { entries } = await notifications.notifications(request.context, request.pathId("appId"), ...page);
       return { entries };
     },
   },
@@ -26,7 +26,7 @@ export const notificationRoutes: readonly Route[] = [
     handle: async ({ notifications }, request) =>
       replyWithNotification(
         request,
-        await notifications.createNotification(request.context, request.id("appId"), request.body),
+        await notifications.createNotification(request.context, request.pathId("appId"), request.body),
       ),
   },
   {
@@ -34,7 +34,7 @@ export const notificationRoutes: readonly Route[] = [
     path: `${NOTIFICATIONS_PATH}/batch`,
     successStatus: 201,
     handle: async ({ notifications }, request) => ({
-      entries: await notifications.createNotifications(request.context, request.id("appId"), request.body),
+      entries: await notifications.createNotifications(request.context, request.pathId("appId"), request.body),
     }),
   },
   {
@@ -42,21 +42,21 @@ export const notificationRoutes: readonly Route[] = [
     path: `${NOTIFICATIONS_PATH}/read`,
     bodyField: "ids",
     handle: ({ notifications }, request) =>
-      notifications.markNotificationsRead(request.context, request.id("appId"), request.body),
+      notifications.markNotificationsRead(request.context, request.pathId("appId"), request.body),
   },
   {
     method: "GET",
     path: `${NOTIFICATIONS_PATH}/unread`,
-    handle: ({ notifications }, request) => notifications.unreadNotifications(request.context, request.id("appId")),
+    handle: ({ notifications }, request) => notifications.unreadNotifications(request.context, request.pathId("appId")),
   },
   {
     method: "PUT",
     path: `${NOTIFICATIONS_PATH}/:notificationId`,
     handle: async ({ notifications }, request) => {
-      const ids = [request.id("appId"), request.id("notificationId")] as const;
+      const ids = [request.pathId("appId"), request.pathId("notificationId")] as const;
       return replyWithNotification(
         request,
-        await notifications.updateNotification(request.context, ...ids, request.body, request.ifMatch()),
+        await notifications.updateNotification(request.context, ...ids, request.body, request.readExpectedTags()),
       );
     },
   },
@@ -66,30 +66,30 @@ export const notificationRoutes: readonly Route[] = [
     handle: async ({ notifications }, request) => {
       await notifications.deleteNotification(
         request.context,
-        request.id("appId"),
-        request.id("notificationId"),
-        request.ifMatch(),
+        request.pathId("appId"),
+        request.pathId("notificationId"),
+        request.readExpectedTags(),
       );
       return { status: "NOTIFICATION_DELETED" };
     },
   },
   {
     method: "GET",
-    path: `${APP}/push/subscriptions`,
-    handle: ({ notifications }, request) => notifications.pushSubscriptions(request.context, request.id("appId")),
+    path: `${APP_ROUTE}/push/subscriptions`,
+    handle: ({ notifications }, request) => notifications.pushSubscriptions(request.context, request.pathId("appId")),
   },
   {
     method: "POST",
-    path: `${APP}/push/subscriptions`,
+    path: `${APP_ROUTE}/push/subscriptions`,
     successStatus: 201,
     handle: ({ notifications }, request) =>
-      notifications.addPushSubscription(request.context, request.id("appId"), request.body),
+      notifications.addPushSubscription(request.context, request.pathId("appId"), request.body),
   },
   {
     method: "DELETE",
-    path: `${APP}/push/subscriptions`,
+    path: `${APP_ROUTE}/push/subscriptions`,
     hasNoVersion: true,
     handle: ({ notifications }, request) =>
-      notifications.removePushSubscription(request.context, request.id("appId"), request.body),
+      notifications.removePushSubscription(request.context, request.pathId("appId"), request.body),
   },
 ];

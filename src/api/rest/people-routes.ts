@@ -5,95 +5,104 @@ import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const APP = "/v1/apps/:appId";
+const APP_ROUTE = "/v1/apps/:appId";
 
 const EDITOR_SHAPE = flatShape(["userId"]);
-const NEW_TOKEN = flatShape(
+const NEW_TOKEN_SHAPE = flatShape(
   ["kind", "name", "userId", "scopes", "expiresAt"],
   ["id", "createdAt", "updatedAt", "lastUsedAt", "lastUsedAddress"],
 );
 
-const administratorsOf = (request: RestRequest, administrators: Administrator[]) =>
+const replyWithAdministrators = (request: RestRequest, administrators: Administrator[]) =>
   request.setListTag(administrators, { administrators });
-const editorsOf = (request: RestRequest, editors: Editor[]) => request.setListTag(editors, { editors });
+const replyWithEditors = (request: RestRequest, editors: Editor[]) => request.setListTag(editors, { editors });
 
 export const peopleRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/admin/users",
     successStatus: 201,
-    handle: ({ apps }, request) => apps.createUser(request.context, request.object()),
+    handle: ({ apps }, request) => apps.createUser(request.context, request.bodyFields()),
   },
   {
     method: "GET",
     path: "/v1/admin/administrators",
     handle: async ({ administrators }, request) =>
-      administratorsOf(request, await administrators.administrators(request.context)),
+      replyWithAdministrators(request, await administrators.administrators(request.context)),
   },
   {
     method: "PUT",
     path: "/v1/admin/administrators/:userId",
     hasNoVersion: true,
     handle: async ({ administrators }, request) =>
-      administratorsOf(request, await administrators.addAdministrator(request.context, request.id("userId"))),
+      replyWithAdministrators(
+        request,
+        await administrators.addAdministrator(request.context, request.pathId("userId")),
+      ),
   },
   {
     method: "DELETE",
     path: "/v1/admin/administrators/:userId",
     handle: async ({ administrators }, request) =>
-      administratorsOf(
+      replyWithAdministrators(
         request,
-        await administrators.removeAdministrator(request.context, request.id("userId"), request.ifMatch()),
+        await administrators.removeAdministrator(request.context, request.pathId("userId"), request.readExpectedTags()),
       ),
   },
   {
     method: "GET",
-    path: `${APP}/editors`,
-    handle: async ({ apps }, request) => editorsOf(request, await apps.editors(request.context, request.id("appId"))),
+    path: `${APP_ROUTE}/editors`,
+    handle: async ({ apps }, request) =>
+      replyWithEditors(request, await apps.editors(request.context, request.pathId("appId"))),
   },
   {
     method: "POST",
-    path: `${APP}/editors`,
+    path: `${APP_ROUTE}/editors`,
     handle: async ({ apps }, request) =>
-      editorsOf(
+      replyWithEditors(
         request,
-        await apps.addEditor(request.context, request.id("appId"), request.object(EDITOR_SHAPE)["userId"]),
+        await apps.addEditor(request.context, request.pathId("appId"), request.bodyFields(EDITOR_SHAPE)["userId"]),
       ),
   },
   {
     method: "DELETE",
-    path: `${APP}/editors`,
+    path: `${APP_ROUTE}/editors`,
     handle: async ({ apps }, request) =>
-      editorsOf(
+      replyWithEditors(
         request,
         await apps.removeEditor(
           request.context,
-          request.id("appId"),
-          request.object(EDITOR_SHAPE)["userId"],
-          request.ifMatch(),
+          request.pathId("appId"),
+          request.bodyFields(EDITOR_SHAPE)["userId"],
+          request.readExpectedTags(),
         ),
       ),
   },
   {
     method: "GET",
-    path: `${APP}/tokens`,
+    path: `${APP_ROUTE}/tokens`,
     handle: async (resolvers, request) => {
-      const tokens = await resolvers.tokens.tokens(request.context, request.id("appId"));
+      const tokens = await resolvers.tokens.tokens(request.context, request.pathId("appId"));
       return request.setListTag(tokens, { tokens });
     },
   },
   {
     method: "POST",
-    path: `${APP}/tokens`,
+    path: `${APP_ROUTE}/tokens`,
     successStatus: 201,
     handle: ({ tokens }, request) =>
-      tokens.createToken(request.context, request.id("appId"), request.object(NEW_TOKEN)),
+      tokens.createToken(request.context, request.pathId("appId"), request.bodyFields(NEW_TOKEN_SHAPE)),
   },
   {
     method: "DELETE",
-    path: `${APP}/tokens/:tokenId`,
+    path: `${APP_ROUTE}/tokens/:tokenId`,
     handle: async ({ tokens }, request) => {
-      await tokens.revokeToken(request.context, request.id("appId"), request.id("tokenId"), request.ifMatch());
+      await tokens.revokeToken(
+        request.context,
+        request.pathId("appId"),
+        request.pathId("tokenId"),
+        request.readExpectedTags(),
+      );
       return { status: "TOKEN_REVOKED" };
     },
   },

@@ -13,19 +13,19 @@ import { requireCredential } from "../gated.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { LineStream } from "../lines.js";
 import { endSlowReader } from "../reader-pace.js";
-import { LARGE_CHARACTERS, streamSlices } from "../sliced.js";
+import { LARGE_RESPONSE_CHARACTERS, streamSlices } from "../sliced.js";
 import { traceRequest } from "../traces.js";
-import { restRequest } from "./request.js";
+import { createRestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 /** Joins JSON texts to one response body: a string, or for a large body a stream of slices. */
-function taggedBody(parts: readonly (string | Buffer)[], reply: FastifyReply): string | Readable {
-  if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_CHARACTERS) return parts.join("");
+function createTaggedBody(parts: readonly (string | Buffer)[], reply: FastifyReply): string | Readable {
+  if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_RESPONSE_CHARACTERS) return parts.join("");
   return streamSlices(parts, () => reply.raw.destroy());
 }
 
 /** Returns the hash of the response's text, which is the ETag of a resource without a version. */
-function digestTag(parts: readonly (string | Buffer)[]): string {
+function digestTagOf(parts: readonly (string | Buffer)[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return `"${hash.digest("base64url").slice(0, 22)}"`;
@@ -35,7 +35,7 @@ function digestTag(parts: readonly (string | Buffer)[]): string {
  * Rejects `If-Match` for a resource without a version. If the service ignored the header, the change could overwrite newer data.
  * @throws REQUEST_INVALID
  */
-function refuseIfMatch({ headers }: FastifyRequest): void {
+function rejectIfMatch({ headers }: FastifyRequest): void {
   const tag = headers["if-match"];
   if (tag === undefined || tag.trim() === "*") return;
   throw new ActionError(
@@ -67,9 +67,9 @@ export function registerRest(
       ...(isReport && { config: { isReport } }),
       handler: async (request, reply) => {
         const { context } = request;
-        if (hasNoVersion) refuseIfMatch(request);
+        if (hasNoVersion) rejectIfMatch(request);
         let tag: string | null = null;
-        const restInput = restRequest(request, context, (named) => {
+        const restInput = createRestRequest(request, context, (named) => {
           tag = named;
         });
         const body = await traceRequest(tracing, context, () =>
@@ -87,7 +87,7 @@ export function registerRest(
         }
         const parts = writeJsonParts(body);
         if (context.updatedAt !== undefined) tag ??= createEntityTag(context.updatedAt);
-        if (method === "GET") tag ??= digestTag(parts);
+        if (method === "GET") tag ??= digestTagOf(parts);
         reply.headers(quotaHeaders(context));
         // Reads `If-None-Match` before it sets the ETag: an invalid header is an error, and an error response must have no ETag.
         const isKnown = method === "GET" && isKnownTag(request.headers["if-none-match"], tag!);
@@ -98,7 +98,7 @@ export function registerRest(
         return reply
           .code(context.httpStatus ?? successStatus)
           .type("application/json; charset=utf-8")
-          .send(taggedBody(parts, reply));
+          .send(createTaggedBody(parts, reply));
       },
     });
   }

@@ -22,28 +22,28 @@ export interface RestRequest {
   /** The parsed JSON body; undefined if the request has no body. */
   body: unknown;
   /** Returns a path parameter as text. */
-  param(name: string): string;
+  pathText(name: string): string;
   /** Returns a path parameter as a list of names. Commas separate the names; a comma within a name is written %2C. */
-  names(name: string): string[];
+  pathNames(name: string): string[];
   /** Returns a path parameter as an ID. Returns 0, which no resource has as its ID, if the parameter is not a positive integer. */
-  id(name: string): number;
+  pathId(name: string): number;
   /** Returns a path parameter that contains an ID or a name. With `?by=name`, even digits are a name. */
-  reference(name: string): EntityReference;
+  pathReference(name: string): EntityReference;
   /** Returns a query parameter as a whole number; undefined if absent. */
-  number(name: string): number | undefined;
+  queryNumber(name: string): number | undefined;
   /** Returns a query parameter as text; undefined if absent. */
-  text(name: string): string | undefined;
+  queryText(name: string): string | undefined;
   /** Returns a query parameter as a boolean; false if absent. */
-  flag(name: string): boolean;
+  queryFlag(name: string): boolean;
   /** Returns a query parameter that contains a JSON array of strings; undefined if absent. */
-  strings(name: string): string[] | undefined;
+  queryStrings(name: string): string[] | undefined;
   /**
    * Returns the result of `read`. If `read` throws an error, returns undefined and reports the error after the access check, so that a
    * caller without access does not see it.
    */
   check<T>(read: () => T): T | undefined;
   /** Returns the entity tags in `If-Match`: versions of the resource on which the change may be based. */
-  ifMatch(): ExpectedTags;
+  readExpectedTags(): ExpectedTags;
   /**
    * Sets the `ETag` header from the version (`updatedAt`) of the returned resource, and returns `answer`. If a route does not call this
    * function, the ETag of its responses to GET is a digest of the body.
@@ -56,10 +56,10 @@ export interface RestRequest {
    * @param shape fields that the body may have. Omit it if the operation checks the fields itself: the operation then reports an unknown
    * field last, with `reportUnknownField`
    */
-  object(shape?: Shape): Record<string, unknown>;
+  bodyFields(shape?: Shape): Record<string, unknown>;
 }
 
-export function toId(text: string | undefined): number {
+export function parsePathId(text: string | undefined): number {
   const id = /^[1-9]\d{0,15}$/.test(text ?? "") ? Number(text) : 0;
   return Number.isSafeInteger(id) ? id : 0;
 }
@@ -77,7 +77,7 @@ function rawSegment({ url, routeOptions }: FastifyRequest, name: string): string
   );
 }
 
-function stringsIn(text: string, name: string): string[] {
+function parseStringArray(text: string, name: string): string[] {
   try {
     const value: unknown = JSON.parse(text);
     if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
@@ -87,7 +87,7 @@ function stringsIn(text: string, name: string): string[] {
   throw new ActionError("REQUEST_INVALID", `${name} must be a JSON array of strings`);
 }
 
-export function restRequest(
+export function createRestRequest(
   request: FastifyRequest,
   context: RequestContext,
   onTag: (tag: string) => void = () => undefined,
@@ -121,35 +121,35 @@ export function restRequest(
   return {
     context,
     body,
-    param: (name) => params[name] ?? "",
-    names: (name) => rawSegment(request, name).split(",").map(decodeURIComponent),
-    id: (name) => toId(params[name]),
-    reference: (name) =>
+    pathText: (name) => params[name] ?? "",
+    pathNames: (name) => rawSegment(request, name).split(",").map(decodeURIComponent),
+    pathId: (name) => parsePathId(params[name]),
+    pathReference: (name) =>
       parseReference(
         params[name] ?? "",
         readOrDefer(() => parseReferenceKind(query["by"]), null),
       ),
-    number: (name) =>
+    queryNumber: (name) =>
       readOrDefer(() => {
         const text = query[name];
         if (text === undefined) return undefined;
         if (typeof text === "string" && /^\d+$/.test(text)) return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
         refuseField(name, "a whole number from 0", text);
       }, undefined),
-    text: (name) => readOrDefer(() => readSingleParameter(name), undefined),
-    flag: (name) =>
+    queryText: (name) => readOrDefer(() => readSingleParameter(name), undefined),
+    queryFlag: (name) =>
       readOrDefer(() => {
         const text = query[name] ?? "false";
         if (text === "true" || text === "false") return text === "true";
         refuseField(name, "true or false", text);
       }, false),
-    strings: (name) =>
+    queryStrings: (name) =>
       readOrDefer(() => {
         const text = readSingleParameter(name);
-        return text === undefined ? undefined : stringsIn(text, name);
+        return text === undefined ? undefined : parseStringArray(text, name);
       }, undefined),
     check: (read) => readOrDefer(read, undefined),
-    ifMatch: () => readOrDefer(() => readIfMatch(request.headers["if-match"]), undefined),
+    readExpectedTags: () => readOrDefer(() => readIfMatch(request.headers["if-match"]), undefined),
     setTag({ updatedAt }, answer, answerTag = null) {
       onTag(createEntityTag(updatedAt, answerTag));
       return answer;
@@ -159,7 +159,7 @@ export function restRequest(
       onTag(createEntityTag(computeListVersion(items), answerTag));
       return answer;
     },
-    object(shape) {
+    bodyFields(shape) {
       return readOrDefer(() => {
         const object = bodyObject();
         const unknown = shape ? createUnknownFieldError(object, shape) : null;

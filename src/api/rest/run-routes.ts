@@ -6,7 +6,7 @@ import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const ACTIONS = "/v3/apps/:appId/actions";
+const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 
 const COPY_BY_NAME: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
 
@@ -14,8 +14,8 @@ const COPY_BY_NAME: Readonly<Record<string, Copy>> = { draft: "master", live: "p
  * Returns the last three arguments of the resolver's method `runAction`: no idempotency key, because the header contains it; no `by`; and
  * the version that `?copy=` names.
  */
-function copyToRun(request: RestRequest): [undefined, undefined, Copy | undefined] {
-  const text = request.text("copy");
+function readCopyToRun(request: RestRequest): [undefined, undefined, Copy | undefined] {
+  const text = request.queryText("copy");
   const copy = text === undefined ? undefined : COPY_BY_NAME[text];
   if (text !== undefined && !copy) {
     request.context.deferred ??= new ActionError(
@@ -29,30 +29,30 @@ function copyToRun(request: RestRequest): [undefined, undefined, Copy | undefine
 export const runRoutes: readonly Route[] = [
   {
     method: "POST",
-    path: `${ACTIONS}/:nameOrId/run`,
+    path: `${ACTIONS_ROUTE}/:nameOrId/run`,
     successStatus: 202,
     handle: async ({ runs }, request) => ({
       status: "ACTION_QUEUED",
       ...(await runs.runAction(
         request.context,
-        request.id("appId"),
-        request.reference("nameOrId"),
+        request.pathId("appId"),
+        request.pathReference("nameOrId"),
         request.body,
-        ...copyToRun(request),
+        ...readCopyToRun(request),
       )),
     }),
   },
   {
     method: "POST",
-    path: `${ACTIONS}/:nameOrId/runWithResult`,
+    path: `${ACTIONS_ROUTE}/:nameOrId/runWithResult`,
     handle: async ({ runs }, request) => ({
       status: "ACTION_EXECUTED",
       ...(await runs.runActionWithResult(
         request.context,
-        request.id("appId"),
-        request.reference("nameOrId"),
+        request.pathId("appId"),
+        request.pathReference("nameOrId"),
         request.body,
-        ...copyToRun(request),
+        ...readCopyToRun(request),
       )),
     }),
   },
@@ -61,14 +61,14 @@ export const runRoutes: readonly Route[] = [
     path: "/v3/apps/:appId/runs/:runId/console",
     handle: async ({ runs }, request) => ({
       status: "CONSOLE_LISTED",
-      lines: await runs.runConsole(request.context, request.id("appId"), request.id("runId")),
+      lines: await runs.runConsole(request.context, request.pathId("appId"), request.pathId("runId")),
     }),
   },
   {
     method: "POST",
     path: "/v3/apps/:appId/runs/:runId/cancel",
     handle: async ({ runs }, request) => {
-      await runs.cancelRun(request.context, request.id("appId"), request.id("runId"));
+      await runs.cancelRun(request.context, request.pathId("appId"), request.pathId("runId"));
       return { status: "RUN_CANCELLED" };
     },
   },
@@ -77,7 +77,7 @@ export const runRoutes: readonly Route[] = [
     path: "/v3/apps/:appId/backlog",
     handle: async ({ queue }, request) => ({
       status: "BACKLOG_RETRIEVED",
-      backlog: await queue.backlog(request.context, request.id("appId")),
+      backlog: await queue.backlog(request.context, request.pathId("appId")),
     }),
   },
   {
@@ -87,8 +87,8 @@ export const runRoutes: readonly Route[] = [
       status: "BACKLOG_CANCELLED",
       ...(await queue.cancelBacklog(
         request.context,
-        request.id("appId"),
-        request.object(flatShape(["actionId"]))["actionId"] as number,
+        request.pathId("appId"),
+        request.bodyFields(flatShape(["actionId"]))["actionId"] as number,
       )),
     }),
   },

@@ -9,31 +9,32 @@ export const sessionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: SESSION_ROUTE,
-    handle: async ({ sessions }, request) => ({
-      session: await sessions.appSession(request.context, request.id("appId")),
+    handle: async ({ appSessions: sessions }, request) => ({
+      session: await sessions.appSession(request.context, request.pathId("appId")),
     }),
   },
   {
     method: "POST",
     path: SESSION_ROUTE,
-    handle: async ({ sessions }, request) => ({
-      session: await sessions.authorize(request.context, request.id("appId"), request.object()),
+    handle: async ({ appSessions: sessions }, request) => ({
+      session: await sessions.authorize(request.context, request.pathId("appId"), request.bodyFields()),
     }),
   },
   {
     method: "POST",
     path: `${SESSION_ROUTE}/verify`,
-    handle: ({ sessions }, request) => sessions.verify(request.context, request.id("appId"), request.object()),
+    handle: ({ appSessions: sessions }, request) =>
+      sessions.verify(request.context, request.pathId("appId"), request.bodyFields()),
   },
   {
     method: "PUT",
     path: SESSION_ROUTE,
     hasNoVersion: true,
-    handle: async ({ sessions }, request) => ({
+    handle: async ({ appSessions: sessions }, request) => ({
       session: await sessions.setSessionLocale(
         request.context,
-        request.id("appId"),
-        request.object(LOCALE_SHAPE)["locale"],
+        request.pathId("appId"),
+        request.bodyFields(LOCALE_SHAPE)["locale"],
       ),
     }),
   },
@@ -41,8 +42,8 @@ export const sessionRoutes: readonly Route[] = [
     method: "DELETE",
     path: SESSION_ROUTE,
     hasNoVersion: true,
-    handle: async ({ sessions }, request) => ({
-      session: await sessions.logoutAppUser(request.context, request.id("appId")),
+    handle: async ({ appSessions: sessions }, request) => ({
+      session: await sessions.logoutAppUser(request.context, request.pathId("appId")),
     }),
   },
 ];

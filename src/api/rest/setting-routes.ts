@@ -6,7 +6,7 @@ import type { Route } from "./route.js";
 const SETTINGS_ROUTE = "/v1/apps/:appId/settings";
 
 /** Returns the status of each setting that has a value, by the setting's key. */
-const detailsOf = (statusList: readonly SettingStatus[]) =>
+const settingDetailsOf = (statusList: readonly SettingStatus[]) =>
   Object.fromEntries(
     statusList.filter((status) => status.configured).map(({ key, configured: _, ...details }) => [key, details]),
   );
@@ -15,13 +15,13 @@ export const settingRoutes: readonly Route[] = [
   {
     method: "GET",
     path: SETTINGS_ROUTE,
-    handle: ({ settings }, request) => settings.settings(request.context, request.id("appId")),
+    handle: ({ settings }, request) => settings.settings(request.context, request.pathId("appId")),
   },
   {
     method: "POST",
     path: SETTINGS_ROUTE,
     handle: ({ settings }, request) =>
-      settings.setSettings(request.context, request.id("appId"), request.body, request.ifMatch()),
+      settings.setSettings(request.context, request.pathId("appId"), request.body, request.readExpectedTags()),
   },
   {
     method: "DELETE",
@@ -29,18 +29,24 @@ export const settingRoutes: readonly Route[] = [
     handle: ({ settings }, request) =>
       settings.deleteSettings(
         request.context,
-        request.id("appId"),
-        request.object(flatShape(["keys"]))["keys"],
-        request.ifMatch(),
+        request.pathId("appId"),
+        request.bodyFields(flatShape(["keys"]))["keys"],
+        request.readExpectedTags(),
       ),
   },
   {
     method: "POST",
     path: `${SETTINGS_ROUTE}/secure`,
     handle: async ({ settings }, request) => {
-      const { settingKey, value } = request.object(flatShape(["settingKey", "value"]));
+      const { settingKey, value } = request.bodyFields(flatShape(["settingKey", "value"]));
       return {
-        key: await settings.setSecureField(request.context, request.id("appId"), settingKey, value, request.ifMatch()),
+        key: await settings.setSecureField(
+          request.context,
+          request.pathId("appId"),
+          settingKey,
+          value,
+          request.readExpectedTags(),
+        ),
       };
     },
   },
@@ -48,10 +54,16 @@ export const settingRoutes: readonly Route[] = [
     method: "PUT",
     path: `${SETTINGS_ROUTE}/secrecy`,
     handle: async ({ settings }, request) => {
-      const { keys, secret } = request.object(flatShape(["keys", "secret"]));
+      const { keys, secret } = request.bodyFields(flatShape(["keys", "secret"]));
       return {
-        details: detailsOf(
-          await settings.markSettings(request.context, request.id("appId"), keys, secret, request.ifMatch()),
+        details: settingDetailsOf(
+          await settings.markSettings(
+            request.context,
+            request.pathId("appId"),
+            keys,
+            secret,
+            request.readExpectedTags(),
+          ),
         ),
       };
     },
@@ -59,16 +71,21 @@ export const settingRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${SETTINGS_ROUTE}/use`,
-    handle: ({ settings }, request) => settings.settingsUse(request.context, request.id("appId"), request.text("key")),
+    handle: ({ settings }, request) =>
+      settings.settingsUse(request.context, request.pathId("appId"), request.queryText("key")),
   },
   {
     method: "GET",
     path: `${SETTINGS_ROUTE}/status`,
     handle: async ({ settings }, request) => {
-      const withDetails = request.flag("details");
-      const statusList = await settings.settingsStatus(request.context, request.id("appId"), request.strings("keys"));
+      const withDetails = request.queryFlag("details");
+      const statusList = await settings.settingsStatus(
+        request.context,
+        request.pathId("appId"),
+        request.queryStrings("keys"),
+      );
       const configured = Object.fromEntries(statusList.map((status) => [status.key, status.configured]));
-      return withDetails ? { configured, details: detailsOf(statusList) } : { configured };
+      return withDetails ? { configured, details: settingDetailsOf(statusList) } : { configured };
     },
   },
 ];

@@ -2,48 +2,48 @@
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
-const APP = "/v1/apps/:appId";
+const APP_ROUTE = "/v1/apps/:appId";
 
 export const stageRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: `${APP}/stages`,
-    handle: async ({ stages }, request) => ({ stages: await stages.stages(request.context, request.id("appId")) }),
+    path: `${APP_ROUTE}/stages`,
+    handle: async ({ stages }, request) => ({ stages: await stages.stages(request.context, request.pathId("appId")) }),
   },
   {
     method: "POST",
-    path: `${APP}/stages`,
+    path: `${APP_ROUTE}/stages`,
     successStatus: 201,
     handle: async ({ stages }, request) => ({
-      app: await stages.createStageOf(request.context, request.id("appId"), request.body),
+      app: await stages.createStageOf(request.context, request.pathId("appId"), request.body),
     }),
   },
   {
     method: "DELETE",
-    path: `${APP}/stages/:stageAppId`,
+    path: `${APP_ROUTE}/stages/:stageAppId`,
     hasNoVersion: true,
     handle: async ({ stages }, request) => {
-      await stages.removeStage(request.context, request.id("appId"), request.id("stageAppId"));
+      await stages.removeStage(request.context, request.pathId("appId"), request.pathId("stageAppId"));
       return { status: "STAGE_REMOVED" };
     },
   },
   {
     method: "GET",
-    path: `${APP}/promotions`,
+    path: `${APP_ROUTE}/promotions`,
     handle: async ({ stages }, request) => ({
-      promotions: await stages.promotions(request.context, request.id("appId")),
+      promotions: await stages.promotions(request.context, request.pathId("appId")),
     }),
   },
   {
     method: "POST",
-    path: `${APP}/promotions`,
+    path: `${APP_ROUTE}/promotions`,
     successStatus: 201,
     handle: async ({ stages }, request) => {
-      const { fromAppId } = request.object(flatShape(["fromAppId"]));
-      const [isPlan, precondition] = [request.flag("plan"), request.ifMatch()];
+      const { fromAppId } = request.bodyFields(flatShape(["fromAppId"]));
+      const [isPlan, precondition] = [request.queryFlag("plan"), request.readExpectedTags()];
       const { plan, promotion, tag } = await stages.promote(
         request.context,
-        request.id("appId"),
+        request.pathId("appId"),
         fromAppId,
         isPlan,
         precondition,
@@ -54,13 +54,13 @@ export const stageRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${APP}/promotions/:promotionId/rollback`,
+    path: `${APP_ROUTE}/promotions/:promotionId/rollback`,
     successStatus: 201,
     handle: async ({ stages }, request) => {
       const { promotion } = await stages.rollbackPromotion(
         request.context,
-        request.id("appId"),
-        request.id("promotionId"),
+        request.pathId("appId"),
+        request.pathId("promotionId"),
       );
       return { promotion };
     },

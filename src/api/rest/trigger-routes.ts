@@ -2,7 +2,7 @@
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
-const APP = "/v3/apps/:appId";
+const APP_ROUTE = "/v3/apps/:appId";
 
 const SCHEDULES_ROUTE = "/v1/apps/:appId/schedules";
 
@@ -10,58 +10,58 @@ export const triggerRoutes: readonly Route[] = [
   {
     method: "GET",
     path: SCHEDULES_ROUTE,
-    handle: ({ schedulePause }, request) => schedulePause.schedulePause(request.context, request.id("appId")),
+    handle: ({ schedulePause }, request) => schedulePause.schedulePause(request.context, request.pathId("appId")),
   },
   {
     method: "POST",
     path: `${SCHEDULES_ROUTE}/pause`,
-    handle: ({ schedulePause }, request) => schedulePause.pauseSchedules(request.context, request.id("appId")),
+    handle: ({ schedulePause }, request) => schedulePause.pauseSchedules(request.context, request.pathId("appId")),
   },
   {
     method: "POST",
     path: `${SCHEDULES_ROUTE}/resume`,
-    handle: ({ schedulePause }, request) => schedulePause.resumeSchedules(request.context, request.id("appId")),
+    handle: ({ schedulePause }, request) => schedulePause.resumeSchedules(request.context, request.pathId("appId")),
   },
   {
     method: "POST",
     path: "/v1/apps/:appId/logs",
     successStatus: 201,
     handle: async ({ triggers }, request) => ({
-      log: await triggers.addLogEvent(request.context, request.id("appId"), request.body),
+      log: await triggers.addLogEvent(request.context, request.pathId("appId"), request.body),
     }),
   },
   {
     method: "POST",
-    path: `${APP}/triggers/backtest`,
+    path: `${APP_ROUTE}/triggers/backtest`,
     handle: async ({ triggers }, request) => ({
       status: "TRIGGER_TESTED",
       ...(await triggers.backtestTrigger(
         request.context,
-        request.id("appId"),
-        request.object(flatShape(["where"]))["where"],
+        request.pathId("appId"),
+        request.bodyFields(flatShape(["where"]))["where"],
       )),
     }),
   },
   {
     method: "GET",
-    path: `${APP}/schedule/preview`,
+    path: `${APP_ROUTE}/schedule/preview`,
     handle: async ({ triggers }, request) => ({
       status: "SCHEDULE_PREVIEWED",
       ...(await triggers.nextRuns(
         request.context,
-        request.id("appId"),
-        request.text("frequency") ?? "",
-        request.text("timezone"),
-        request.number("count"),
+        request.pathId("appId"),
+        request.queryText("frequency") ?? "",
+        request.queryText("timezone"),
+        request.queryNumber("count"),
       )),
     }),
   },
   {
     method: "GET",
-    path: `${APP}/schedule/week`,
+    path: `${APP_ROUTE}/schedule/week`,
     handle: async ({ triggers }, request) => ({
       status: "SCHEDULE_LISTED",
-      ...(await triggers.scheduleWeek(request.context, request.id("appId"))),
+      ...(await triggers.scheduleWeek(request.context, request.pathId("appId"))),
     }),
   },
 ];

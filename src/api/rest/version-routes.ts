@@ -1,26 +1,26 @@
 /** REST routes of version history and comparisons: entries for the route table in rest/routes.ts. */
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Comparison } from "../../operations/actions/comparison.js";
-import { withWarnings } from "./action-routes.js";
+import { warningsOf } from "./action-routes.js";
 import type { Route } from "./route.js";
 
 /** Returns the differences of a comparison, without the two complete versions. */
-const diffOf = ({ before: _, after: __, ...diff }: Comparison) => diff;
+const removeComparedVersions = ({ before: _, after: __, ...diff }: Comparison) => diff;
 
-const ACTION = "/v3/apps/:appId/actions/:actionId";
+const ACTION_ROUTE = "/v3/apps/:appId/actions/:actionId";
 
 export const versionRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: `${ACTION}/versions`,
-    handle: async ({ versions }, request) => {
-      const onlyPublished = request.flag("published");
-      const ids = [request.id("appId"), request.id("actionId")] as const;
+    path: `${ACTION_ROUTE}/versions`,
+    handle: async ({ actionVersions: versions }, request) => {
+      const onlyPublished = request.queryFlag("published");
+      const ids = [request.pathId("appId"), request.pathId("actionId")] as const;
       const list = await versions.actionVersions(
         request.context,
         ...ids,
-        request.number("limit"),
-        request.number("offset"),
+        request.queryNumber("limit"),
+        request.queryNumber("offset"),
         onlyPublished,
       );
       // The specification allows `publishedAt` only in lists of published versions.
@@ -30,45 +30,49 @@ export const versionRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${ACTION}/versions/:versionId`,
-    handle: async ({ versions }, request) => ({
+    path: `${ACTION_ROUTE}/versions/:versionId`,
+    handle: async ({ actionVersions: versions }, request) => ({
       status: "VERSION_RETRIEVED",
       version: await versions.actionVersion(
         request.context,
-        request.id("appId"),
-        request.id("actionId"),
-        request.id("versionId"),
+        request.pathId("appId"),
+        request.pathId("actionId"),
+        request.pathId("versionId"),
       ),
     }),
   },
   {
     method: "POST",
-    path: `${ACTION}/versions/:versionId/restore`,
+    path: `${ACTION_ROUTE}/versions/:versionId/restore`,
     canReturnWarnings: true,
-    handle: async ({ versions }, request) => {
-      const ids = [request.id("appId"), request.id("actionId"), request.id("versionId")] as const;
-      const restoredAction = await versions.restoreActionVersion(request.context, ...ids, request.ifMatch());
+    handle: async ({ actionVersions: versions }, request) => {
+      const ids = [request.pathId("appId"), request.pathId("actionId"), request.pathId("versionId")] as const;
+      const restoredAction = await versions.restoreActionVersion(request.context, ...ids, request.readExpectedTags());
       const { action } = restoredAction as { action: Action };
-      return request.setTag(action, { status: "ACTION_RESTORED", ...restoredAction, ...withWarnings(action) });
+      return request.setTag(action, { status: "ACTION_RESTORED", ...restoredAction, ...warningsOf(action) });
     },
   },
   {
     method: "GET",
-    path: `${ACTION}/versions/:versionId/diff`,
-    handle: async ({ versions }, request) => {
-      const ids = [request.id("appId"), request.id("actionId"), request.id("versionId")] as const;
+    path: `${ACTION_ROUTE}/versions/:versionId/diff`,
+    handle: async ({ actionVersions: versions }, request) => {
+      const ids = [request.pathId("appId"), request.pathId("actionId"), request.pathId("versionId")] as const;
       return {
         status: "VERSIONS_COMPARED",
-        diff: diffOf(await versions.actionVersionDiff(request.context, ...ids, request.text("against"))),
+        diff: removeComparedVersions(
+          await versions.actionVersionDiff(request.context, ...ids, request.queryText("against")),
+        ),
       };
     },
   },
   {
     method: "GET",
-    path: `${ACTION}/diff`,
-    handle: async ({ versions }, request) => ({
+    path: `${ACTION_ROUTE}/diff`,
+    handle: async ({ actionVersions: versions }, request) => ({
       status: "COPIES_COMPARED",
-      diff: diffOf(await versions.actionDiff(request.context, request.id("appId"), request.id("actionId"))),
+      diff: removeComparedVersions(
+        await versions.actionDiff(request.context, request.pathId("appId"), request.pathId("actionId")),
+      ),
     }),
   },
 ];

@@ -2,32 +2,37 @@
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
-const APP = "/v1/apps/:appId";
+const APP_ROUTE = "/v1/apps/:appId";
 
 export const visitorRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: `${APP}/origins`,
+    path: `${APP_ROUTE}/origins`,
     handle: async ({ visitors }, request) => ({
-      origins: await visitors.appOrigins(request.context, request.id("appId")),
+      origins: await visitors.appOrigins(request.context, request.pathId("appId")),
     }),
   },
   {
     method: "PUT",
-    path: `${APP}/origins`,
+    path: `${APP_ROUTE}/origins`,
     handle: async ({ visitors }, request) => {
-      const { origins } = request.object(flatShape(["origins"]));
+      const { origins } = request.bodyFields(flatShape(["origins"]));
       return {
-        origins: await visitors.setAppOrigins(request.context, request.id("appId"), origins, request.ifMatch()),
+        origins: await visitors.setAppOrigins(
+          request.context,
+          request.pathId("appId"),
+          origins,
+          request.readExpectedTags(),
+        ),
       };
     },
   },
   {
     method: "POST",
-    path: `${APP}/visitors`,
+    path: `${APP_ROUTE}/visitors`,
     successStatus: 201,
     allowsAnonymous: true,
     isForAnonymous: true,
-    handle: ({ visitors }, request) => visitors.createVisitor(request.context, request.id("appId")),
+    handle: ({ visitors }, request) => visitors.createVisitor(request.context, request.pathId("appId")),
   },
 ];

@@ -23,10 +23,10 @@ import { settingsKeyFile } from "../../operations/settings/data-keys.js";
 import { createClient, isDiskFull } from "../../postgres.js";
 import { createDiagnostic, type Diagnostic, noProblem } from "./diagnostic.js";
 
-const VERSION_MIN = 140_000;
-const STATEMENT_LIMIT_MS = 5_000;
-const SKEW_MAX_MS = 2_000;
-const LAG_MAX_SECONDS = 60;
+const POSTGRES_VERSION_MIN = 140_000;
+const STATEMENT_TIMEOUT_MS = 5_000;
+const CLOCK_SKEW_MAX_MS = 2_000;
+const SCHEDULE_LAG_MAX_SECONDS = 60;
 
 const SELECT_DATABASE_FACTS = `
   SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS named,
@@ -34,7 +34,7 @@ const SELECT_DATABASE_FACTS = `
          current_setting('transaction_read_only') = 'on' AS "isReadOnly", pg_is_in_recovery() AS "isStandby",
          extract(epoch FROM clock_timestamp()) * 1000 AS "clockMs", to_regclass('migration') IS NOT NULL AS "isMigrated"`;
 
-const SELECT_SERVICE_LIFE = `
+const SELECT_PROCESS_FACTS = `
   SELECT (SELECT count(*)::int FROM instance WHERE roles <> '{}' AND lease_until >= now()) AS living,
          (SELECT count(*)::int FROM instance WHERE lease_until >= now() AND 'scheduler' = ANY (roles)) AS schedulers,
          (SELECT coalesce(extract(epoch FROM now() - min(next_tick)), 0)::float8 FROM schedule) AS "lagSeconds"`;
@@ -51,7 +51,7 @@ interface DatabaseFacts {
 
 function checkServer({ version, named, mayCreate, isReadOnly, isStandby }: DatabaseFacts): Diagnostic[] {
   const server =
-    version >= VERSION_MIN
+    version >= POSTGRES_VERSION_MIN
       ? noProblem("database", `PostgreSQL ${named} answers`)
       : createDiagnostic("database", `PostgreSQL ${named}`, "use PostgreSQL 14 or later");
   if (isStandby || isReadOnly)
@@ -65,7 +65,7 @@ function checkServer({ version, named, mayCreate, isReadOnly, isStandby }: Datab
 function checkClock({ clockMs }: DatabaseFacts, askedAt: number, answeredAt: number): Diagnostic {
   const skew = Math.max(askedAt - Number(clockMs), Number(clockMs) - answeredAt, 0);
   const text = `the clocks of this machine and of the database differ by at least ${Math.round(skew)} ms`;
-  if (skew <= SKEW_MAX_MS) return noProblem("clock", text);
+  if (skew <= CLOCK_SKEW_MAX_MS) return noProblem("clock", text);
   return createDiagnostic(
     "clock",
     text,
@@ -95,7 +95,9 @@ async function checkDisk(client: Client): Promise<Diagnostic> {
 }
 
 async function checkSchema(client: Client): Promise<Diagnostic> {
-  const { applied, declared } = await readSchema(async (sql) => (await client.query(sql)).rows);
+  const { appliedMigrations: applied, declaration: declared } = await readSchema(
+    async (sql) => (await client.query(sql)).rows,
+  );
   const migrationNames = MIGRATIONS.map(({ name }) => name);
   const fault = findSchemaFault(migrationNames, applied, declared);
   if (fault !== null)
@@ -125,13 +127,13 @@ async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Pro
 }
 
 async function checkProcesses(client: Client): Promise<Diagnostic[]> {
-  const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(SELECT_SERVICE_LIFE);
+  const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(SELECT_PROCESS_FACTS);
   const { living, schedulers, lagSeconds } = rows[0]!;
   const lives = noProblem(
     "processes",
     `${living} processes of the service are running, ${schedulers} of them as schedulers`,
   );
-  if (living === 0 || lagSeconds < LAG_MAX_SECONDS) return [lives];
+  if (living === 0 || lagSeconds < SCHEDULE_LAG_MAX_SECONDS) return [lives];
   return [
     lives,
     createDiagnostic(
@@ -196,7 +198,7 @@ async function checkConnections(client: Client, config: Config): Promise<Diagnos
   );
 }
 
-const APP_USERS = `
+const SELECT_APP_USERS = `
   SELECT source.app_id AS "appId", source.name,
          EXISTS (SELECT FROM audit_entry WHERE audit_entry.app_id = source.app_id AND type = 'dataSource.update'
                     AND data->>'by' = 'upgrade' AND (data->>'id')::int = source.id) AS "byUpgrade"
@@ -206,7 +208,7 @@ const APP_USERS = `
  * Selects the data sources that have a hashed column but whose entries cannot sign in on pages. Such a column may be a user's password, but
  * also another secret.
  */
-const NOT_USERS = `
+const SELECT_NOT_USERS = `
   SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;
 
 const describeItem = ({ appId, name }: { appId: number; name: string }): string =>
@@ -214,8 +216,8 @@ const describeItem = ({ appId, name }: { appId: number; name: string }): string 
 
 /** Lists the data sources whose entries can sign in on pages, and those with a hashed column whose entries cannot. */
 async function checkAppUsers(client: Client): Promise<Diagnostic> {
-  const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(APP_USERS);
-  const unmarked = await client.query<{ appId: number; name: string }>(NOT_USERS);
+  const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(SELECT_APP_USERS);
+  const unmarked = await client.query<{ appId: number; name: string }>(SELECT_NOT_USERS);
   const users = rows.map((source) => describeItem(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
   const text = users.length === 0 ? "no data source contains app users (isUsers)" : `in ${users.join(", ")}`;
   if (unmarked.rows.length === 0) return noProblem("app users", text);
@@ -260,7 +262,7 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   const client = createClient(url, "svc-app-actions doctor");
   try {
     await client.connect();
-    await client.query(`SET statement_timeout = ${STATEMENT_LIMIT_MS}`);
+    await client.query(`SET statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
     return await examineDatabase(client, config);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

@@ -2,23 +2,23 @@
 
 /** Result of one check: its subject, a description of the result, and advice for solving the problem (null if there is no problem). */
 export interface Diagnostic {
-  what: string;
-  says: string;
+  subject: string;
+  description: string;
   advice: string | null;
 }
 
 export const noProblem = (subject: string, description: string): Diagnostic => ({
-  what: subject,
-  says: description,
+  subject: subject,
+  description: description,
   advice: null,
 });
 export const createDiagnostic = (subject: string, description: string, advice: string): Diagnostic => ({
-  what: subject,
-  says: description,
+  subject: subject,
+  description: description,
   advice,
 });
 
 /** Returns the text of a diagnostic: two lines for a problem, one line otherwise. */
-export function diagnosticLines({ what, says, advice }: Diagnostic): string {
+export function formatDiagnostic({ subject: what, description: says, advice }: Diagnostic): string {
   return advice === null ? `ok     ${what}: ${says}` : `WRONG  ${what}: ${says}\n       -> ${advice}`;
 }

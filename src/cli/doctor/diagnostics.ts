@@ -2,19 +2,30 @@
 import { type Config, ConfigError, readConfig } from "../../config.js";
 import { checkDatabase } from "./database.js";
 import { createDiagnostic, type Diagnostic, noProblem } from "./diagnostic.js";
-import { checkBrowser, checkBundling, checkEgress, checkFolder, checkIsolate, checkNode, keyFile } from "./machine.js";
+import {
+  checkBrowser,
+  checkBundling,
+  checkDataDir,
+  checkEgress,
+  checkIsolate,
+  checkKeyFile,
+  checkNode,
+} from "./machine.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads the settings of the service. If a setting is invalid, returns a diagnostic for it. */
-function readSettings(environment: Environment | undefined): { config: Config | null; findings: Diagnostic[] } {
+function readSettings(environment: Environment | undefined): {
+  config: Config | null;
+  settingsDiagnostics: Diagnostic[];
+} {
   try {
-    return { config: readConfig(environment), findings: [noProblem("settings", "can be read")] };
+    return { config: readConfig(environment), settingsDiagnostics: [noProblem("settings", "can be read")] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return {
       config: null,
-      findings: [
+      settingsDiagnostics: [
         createDiagnostic(
           "settings",
           error.message,
@@ -30,13 +41,13 @@ function readSettings(environment: Environment | undefined): { config: Config | 
  * @param environment environment variables; by default those of the process
  */
 export async function collectDiagnostics(environment?: Environment): Promise<Diagnostic[]> {
-  const { config, findings: first } = readSettings(environment);
+  const { config, settingsDiagnostics: first } = readSettings(environment);
   const diagnostics = [...first, checkNode(), await checkIsolate()];
   if (!config) return diagnostics;
   const machineFindings = [
-    ...(await checkFolder(config)),
+    ...(await checkDataDir(config)),
     ...(await checkEgress(config)),
-    keyFile(config),
+    checkKeyFile(config),
     await checkBundling(config),
     ...(await checkBrowser(config)),
   ];

@@ -19,7 +19,7 @@ import { createDiagnostic, type Diagnostic, noProblem } from "./diagnostic.js";
 const MB = 2 ** 20;
 const NODE_VERSION_MIN = { major: 24, minor: 11 };
 /** Permission bits of a file for its group and for all other users. */
-const MODE_BITS_OF_OTHERS = 0o077;
+const GROUP_AND_OTHERS_MODE_BITS = 0o077;
 
 export function checkNode(version = process.versions.node): Diagnostic {
   const [major = 0, minor = 0] = version.split(".").map(Number);
@@ -53,7 +53,7 @@ function nearestExistingFolder(path: string): string {
   return folder;
 }
 
-export async function checkFolder({ dataDir, diskFreeMinMb }: Config): Promise<Diagnostic[]> {
+export async function checkDataDir({ dataDir, diskFreeMinMb }: Config): Promise<Diagnostic[]> {
   const there = nearestExistingFolder(dataDir);
   try {
     accessSync(there, constants.W_OK | constants.X_OK);
@@ -98,12 +98,12 @@ export async function checkEgress({ egressAddress }: Config): Promise<Diagnostic
 }
 
 /** Reports a problem if other users of the machine can read the file with the keys of the settings. */
-export function keyFile({ dataDir, settingsKeys }: Config): Diagnostic {
+export function checkKeyFile({ dataDir, settingsKeys }: Config): Diagnostic {
   const path = settingsKeyFile(dataDir);
   const stats = statSync(path, { throwIfNoEntry: false });
   if (settingsKeys !== null) return noProblem("settings key", "in SETTINGS_KEY");
   if (!stats) return noProblem("settings key", `the service creates it at its first start, in ${path}`);
-  if ((stats.mode & MODE_BITS_OF_OTHERS) === 0)
+  if ((stats.mode & GROUP_AND_OTHERS_MODE_BITS) === 0)
     return noProblem("settings key", `in ${path}, readable only by its owner`);
   return createDiagnostic("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
 }

@@ -101,7 +101,7 @@ export const isUnderRules = (field: string, operations: readonly Operation[]): b
 
 const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "admin", "owner"];
 
-function peopleOf(who: readonly CallerRole[]): CallerRole[] {
+function rolesToList(who: readonly CallerRole[]): CallerRole[] {
   const roles = PEOPLE_ROLES.filter((role) => who.includes(role));
   // Editors, admins and owners have all rights of the roles below them, so the list names only the editor for the three. Readers and
   // operators have different rights.
@@ -110,16 +110,16 @@ function peopleOf(who: readonly CallerRole[]): CallerRole[] {
 }
 
 /** Joins texts to one text: "a, b or c". */
-const oneOf = (items: readonly string[]): string =>
+const joinWithOr = (items: readonly string[]): string =>
   items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} or ${items.at(-1)}`;
 
 const TOKENS_WITHOUT_SCOPES = "API tokens created without scopes";
 
 /** Describes the API tokens that may call an operation: those with one of the scopes, and perhaps those without scopes. */
-function apiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
+function describeApiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
   if (withoutScopes && scopes.length === SCOPES.length) return ["all API tokens"];
   if (withoutScopes && scopes.length === 0) return [TOKENS_WITHOUT_SCOPES];
-  const tokensWithScopes = `API tokens with the scope ${oneOf(scopes.map(inlineCode))}`;
+  const tokensWithScopes = `API tokens with the scope ${joinWithOr(scopes.map(inlineCode))}`;
   return [...(scopes.length > 0 ? [tokensWithScopes] : []), ...(withoutScopes ? [TOKENS_WITHOUT_SCOPES] : [])];
 }
 
@@ -133,16 +133,16 @@ const ROLE_NAMES: Partial<Record<CallerRole, string>> = {
 };
 
 /** Returns the callers that may perform these operations as one line of Markdown; "" if there are no operations. */
-export function callersOf(operations: readonly Operation[]): string {
+export function describeCallers(operations: readonly Operation[]): string {
   const rules = operations.map((name) => ACCESS_TABLE[name]);
   const callerRoles = [...new Set(rules.flatMap((rule) => [...rule.callers] as CallerRole[]))];
   const scopes = [...new Set(rules.flatMap((rule) => ("scopes" in rule ? [...rule.scopes] : [])))];
-  const people = peopleOf(callerRoles);
+  const people = rolesToList(callerRoles);
   const roles = people.length > 0 || !callerRoles.includes("administrator") ? people : (["administrator"] as const);
   const isPage = callerRoles.includes("live") || callerRoles.includes("viewer");
   return [
     ...roles.map((role) => ROLE_NAMES[role] ?? role),
-    ...apiTokens(scopes, callerRoles.includes("api")),
+    ...describeApiTokens(scopes, callerRoles.includes("api")),
     ...(callerRoles.includes("task") ? ["server actions"] : []),
     ...(isPage ? ["pages of the app"] : []),
   ].join(", ");

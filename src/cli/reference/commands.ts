@@ -1,7 +1,7 @@
 /** Builds the reference page of the command line `svc` from the definitions of its commands. */
 import type { Command } from "commander";
 import { createProgram } from "../svc/program.js";
-import type { Surroundings } from "../svc/session.js";
+import type { CommandEnvironment } from "../svc/session.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 function usageOf(command: Command, before: string): string {
@@ -28,7 +28,7 @@ function rowsOf(command: Command, before: string): string[][] {
 
 export function commandsPage(): string {
   // No command runs here, so `surroundings` is never used.
-  const program = createProgram({} as Surroundings, () => undefined);
+  const program = createProgram({} as CommandEnvironment, () => undefined);
   const lead =
     "For developers who keep an app in a folder. [The command line](command-line.md) shows how to use these commands. Every command also has the options `--json` (print one JSON document) and `--yes` (ask no questions). Operators find the commands of the service, such as `npm run backup`, in [operating](../operate/operating.md#commands).";
   return referencePage("Commands of svc", lead, "the program", [

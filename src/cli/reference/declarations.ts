@@ -8,7 +8,7 @@ export interface Member {
 }
 
 /** Returns the text of a comment without the comment marks. */
-const plainComment = (text: string): string =>
+const toPlainComment = (text: string): string =>
   text
     .replaceAll("/**", "")
     .replaceAll("*/", "")
@@ -19,37 +19,39 @@ const plainComment = (text: string): string =>
     .trim();
 
 /** Returns the text without its comments. */
-function withoutComments(text: string): string {
+function removeComments(text: string): string {
   const start = text.indexOf("/**");
   const commentEnd = text.indexOf("*/", start);
   if (start < 0 || commentEnd < 0) return text;
-  return `${text.slice(0, start)}${withoutComments(text.slice(commentEnd + 2).trimStart())}`;
+  return `${text.slice(0, start)}${removeComments(text.slice(commentEnd + 2).trimStart())}`;
 }
 
-const depthOf = (text: string): number =>
+const bracketDepthOf = (text: string): number =>
   [...text].reduce(
     (depth, character) => depth + ("({[".includes(character) ? 1 : ")}]".includes(character) ? -1 : 0),
     0,
   );
 
 /** Parses a line that begins an interface or a type alias at the top level of a file. */
-function headOf(line: string): { kind: string; name: string; rest: string } | null {
+function parseDeclarationHead(line: string): { kind: string; name: string; rest: string } | null {
   const [head = "", kind = "", name = ""] = /^(?:export )?(interface|type) (\w+)/.exec(line) ?? [];
   return name === "" ? null : { kind, name, rest: line.slice(head.length) };
 }
 
 /** Returns the lines between the braces of an interface. */
-function bodyOf(source: string, name: string): string[] | null {
+function interfaceLinesOf(source: string, name: string): string[] | null {
   const lines = source.split("\n");
-  const start = lines.findIndex((line) => headOf(line)?.kind === "interface" && headOf(line)?.name === name);
+  const start = lines.findIndex(
+    (line) => parseDeclarationHead(line)?.kind === "interface" && parseDeclarationHead(line)?.name === name,
+  );
   if (start < 0) return null;
   const bodyEnd = lines.findIndex((line, index) => index > start && line === "}");
   return lines.slice(start + 1, bodyEnd);
 }
 
 /** Returns the members of an interface in the order of its source, including overloads. @throws Error if no source has the interface */
-export function membersOf(sources: readonly string[], name: string): Member[] {
-  const body = sources.map((source) => bodyOf(source, name)).find((lines) => lines !== null);
+export function parseMembers(sources: readonly string[], name: string): Member[] {
+  const body = sources.map((source) => interfaceLinesOf(source, name)).find((lines) => lines !== null);
   if (!body) throw new Error(`the source text does not declare the interface ${name}`);
   const members: Member[] = [];
   let comment = "";
@@ -62,12 +64,12 @@ export function membersOf(sources: readonly string[], name: string): Member[] {
     }
     if (text.startsWith("//")) continue;
     open = `${open} ${text}`.trim();
-    if (!open.endsWith(";") || depthOf(open) > 0) continue;
-    const signature = withoutComments(open.slice(0, -1)).replaceAll("( ", "(").replaceAll(", )", ")");
+    if (!open.endsWith(";") || bracketDepthOf(open) > 0) continue;
+    const signature = removeComments(open.slice(0, -1)).replaceAll("( ", "(").replaceAll(", )", ")");
     members.push({
       name: /^\w*/.exec(signature.replace(/^readonly /, ""))![0],
       signature,
-      comment: plainComment(comment),
+      comment: toPlainComment(comment),
     });
     [open, comment] = ["", ""];
   }
@@ -83,7 +85,7 @@ export interface Declaration {
 }
 
 /** Returns the interfaces and type aliases of a source. */
-export function declarationsIn(source: string): Declaration[] {
+export function parseDeclarations(source: string): Declaration[] {
   const declarations: Declaration[] = [];
   let comment = "";
   let isCommentOpen = false;
@@ -91,7 +93,7 @@ export function declarationsIn(source: string): Declaration[] {
   for (const line of source.split("\n")) {
     if (alias) {
       alias.text = `${alias.text} ${line.trim()}`.trim();
-      if (line.endsWith(";") && depthOf(alias.text) === 0) alias = null;
+      if (line.endsWith(";") && bracketDepthOf(alias.text) === 0) alias = null;
       continue;
     }
     if (line.startsWith("/**") || isCommentOpen) {
@@ -99,29 +101,29 @@ export function declarationsIn(source: string): Declaration[] {
       isCommentOpen = !line.trimEnd().endsWith("*/");
       continue;
     }
-    const head = headOf(line);
+    const head = parseDeclarationHead(line);
     if (head) {
       const isAlias = head.kind === "type";
-      const text = isAlias ? head.rest.slice(head.rest.indexOf("=") + 1).trim() : heritageOf(head.rest);
-      const declaration = { name: head.name, comment: plainComment(comment), text, isAlias };
+      const text = isAlias ? head.rest.slice(head.rest.indexOf("=") + 1).trim() : parseExtends(head.rest);
+      const declaration = { name: head.name, comment: toPlainComment(comment), text, isAlias };
       declarations.push(declaration);
       if (isAlias && !line.endsWith(";")) alias = declaration;
     }
     comment = "";
   }
   return declarations.map((declaration) =>
-    declaration.isAlias ? { ...declaration, text: aliasText(declaration.text) } : declaration,
+    declaration.isAlias ? { ...declaration, text: formatAlias(declaration.text) } : declaration,
   );
 }
 
 /** Returns the types between `extends` and the brace; "" for none. */
-function heritageOf(rest: string): string {
+function parseExtends(rest: string): string {
   const start = rest.lastIndexOf(" extends ");
   return start < 0 ? "" : rest.slice(start + " extends ".length, rest.lastIndexOf("{")).trim();
 }
 
 /** Returns the text of an alias without comments, without its semicolon and without a leading bar. */
-function aliasText(text: string): string {
+function formatAlias(text: string): string {
   const plain = text.replaceAll(/\/\*\*[^*]*\*\/ ?/g, "").replace(/;$/, "");
   return plain.startsWith("| ") ? plain.slice(2) : plain;
 }

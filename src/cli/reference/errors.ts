@@ -2,12 +2,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
-import { membersOf } from "./declarations.js";
+import { parseMembers } from "./declarations.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
-type Retry = "no" | "yes" | "after a new read";
+type RetryAdvice = "no" | "yes" | "after a new read";
 
-const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: Retry]> = {
+const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
   NAME_REQUIRED: ["Send `name`.", "no"],
   NAME_EMPTY: ["Send a name that is not empty.", "no"],
   NAME_TOO_LONG: ["Shorten the name.", "no"],
@@ -157,7 +157,7 @@ const CLOSE_CODES = [
  * @param root folder of the checkout, in whose source the page finds the additional fields of errors
  */
 export function errorsPage(root: string): string {
-  const fields = membersOf([readFileSync(join(root, "src/errors.ts"), "utf8")], "ErrorDetails");
+  const fields = parseMembers([readFileSync(join(root, "src/errors.ts"), "utf8")], "ErrorDetails");
   const fieldRows = fields.map(({ name, comment }) => [inlineCode(name), comment]);
   const rows = (Object.keys(STATUS) as Status[]).map((status) => {
     const [advice, retry] = ADVICE_BY_STATUS[status];

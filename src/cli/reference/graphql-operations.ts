@@ -8,7 +8,7 @@ import {
   isObjectType,
 } from "graphql";
 import type { Operation } from "../../rules/access.js";
-import { CALLERS_NOTE, callersOf, isUnderRules } from "./callers.js";
+import { CALLERS_NOTE, describeCallers, isUnderRules } from "./callers.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 type Field = GraphQLField<unknown, unknown>;
@@ -19,7 +19,7 @@ const formatSignature = ({ name, args, type }: Field): string => {
 };
 
 function fieldCallers(name: string, operations: readonly Operation[]): string {
-  const callers = callersOf(operations) || "a signed-in person";
+  const callers = describeCallers(operations) || "a signed-in person";
   return isUnderRules(name, operations) ? `${callers}; other callers whom the app's access rules allow` : callers;
 }
 

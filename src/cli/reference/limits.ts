@@ -4,8 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { FORM_LIMITS } from "../../api/graphql/document-form.js";
-import { describedVariables } from "../../config/variables.js";
+import { DOCUMENT_LIMITS } from "../../api/graphql/document-form.js";
+import { listDescribedVariables } from "../../config/variables.js";
 import { STATUS } from "../../errors.js";
 import * as limits from "../../limits.js";
 import { ENTRIES_MAX } from "../../rules/entry-query/options.js";
@@ -50,7 +50,7 @@ export function readLimitRows(root: string): Map<string, LimitRow[]> {
 }
 
 /** Computes the value of a constant from its source text, which must be a product of numbers and of other limits. */
-function constantIn(source: string, name: string): number {
+function parseConstant(source: string, name: string): number {
   const start = source.indexOf(`const ${name} = `);
   if (start < 0) throw new Error(`limits.txt names the constant ${name}, but its file does not define this constant`);
   const text = source.slice(source.indexOf("= ", start) + 2, source.indexOf(";", start));
@@ -95,7 +95,7 @@ function formatLimit(name: string, value: unknown): string {
 }
 
 /** Returns the effect of a limit in Markdown, with each error status in backticks and its HTTP code. */
-function effectText(effect: string): string {
+function describeEffect(effect: string): string {
   if (effect === "OLDEST") return "the oldest are removed";
   return effect.replaceAll(/\b[A-Z_]{6,}\b/g, (name) => {
     const status = STATUS[name as keyof typeof STATUS] as { http: number } | undefined;
@@ -126,10 +126,10 @@ The tables below leave out these limits, which are not single constants:
 - **Rate limits of codes that verify an address**: see [verification](verification.md#guarantees-and-limits).`;
 
 export function limitsPage(root: string): string {
-  const variables = new Set(describedVariables().map(([name]) => name));
+  const variables = new Set(listDescribedVariables().map(([name]) => name));
   const subjects = readLimitRows(root);
   const formattedValue = ({ file, name }: LimitRow) =>
-    formatLimit(name, file ? constantIn(readFileSync(join(root, "src", file), "utf8"), name) : LIMIT_VALUES[name]);
+    formatLimit(name, file ? parseConstant(readFileSync(join(root, "src", file), "utf8"), name) : LIMIT_VALUES[name]);
   const listedNames = new Set([...subjects.values()].flat().map(({ name }) => name));
   const missingNames = Object.keys(LIMIT_VALUES).filter((name) => !listedNames.has(name));
   if (missingNames.length > 0) throw new Error(`limits without a row in limits.txt: ${missingNames.join(", ")}`);
@@ -140,14 +140,14 @@ export function limitsPage(root: string): string {
     }
     const cells = rows.map((row) => {
       const variable = !row.file && variables.has(row.name) ? inlineCode(row.name) : "";
-      return [row.meaning, formattedValue(row), variable, row.scope, effectText(row.above)];
+      return [row.meaning, formattedValue(row), variable, row.scope, describeEffect(row.above)];
     });
-    const formLimitRows = Object.entries(FORM_LIMITS).map(([what, most]) => [
+    const formLimitRows = Object.entries(DOCUMENT_LIMITS).map(([what, most]) => [
       `${what}, in GraphQL`,
       formatLimit("", most),
       "",
       "document",
-      effectText("REQUEST_INVALID"),
+      describeEffect("REQUEST_INVALID"),
     ]);
     if (subject === GRAPHQL_SUBJECT) cells.push(...formLimitRows);
     return `## ${subject}\n\n${markdownTable(["limit", "default", "variable", "scope", "above it"], cells)}`;

@@ -11,7 +11,7 @@ import { limitsPage } from "./limits.js";
 import { manifestFieldsPage } from "./manifest-fields.js";
 import { metricsPage } from "./metrics.js";
 import { restRoutesPage } from "./rest-routes.js";
-import { withRunStates } from "./run-states.js";
+import { replaceRunStates } from "./run-states.js";
 import { svcCallsPage } from "./svc-calls.js";
 import { variablesPage } from "./variables.js";
 
@@ -45,6 +45,6 @@ export async function writeReference(root: string): Promise<string> {
   const pages = await referencePages(root);
   for (const [name, content] of Object.entries(pages)) writeFileSync(join(root, "docs/reference", name), content);
   const lifecycle = join(root, "docs/internals/run-lifecycle.md");
-  writeFileSync(lifecycle, withRunStates(readFileSync(lifecycle, "utf8")));
+  writeFileSync(lifecycle, replaceRunStates(readFileSync(lifecycle, "utf8")));
   return `wrote ${Object.keys(pages).join(", ")} to docs/reference/\n`;
 }

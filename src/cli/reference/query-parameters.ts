@@ -8,7 +8,7 @@ const BY_MEANING =
   "`id` or `name`: how the service reads the ID or name in the path. By default, it reads digits as an ID, and any other text as a name.";
 
 /** Meanings of query parameters that no GraphQL argument of the same operation describes. */
-const MEANINGS: Readonly<Record<string, string>> = {
+const PARAMETER_MEANINGS: Readonly<Record<string, string>> = {
   appId: "ID of the app whose invitations to return; all invitations of the organization by default.",
   by: BY_MEANING,
   details: "True to also return who set each key, and when; false by default.",
@@ -28,7 +28,7 @@ export function queryParametersNote(schema: GraphQLSchema, operationId: string, 
   const described = argumentsOf(schema, operationId);
   const rows = names.map((name) => {
     const description = described.get(name) ?? "";
-    const meaning = REFERENCE_MEANING.test(description) ? BY_MEANING : description || MEANINGS[name];
+    const meaning = REFERENCE_MEANING.test(description) ? BY_MEANING : description || PARAMETER_MEANINGS[name];
     if (!meaning)
       throw new Error(
         `the query parameter ${name} of ${operationId} has no description; add one to query-parameters.ts`,

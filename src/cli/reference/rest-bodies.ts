@@ -3,7 +3,7 @@
  */
 
 const SAMPLE_CODE = "async function execute({ payload }) { return payload.name; }";
-const ACTION = { name: "greet", active: true, triggers: [{ trigger: "manual" }], code: SAMPLE_CODE };
+const SAMPLE_ACTION = { name: "greet", active: true, triggers: [{ trigger: "manual" }], code: SAMPLE_CODE };
 const SAMPLE_ALERT = { name: "jobs fail", condition: "failed", channel: "email", to: ["ann@example.com"] };
 const SAMPLE_EMAIL = {
   to: [{ email: "ann@example.com", name: "Ann" }],
@@ -11,26 +11,26 @@ const SAMPLE_EMAIL = {
   text: "Your order {{number}} has shipped.",
   attachments: [{ type: "text/plain", name: "a.txt", content: "Hello", encoding: "utf8" }],
 };
-const SMS = { to: "+41790000000", body: "Your order has shipped." };
+const SAMPLE_SMS = { to: "+41790000000", body: "Your order has shipped." };
 const SAMPLE_NOTIFICATION = {
   status: "published",
   data: { title: "We ship today", message: "Orders before noon leave today." },
 };
 const SAMPLE_RULES = [{ type: ["select"], allow: "all" }];
-const MEDIA_RULES = { accessRules: [{ type: ["read"], allow: "all" }] };
+const SAMPLE_MEDIA_RULES = { accessRules: [{ type: ["read"], allow: "all" }] };
 const SAMPLE_PERSON = { firstName: "Ann", lastName: "Lee" };
 const SAMPLE_PASSPHRASE = "a long passphrase";
 
-const APP = "/v1/apps/{appId}";
+const APP_PATH = "/v1/apps/{appId}";
 const V3 = "/v3/apps/{appId}";
-const DS = `${APP}/data-sources/{ds}`;
+const DS = `${APP_PATH}/data-sources/{ds}`;
 
 /** Sample request bodies by method and path, as in the OpenAPI document. */
 export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
-  [`POST ${V3}/actions`]: ACTION,
+  [`POST ${V3}/actions`]: SAMPLE_ACTION,
   [`PUT ${V3}/actions/{id}`]: { description: "says hello", timeoutMs: 10_000 },
   [`POST ${V3}/actions/logs`]: { where: { type: "app.task.failed", data: { taskId: 12 } }, limit: 10 },
-  [`POST ${V3}/actions/import`]: { format: "svc-app-actions/1", actions: [ACTION] },
+  [`POST ${V3}/actions/import`]: { format: "svc-app-actions/1", actions: [SAMPLE_ACTION] },
   [`POST ${V3}/actions/{nameOrId}/run`]: { name: "Ann" },
   [`POST ${V3}/actions/{nameOrId}/runWithResult`]: { name: "Ann" },
   [`POST ${V3}/actions/{id}/clientRuns/started`]: { payload: { name: "Ann" } },
@@ -39,26 +39,26 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${V3}/actions/problems`]: { code: SAMPLE_CODE, dependencies: ["svc-csv"] },
   [`POST ${V3}/runs/{runId}/replay`]: { copy: "draft", payload: { name: "Ann" } },
   [`POST ${V3}/triggers/backtest`]: { where: { type: "dataSource.entry.create" } },
-  [`POST ${APP}/ai/completions`]: { messages: [{ role: "user", content: "Summarize: …" }], maxTokens: 100 },
-  [`POST ${APP}/ai/embeddings`]: { input: ["a text"] },
-  [`POST ${APP}/ai/image`]: { prompt: "a lamp" },
-  [`POST ${APP}/ai/transcribe`]: { file: { name: "call.mp3", contentType: "audio/mpeg", data: "…" } },
-  [`POST ${APP}/alerts`]: SAMPLE_ALERT,
-  [`PUT ${APP}/alerts/{alertId}`]: SAMPLE_ALERT,
-  [`POST ${APP}/analytics`]: {
+  [`POST ${APP_PATH}/ai/completions`]: { messages: [{ role: "user", content: "Summarize: …" }], maxTokens: 100 },
+  [`POST ${APP_PATH}/ai/embeddings`]: { input: ["a text"] },
+  [`POST ${APP_PATH}/ai/image`]: { prompt: "a lamp" },
+  [`POST ${APP_PATH}/ai/transcribe`]: { file: { name: "call.mp3", contentType: "audio/mpeg", data: "…" } },
+  [`POST ${APP_PATH}/alerts`]: SAMPLE_ALERT,
+  [`PUT ${APP_PATH}/alerts/{alertId}`]: SAMPLE_ALERT,
+  [`POST ${APP_PATH}/analytics`]: {
     events: [{ createdAt: 1_795_262_400_000, type: "analytics.event", data: { button: "buy" } }],
   },
-  [`PUT ${APP}`]: { name: "Shop" },
+  [`PUT ${APP_PATH}`]: { name: "Shop" },
   "PUT /v1/admin/apps/{appId}": { name: "Shop" },
   "POST /v1/admin/apps": { name: "Shop", organizationId: 1 },
   "POST /v1/admin/users": { ...SAMPLE_PERSON, email: "ann@example.com" },
   "POST /v1/organizations": { name: "Example" },
   "POST /v1/organizations/{organizationId}/invitations": { email: "bob@example.com", role: "editor", appId: 1 },
-  [`POST ${APP}/communicate/email`]: SAMPLE_EMAIL,
-  [`POST ${APP}/communicate/email/batch`]: [{ options: SAMPLE_EMAIL, data: { number: 7 } }],
-  [`POST ${APP}/communicate/sms`]: SMS,
-  [`POST ${APP}/communicate/sms/batch`]: [SMS],
-  [`POST ${APP}/data-sources`]: {
+  [`POST ${APP_PATH}/communicate/email`]: SAMPLE_EMAIL,
+  [`POST ${APP_PATH}/communicate/email/batch`]: [{ options: SAMPLE_EMAIL, data: { number: 7 } }],
+  [`POST ${APP_PATH}/communicate/sms`]: SAMPLE_SMS,
+  [`POST ${APP_PATH}/communicate/sms/batch`]: [SAMPLE_SMS],
+  [`POST ${APP_PATH}/data-sources`]: {
     name: "Talks",
     columns: ["Title"],
     accessRules: SAMPLE_RULES,
@@ -74,50 +74,50 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
     delete: [13],
     extend: true,
   },
-  [`POST ${APP}/logs`]: { type: "order.shipped", data: { number: 7 } },
-  [`PUT ${APP}/manifest`]: { version: 1, actions: [ACTION] },
-  [`POST ${APP}/media/folders`]: { name: "avatars" },
-  [`PUT ${APP}/media/folders/{id}`]: { name: "portraits" },
-  [`PUT ${APP}/media/files/{id}`]: { name: "ann.jpg" },
-  [`POST ${APP}/media/files/{id}/link`]: { expiresIn: 3600 },
-  [`PUT ${APP}/media/files/{id}/accessRules`]: MEDIA_RULES,
-  [`PUT ${APP}/media/folders/{id}/accessRules`]: MEDIA_RULES,
-  [`POST ${APP}/notifications`]: SAMPLE_NOTIFICATION,
-  [`POST ${APP}/notifications/batch`]: [SAMPLE_NOTIFICATION],
-  [`POST ${APP}/notifications/read`]: { ids: [1] },
-  [`PUT ${APP}/notifications/{notificationId}`]: { status: "draft" },
-  [`POST ${APP}/push/subscriptions`]: { endpoint: "https://push.example.com/1", keys: { p256dh: "…", auth: "…" } },
-  [`DELETE ${APP}/push/subscriptions`]: { endpoint: "https://push.example.com/1" },
-  [`PUT ${APP}/origins`]: { origins: ["https://shop.example"] },
-  [`PUT ${APP}/secret-bindings`]: {
+  [`POST ${APP_PATH}/logs`]: { type: "order.shipped", data: { number: 7 } },
+  [`PUT ${APP_PATH}/manifest`]: { version: 1, actions: [SAMPLE_ACTION] },
+  [`POST ${APP_PATH}/media/folders`]: { name: "avatars" },
+  [`PUT ${APP_PATH}/media/folders/{id}`]: { name: "portraits" },
+  [`PUT ${APP_PATH}/media/files/{id}`]: { name: "ann.jpg" },
+  [`POST ${APP_PATH}/media/files/{id}/link`]: { expiresIn: 3600 },
+  [`PUT ${APP_PATH}/media/files/{id}/accessRules`]: SAMPLE_MEDIA_RULES,
+  [`PUT ${APP_PATH}/media/folders/{id}/accessRules`]: SAMPLE_MEDIA_RULES,
+  [`POST ${APP_PATH}/notifications`]: SAMPLE_NOTIFICATION,
+  [`POST ${APP_PATH}/notifications/batch`]: [SAMPLE_NOTIFICATION],
+  [`POST ${APP_PATH}/notifications/read`]: { ids: [1] },
+  [`PUT ${APP_PATH}/notifications/{notificationId}`]: { status: "draft" },
+  [`POST ${APP_PATH}/push/subscriptions`]: { endpoint: "https://push.example.com/1", keys: { p256dh: "…", auth: "…" } },
+  [`DELETE ${APP_PATH}/push/subscriptions`]: { endpoint: "https://push.example.com/1" },
+  [`PUT ${APP_PATH}/origins`]: { origins: ["https://shop.example"] },
+  [`PUT ${APP_PATH}/secret-bindings`]: {
     bindings: [{ key: "__stripe", origin: "https://api.stripe.com", in: "header", sealed: true, value: "sk_live_…" }],
   },
-  [`POST ${APP}/secret-bindings/test`]: { key: "__stripe", origin: "https://api.stripe.com", path: "/v1/balance" },
-  [`POST ${APP}/session`]: {
+  [`POST ${APP_PATH}/secret-bindings/test`]: { key: "__stripe", origin: "https://api.stripe.com", path: "/v1/balance" },
+  [`POST ${APP_PATH}/session`]: {
     passport: "dataSource",
     dataSourceName: "Users",
     where: { Email: "ann@example.com", Password: "a long password" },
   },
-  [`PUT ${APP}/session`]: { locale: "en" },
-  [`POST ${APP}/session/verify`]: { email: "ann@example.com", code: "123456" },
-  [`POST ${APP}/settings`]: {
+  [`PUT ${APP_PATH}/session`]: { locale: "en" },
+  [`POST ${APP_PATH}/session/verify`]: { email: "ann@example.com", code: "123456" },
+  [`POST ${APP_PATH}/settings`]: {
     title: "for everyone",
     _note: "for server actions",
     __apiKey: "key of the other service",
   },
-  [`DELETE ${APP}/settings`]: { keys: ["title"] },
-  [`POST ${APP}/settings/secure`]: { settingKey: "apiKey", value: "key of the model" },
-  [`PUT ${APP}/settings/secrecy`]: { keys: ["_note"], secret: false },
-  [`PUT ${APP}/git`]: {
+  [`DELETE ${APP_PATH}/settings`]: { keys: ["title"] },
+  [`POST ${APP_PATH}/settings/secure`]: { settingKey: "apiKey", value: "key of the model" },
+  [`PUT ${APP_PATH}/settings/secrecy`]: { keys: ["_note"], secret: false },
+  [`PUT ${APP_PATH}/git`]: {
     provider: "github",
     url: "https://github.com/example/shop",
     branch: "main",
     tagPattern: "v*",
     token: "github_pat_example",
   },
-  [`POST ${APP}/git/pull`]: { ref: "refs/tags/v1" },
-  [`POST ${APP}/stages`]: { name: "staging" },
-  [`POST ${APP}/tokens`]: { kind: "api", name: "shop back end", scopes: ["run", "data"] },
+  [`POST ${APP_PATH}/git/pull`]: { ref: "refs/tags/v1" },
+  [`POST ${APP_PATH}/stages`]: { name: "staging" },
+  [`POST ${APP_PATH}/tokens`]: { kind: "api", name: "shop back end", scopes: ["run", "data"] },
   "POST /v1/auth/invitations/accept": {
     token: "the token of the link",
     ...SAMPLE_PERSON,
@@ -136,13 +136,13 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
 };
 
 /** Sample query strings of the routes that require query parameters. */
-export const QUERIES: Readonly<Record<string, string>> = {
+export const SAMPLE_QUERY_STRINGS: Readonly<Record<string, string>> = {
   [`GET ${V3}/schedule/preview`]: "?frequency=0+13+*+*+*&timezone=Europe/Berlin",
   [`GET ${V3}/packages/declarations`]: "?integrity=sha256-…",
 };
 
 /** Routes whose body is WebAuthn JSON, which the browser creates. */
-export const WEBAUTHN: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
+export const WEBAUTHN_ROUTES: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
 
 /** Sample values by field name, for fields whose schema allows any value or any text. */
 export const SAMPLE_VALUES: Readonly<Record<string, unknown>> = {

@@ -5,12 +5,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { GraphQLSchema } from "graphql";
-import { openapiDocument } from "../../api/openapi/document.js";
+import { createOpenapiDocument } from "../../api/openapi/document.js";
 import { ROUTES } from "../../api/rest/routes.js";
 import type { Operation } from "../../rules/access.js";
-import { CALLERS_NOTE, callersOf, isUnderRules } from "./callers.js";
+import { CALLERS_NOTE, describeCallers, isUnderRules } from "./callers.js";
 import { queryParametersNote } from "./query-parameters.js";
-import { QUERIES, SAMPLE_BODIES, SAMPLE_VALUES, WEBAUTHN } from "./rest-bodies.js";
+import { SAMPLE_BODIES, SAMPLE_QUERY_STRINGS, SAMPLE_VALUES, WEBAUTHN_ROUTES } from "./rest-bodies.js";
 import { SAMPLE_RESPONSES } from "./rest-responses.js";
 import { type RecordedResponse, SAMPLE_TIME } from "./shown-response.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
@@ -45,8 +45,8 @@ interface Document {
 
 const EXAMPLE_BASE_URL = "http://127.0.0.1:4000";
 /** Maximum number of fields of a sample body that is made from a schema. */
-const FIELDS_SHOWN = 8;
-const DEPTH_SHOWN = 2;
+const SAMPLE_FIELDS_MAX = 8;
+const SAMPLE_DEPTH_MAX = 2;
 
 /** Summaries of routes whose resolver method has no GraphQL description. */
 const ROUTE_SUMMARIES: Record<string, string> = {
@@ -68,7 +68,7 @@ const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/auth/passkeys": "Registers a passkey.",
   "GET /v1/auth/passkeys/{passkeyId}": "Returns one passkey of the person.",
   "POST /v1/apps/{appId}/data-sources/{ds}/query":
-    "Returns the entries that match the query in the body. With `type: \"delete\"`, deletes these entries; this needs the right to delete entries.",
+    'Returns the entries that match the query in the body. With `type: "delete"`, deletes these entries; this needs the right to delete entries.',
   "POST /v1/apps/{appId}/session": "Signs an app user in to the page's session.",
   "POST /v1/apps/{appId}/session/verify": "Sends a code to an app user, or checks a code that the user entered.",
   "PUT /v1/apps/{appId}/media/folders/{id}": "Renames or moves a folder.",
@@ -128,43 +128,43 @@ const NON_JSON_ROUTES: readonly (readonly [route: string, meaning: string, page:
   ["GET /health/live, GET /health/ready, GET /metrics", "Return the state of the process", "../operate/operating.md"],
 ];
 
-const SCALARS: Record<string, unknown> = { integer: 1, number: 1, boolean: true, string: "text", null: null };
+const SAMPLE_SCALARS: Record<string, unknown> = { integer: 1, number: 1, boolean: true, string: "text", null: null };
 
 /** Placeholder in a sample for the fields that are left out. */
 const MORE_FIELDS = { "…": "…" };
 
 /** Returns a sample value that matches the schema. */
-function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
+function createExample(schema: Schema, document: Document, depth = 0): unknown {
   if (schema.const !== undefined) return schema.const;
   if (schema.enum) return schema.enum[0];
   const choice = (schema.anyOf ?? schema.oneOf ?? schema.allOf)?.find(({ type }) => type !== "null");
-  if (choice) return exampleOf(choice, document, depth);
+  if (choice) return createExample(choice, document, depth);
   if (schema.$ref !== undefined)
-    return exampleOf(document.components.schemas[schema.$ref.split("/").at(-1)!] ?? {}, document, depth);
+    return createExample(document.components.schemas[schema.$ref.split("/").at(-1)!] ?? {}, document, depth);
   const type = [schema.type ?? (schema.properties ? "object" : [])].flat()[0];
-  if (type === "array") return depth > DEPTH_SHOWN ? [] : [exampleOf(schema.items ?? {}, document, depth + 1)];
-  if (type === "object") return depth > DEPTH_SHOWN ? MORE_FIELDS : objectOf(schema, document, depth);
+  if (type === "array") return depth > SAMPLE_DEPTH_MAX ? [] : [createExample(schema.items ?? {}, document, depth + 1)];
+  if (type === "object") return depth > SAMPLE_DEPTH_MAX ? MORE_FIELDS : createExampleObject(schema, document, depth);
   if (schema.format === "date-time") return SAMPLE_TIME;
-  return SCALARS[type ?? ""] ?? MORE_FIELDS;
+  return SAMPLE_SCALARS[type ?? ""] ?? MORE_FIELDS;
 }
 
 /** Returns a sample value for a field: by the field's name if the schema allows any value or any text, otherwise by the schema. */
-function fieldExample(name: string, schema: Schema, document: Document, depth: number): unknown {
-  const example = exampleOf(schema, document, depth);
-  const isVague = example === MORE_FIELDS || example === SCALARS["string"];
+function createFieldExample(name: string, schema: Schema, document: Document, depth: number): unknown {
+  const example = createExample(schema, document, depth);
+  const isVague = example === MORE_FIELDS || example === SAMPLE_SCALARS["string"];
   return isVague ? (SAMPLE_VALUES[name] ?? example) : example;
 }
 
-function objectOf({ properties = {} }: Schema, document: Document, depth: number): object {
+function createExampleObject({ properties = {} }: Schema, document: Document, depth: number): object {
   const names = Object.keys(properties);
   if (names.length === 0) return MORE_FIELDS;
   const typeNames = names
-    .slice(0, FIELDS_SHOWN)
-    .map((name) => [name, fieldExample(name, properties[name]!, document, depth + 1)]);
-  return Object.fromEntries(names.length > FIELDS_SHOWN ? [...typeNames, ["…", "…"]] : typeNames);
+    .slice(0, SAMPLE_FIELDS_MAX)
+    .map((name) => [name, createFieldExample(name, properties[name]!, document, depth + 1)]);
+  return Object.fromEntries(names.length > SAMPLE_FIELDS_MAX ? [...typeNames, ["…", "…"]] : typeNames);
 }
 
-const jsonOf = (value: unknown): string =>
+const formatJson = (value: unknown): string =>
   JSON.stringify(value)
     .replaceAll('"…":"…"', "…")
     .replaceAll(/,"…"\]/g, ",…]");
@@ -172,19 +172,19 @@ const jsonOf = (value: unknown): string =>
 const schemaOf = (content: Record<string, { schema: Schema }> | undefined): Schema | null =>
   Object.values(content ?? {})[0]?.schema ?? null;
 
-interface Row {
+interface RouteRow {
   method: string;
   path: string;
   operation: RestOperation;
 }
 
 /** Returns the sample request body of a route; null if the route reads no body. */
-function bodyOf({ method, path, operation }: Row, document: Document): unknown {
+function bodyOf({ method, path, operation }: RouteRow, document: Document): unknown {
   const schema = schemaOf(operation.requestBody?.content);
   if (!schema) return null;
   const route = `${method} ${path}`;
-  if (WEBAUTHN.includes(route)) return MORE_FIELDS;
-  return SAMPLE_BODIES[route] ?? exampleOf(schema, document);
+  if (WEBAUTHN_ROUTES.includes(route)) return MORE_FIELDS;
+  return SAMPLE_BODIES[route] ?? createExample(schema, document);
 }
 
 /** Sample values of the path parameters that are names. All other path parameters are IDs. */
@@ -201,12 +201,12 @@ const NAMES_IN_ADDRESSES: Readonly<Record<string, string>> = {
  * Returns the status and body of a route's response: the recorded response, otherwise the sample, otherwise a value that matches the
  * schema.
  */
-function responseOf({ method, path, operation }: Row, recorded: RecordedResponse | undefined): string {
-  if (recorded) return `${recorded.http}${recorded.body === "" ? "" : ` ${jsonOf(recorded.body)}`}`;
+function responseOf({ method, path, operation }: RouteRow, recorded: RecordedResponse | undefined): string {
+  if (recorded) return `${recorded.http}${recorded.body === "" ? "" : ` ${formatJson(recorded.body)}`}`;
   // Uses the last success status: a route with `?plan=true` has 200 for the plan, and 201 for the change itself.
   const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
   const sample = SAMPLE_RESPONSES[`${method} ${path}`];
-  if (sample) return `${status} ${jsonOf(sample)}`;
+  if (sample) return `${status} ${formatJson(sample)}`;
   if (answer?.content)
     throw new Error(
       `the reference has no response of ${method} ${path}; record one, or add a sample to rest-responses.ts`,
@@ -214,8 +214,8 @@ function responseOf({ method, path, operation }: Row, recorded: RecordedResponse
   return status;
 }
 
-function routeText(
-  row: Row,
+function formatRoute(
+  row: RouteRow,
   document: Document,
   schema: GraphQLSchema,
   callers: string,
@@ -226,8 +226,8 @@ function routeText(
   const body = bodyOf(row, document);
   const query = (operation.parameters ?? []).filter((parameter) => parameter.in === "query").map(({ name }) => name);
   const filledIn = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => NAMES_IN_ADDRESSES[name] ?? "1");
-  const address = recorded?.address ?? `${filledIn}${QUERIES[`${method} ${path}`] ?? ""}`;
-  const request = `${method} ${EXAMPLE_BASE_URL}${address}${body === null ? "" : `\n${jsonOf(body)}`}`;
+  const address = recorded?.address ?? `${filledIn}${SAMPLE_QUERY_STRINGS[`${method} ${path}`] ?? ""}`;
+  const request = `${method} ${EXAMPLE_BASE_URL}${address}${body === null ? "" : `\n${formatJson(body)}`}`;
   const routeNotes = [summary, `- Callers: ${callers}`, ...queryParametersNote(schema, operation.operationId, query)];
   const example = `${request}
 
@@ -236,17 +236,19 @@ ${responseOf(row, recorded)}`;
 }
 
 /** Returns the callers of a route: those who may use the operations of its resolver method, or everyone if it needs no credential. */
-function routeCallers({ operation }: Row, byField: ReadonlyMap<string, readonly Operation[]>): string {
+function routeCallers({ operation }: RouteRow, byField: ReadonlyMap<string, readonly Operation[]>): string {
   const name = operation.operationId;
   const fields = [...byField.keys()].filter(
     (field) => name.startsWith(field) && /^(?:By[A-Z]|\d|$)/.test(name.slice(field.length)),
   );
   const [field] = fields.sort((a, b) => b.length - a.length);
   const operations = byField.get(field ?? "") ?? [];
-  const callers = callersOf(operations);
+  const callers = describeCallers(operations);
   const isOpen = operation.security !== undefined;
   if (callers === "") return isOpen ? "everyone" : "a signed-in person";
-  return isOpen || isUnderRules(field ?? "", operations) ? `${callers}; other callers whom the app's access rules allow` : callers;
+  return isOpen || isUnderRules(field ?? "", operations)
+    ? `${callers}; other callers whom the app's access rules allow`
+    : callers;
 }
 
 export async function restRoutesPage(
@@ -257,11 +259,11 @@ export async function restRoutesPage(
   const recorded: Readonly<Record<string, RecordedResponse>> = JSON.parse(
     readFileSync(join(root, "src/cli/reference/rest-responses.json"), "utf8"),
   );
-  const document = (await openapiDocument(schema, ROUTES, EXAMPLE_BASE_URL)) as Document;
+  const document = (await createOpenapiDocument(schema, ROUTES, EXAMPLE_BASE_URL)) as Document;
   const rows = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]): Row => ({ method: method.toUpperCase(), path, operation })),
+    Object.entries(methods).map(([method, operation]): RouteRow => ({ method: method.toUpperCase(), path, operation })),
   );
-  const tagOf = ({ path, operation }: Row) => (path.startsWith("/v1/auth") ? "sign-in" : operation.tags[0]!);
+  const tagOf = ({ path, operation }: RouteRow) => (path.startsWith("/v1/auth") ? "sign-in" : operation.tags[0]!);
   const tags = [...new Set(rows.map(tagOf))].sort();
   const lead = `For everyone who calls the service over HTTP. [The API](api.md) explains credentials, errors, limits and conditional requests.
 
@@ -272,7 +274,7 @@ export async function restRoutesPage(
 **IDs and names.** If a path accepts an ID or a name, the service reads digits as an ID. With the query parameter \`by=name\`, it reads digits as a name.`;
   const sections = tags.map((tag) => {
     const tagRows = rows.filter((row) => tagOf(row) === tag);
-    return `## ${tag}\n\n${tagRows.map((row) => routeText(row, document, schema, routeCallers(row, byField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;
+    return `## ${tag}\n\n${tagRows.map((row) => formatRoute(row, document, schema, routeCallers(row, byField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;
   });
   const otherTable = markdownTable(
     ["route", "what it does", "page"],

@@ -12,10 +12,10 @@ const transitionLines = [...transitionsByState].map(
   ([from, list]) => `${from.padEnd(7)} ──▶ ${list.map(({ to }) => to).join(", ")}`,
 );
 
-const errorOf = (error: string): string => (/^[A-Z]/.test(error) ? `\`${error}\`` : error);
+const formatErrorName = (error: string): string => (/^[A-Z]/.test(error) ? `\`${error}\`` : error);
 
 const tableRows = transitionRows.flatMap(({ from, to, exits }) =>
-  exits.map(({ error, condition }) => `| ${from ?? "new"} | ${to} | ${condition} | ${errorOf(error)} |`),
+  exits.map(({ error, condition }) => `| ${from ?? "new"} | ${to} | ${condition} | ${formatErrorName(error)} |`),
 );
 
 const STATES_SECTION = `## States
@@ -34,7 +34,7 @@ ${tableRows.join("\n")}
 `;
 
 /** Returns the page with a newly generated section "States". */
-export function withRunStates(page: string): string {
+export function replaceRunStates(page: string): string {
   const start = page.indexOf("## States");
   return page.slice(0, start) + STATES_SECTION + page.slice(page.indexOf("\n## ", start));
 }

@@ -1,17 +1,17 @@
 /** Builds the reference page of every call of `Svc`: parameters, errors and an example, from the declarations of the client library. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Member, membersOf } from "./declarations.js";
+import { type Member, parseMembers } from "./declarations.js";
 import { NAMESPACES, type NamespaceExample } from "./svc-examples.js";
 import { typesSection } from "./svc-types.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 /** Text about the error statuses that every call of `Svc` can have. */
-const EVERYWHERE_NOTE =
+const COMMON_ERRORS_NOTE =
   "`UNAUTHORIZED`, `FORBIDDEN`, `REQUEST_INVALID`, `RATE_LIMIT_EXCEEDED`, `OVERLOADED`, `INTERNAL_ERROR` and `NETWORK_ERROR`";
 
 /** Returns the code of an action that runs the example. */
-export const actionOf = (example: string): string =>
+export const wrapInAction = (example: string): string =>
   `async function execute() {\n${example.replaceAll(/^/gm, "  ")}\n}`;
 
 const exampleOf = (
@@ -36,19 +36,23 @@ function examplesOf({ example, pageExample, package: name }: NamespaceExample): 
   ];
   return [
     ...(example
-      ? exampleOf(`Example of a server action${dependencyNote}`, { ...example, code: actionOf(example.code), notes })
+      ? exampleOf(`Example of a server action${dependencyNote}`, {
+          ...example,
+          code: wrapInAction(example.code),
+          notes,
+        })
       : []),
     ...(pageExample ? exampleOf("Example in a page, inside an async function", pageExample) : []),
   ];
 }
 
 /** Returns the calls of a namespace of `Svc`, without the namespaces inside it. */
-export const callsOf = (sources: readonly string[], type: string): Member[] =>
-  membersOf(sources, type).filter(({ signature }) => /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature));
+export const parseCalls = (sources: readonly string[], type: string): Member[] =>
+  parseMembers(sources, type).filter(({ signature }) => /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature));
 
 function sectionOf(namespace: NamespaceExample, sources: readonly string[]): string {
   const { path, type, package: name, about, errors, otherErrors, seeAlso } = namespace;
-  const rows = callsOf(sources, type).map(({ signature, comment }) => [inlineCode(`${path}.${signature}`), comment]);
+  const rows = parseCalls(sources, type).map(({ signature, comment }) => [inlineCode(`${path}.${signature}`), comment]);
   const errorsText =
     errors.length === 0
       ? ""
@@ -74,12 +78,12 @@ export function clientDeclarations(root: string): string[] {
 
 export function svcCallsPage(root: string): string {
   const sources = clientDeclarations(root);
-  const signatures = NAMESPACES.flatMap(({ type }) => callsOf(sources, type)).map(({ signature }) => signature);
+  const signatures = NAMESPACES.flatMap(({ type }) => parseCalls(sources, type)).map(({ signature }) => signature);
   const described = new Set(NAMESPACES.map(({ type }) => type));
   const lead = `For authors of actions and pages. [Types](#types) lists the types that the calls name. Your editor gets the types from \`/client/svc.d.ts\`.`;
   const errorsSection = `## Errors of every call
 
-If a call fails, its promise rejects with an \`Error\`. The field \`status\` of this error is a code such as \`FORBIDDEN\`. The fields \`message\` and \`error\` contain the same text. Every call to the service can fail with ${EVERYWHERE_NOTE}. [Errors](errors.md) says what to do in each case.`;
+If a call fails, its promise rejects with an \`Error\`. The field \`status\` of this error is a code such as \`FORBIDDEN\`. The fields \`message\` and \`error\` contain the same text. Every call to the service can fail with ${COMMON_ERRORS_NOTE}. [Errors](errors.md) says what to do in each case.`;
   return referencePage("Calls of Svc", lead, "the declarations of the client library", [
     errorsSection,
     ...NAMESPACES.map((namespace) => sectionOf(namespace, sources)),

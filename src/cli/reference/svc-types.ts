@@ -1,32 +1,34 @@
 /** Describes the types that the calls of `Svc` use, for the reference page, from the declarations in svc.d.ts. */
-import { type Declaration, declarationsIn, membersOf } from "./declarations.js";
+import { type Declaration, parseDeclarations, parseMembers } from "./declarations.js";
 import { inlineCode, markdownTable } from "./tables.js";
 
-const namesIn = (text: string): string[] => text.replaceAll(/"[^"]*"/g, "").match(/\b[A-Z]\w+\b/g) ?? [];
+const typeNamesIn = (text: string): string[] => text.replaceAll(/"[^"]*"/g, "").match(/\b[A-Z]\w+\b/g) ?? [];
 
 /** Returns the part of a declaration that can refer to other types: an interface's fields, or the text of a type alias. */
-const contentOf = ({ name, text, isAlias }: Declaration, sources: readonly string[]): string =>
-  isAlias ? text : [text, ...membersOf(sources, name).map(({ signature }) => signature)].join("\n");
+const declarationTextOf = ({ name, text, isAlias }: Declaration, sources: readonly string[]): string =>
+  isAlias ? text : [text, ...parseMembers(sources, name).map(({ signature }) => signature)].join("\n");
 
 /** Returns the declarations that the signatures use, directly or through other declarations. */
-function reachableTypes(
+function findReachableTypes(
   signatures: readonly string[],
   all: ReadonlyMap<string, Declaration>,
   sources: readonly string[],
 ) {
   const declarationsByName = new Map<string, Declaration>();
-  const queue = signatures.flatMap(namesIn);
+  const queue = signatures.flatMap(typeNamesIn);
   for (const name of queue) {
     const declaration = all.get(name);
     if (!declaration || declarationsByName.has(name)) continue;
     declarationsByName.set(name, declaration);
-    queue.push(...namesIn(contentOf(declaration, sources)));
+    queue.push(...typeNamesIn(declarationTextOf(declaration, sources)));
   }
   return [...declarationsByName.values()];
 }
 
 function sectionOf({ name, comment, text, isAlias }: Declaration, sources: readonly string[]): string {
-  const rows = isAlias ? [] : membersOf(sources, name).map((member) => [inlineCode(member.signature), member.comment]);
+  const rows = isAlias
+    ? []
+    : parseMembers(sources, name).map((member) => [inlineCode(member.signature), member.comment]);
   return [
     `### ${name}`,
     comment,
@@ -47,9 +49,9 @@ export function typesSection(
   sources: readonly string[],
   described: ReadonlySet<string>,
 ): string {
-  const declarations = sources.flatMap(declarationsIn).filter(({ name }) => !described.has(name));
+  const declarations = sources.flatMap(parseDeclarations).filter(({ name }) => !described.has(name));
   const all = new Map(declarations.map((declaration) => [declaration.name, declaration] as const));
-  const types = reachableTypes(signatures, all, sources).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const types = findReachableTypes(signatures, all, sources).sort((a, b) => (a.name < b.name ? -1 : 1));
   return [
     "## Types",
     "`?` marks an optional field.",

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { OPEN_ID_VARIABLES } from "../../config/open-id.js";
-import { describedVariables } from "../../config/variables.js";
+import { listDescribedVariables } from "../../config/variables.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 const COMPOSE_DEFAULTS: Record<string, string> = {
@@ -40,7 +40,11 @@ function helmRows(root: string): string[][] {
 export function variablesPage(root: string): string {
   const lead =
     "For operators. If a variable has an invalid value, the service does not start, and the error names the variable. An empty value counts as unset. At the start, the service also checks whether the machine can use `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR`. A variable that sets a limit applies to every app: you cannot set another value for one app.";
-  const service = describedVariables().map(([name, { meaning, initial }]) => [inlineCode(name), initial, meaning]);
+  const service = listDescribedVariables().map(([name, { meaning, defaultText: initial }]) => [
+    inlineCode(name),
+    initial,
+    meaning,
+  ]);
   return referencePage("Environment variables", lead, "`src/config`, `compose.yaml` and the chart's `values.yaml`", [
     "## The service",
     markdownTable(["variable", "default", "meaning"], service),

@@ -46,14 +46,14 @@ const SELECT_FUNCTIONS = `
    WHERE pronamespace = 'public'::regnamespace AND prokind IN ('f', 'p')
    ORDER BY proname COLLATE "C", pg_get_function_identity_arguments(oid) COLLATE "C"`;
 
-const FILE_HEAD =
+const DUMP_FILE_HEAD =
   "-- Written by `npm run schema` from what migrations/ make of an empty database. Not to be edited, not to be run.";
 
 /** Returns the schema as SQL: tables with their columns, constraints, indexes and triggers, then functions. */
 export async function dumpDatabase(db: DataSource): Promise<string> {
   const lines = async (sql: string, parameters: unknown[] = []) =>
     (await rows<{ line: string }>(db, sql, parameters)).map(({ line }) => line.trimEnd());
-  const parts = [FILE_HEAD];
+  const parts = [DUMP_FILE_HEAD];
   for (const { oid, name, unlogged, parted } of await rows<Table>(db, SELECT_TABLES)) {
     const tableLines = [...(await lines(SELECT_COLUMNS, [oid])), ...(await lines(SELECT_CONSTRAINTS, [oid]))];
     parts.push(`CREATE ${unlogged ? "UNLOGGED " : ""}TABLE ${name} (\n  ${tableLines.join(",\n  ")}\n)${parted};`);

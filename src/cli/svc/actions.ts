@@ -2,7 +2,7 @@
 import type { Client } from "./client.js";
 import { CliError } from "./failure.js";
 
-const ACTIONS = "/v3/apps/:app/actions";
+const ACTIONS_ROUTE = "/v3/apps/:app/actions";
 const ACTIONS_PER_PAGE = 1000;
 
 export interface ServerAction {
@@ -14,7 +14,9 @@ export interface ServerAction {
 export async function listActions(client: Client): Promise<ServerAction[]> {
   const all: ServerAction[] = [];
   for (;;) {
-    const { body } = await client.request("GET", ACTIONS, { query: { limit: ACTIONS_PER_PAGE, offset: all.length } });
+    const { body } = await client.sendRequest("GET", ACTIONS_ROUTE, {
+      query: { limit: ACTIONS_PER_PAGE, offset: all.length },
+    });
     all.push(...body.actions);
     if (!body.pagination.hasMore || body.actions.length === 0) return all;
   }
@@ -24,8 +26,8 @@ export async function listActions(client: Client): Promise<ServerAction[]> {
  * Returns the action with this name.
  * @throws CliError if the app has no such action
  */
-export async function actionNamed(client: Client, name: string): Promise<ServerAction> {
-  const { body } = await client.request("GET", ACTIONS, { query: { search: name, limit: ACTIONS_PER_PAGE } });
+export async function findActionByName(client: Client, name: string): Promise<ServerAction> {
+  const { body } = await client.sendRequest("GET", ACTIONS_ROUTE, { query: { search: name, limit: ACTIONS_PER_PAGE } });
   const serverAction = (body.actions as ServerAction[]).find((action) => action.name === name);
   if (!serverAction) throw new CliError(`the app has no action named ${JSON.stringify(name)}`);
   return serverAction;

@@ -3,13 +3,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Environment, SavedToken, Target, TokenStore } from "./config.js";
 import { CliError, EXIT_CODES } from "./failure.js";
 
-const TIMEOUT_MS = 130_000;
+const REQUEST_TIMEOUT_MS = 130_000;
 /** Time before a token's expiry at which the client renews the token, in milliseconds. */
 const RENEW_BEFORE_MS = 30_000;
 /** Maximum time in seconds that one request waits in total when the service responds with 429 or 503 and Retry-After. */
 const WAIT_MAX_SECONDS = 60;
 
-export interface Request {
+export interface SvcRequest {
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
   headers?: Record<string, string>;
@@ -18,14 +18,14 @@ export interface Request {
   anonymous?: boolean;
 }
 
-export interface SvcReply {
+export interface SvcResponse {
   status: number;
   headers: Headers;
   // biome-ignore lint/suspicious/noExplicitAny: the type of a response body depends on the route
   body: any;
 }
 
-interface Sent {
+interface FetchInput {
   body?: string | URLSearchParams;
   headers?: Record<string, string>;
 }
@@ -67,7 +67,7 @@ export class Client {
    * Returns the token of SVC_TOKEN or of the saved sign-in, and renews a saved token that is about to expire.
    * @throws CliError if there is no saved sign-in
    */
-  async token(): Promise<string> {
+  async readToken(): Promise<string> {
     const input = this.#env["SVC_TOKEN"];
     if (input !== undefined && input !== "") return input;
     const savedCredentials = this.#store.get(this.target);
@@ -82,11 +82,11 @@ export class Client {
     const form = new URLSearchParams({ grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId });
     const { status, body } = await this.#send("POST", `${this.target.url}/oauth/token`, { body: form });
     if (status !== 200) throw new CliError("the session has expired; run svc login");
-    this.#store.set(this.target, savedToken(body, clientId));
+    this.#store.set(this.target, toSavedToken(body, clientId));
     return body.access_token;
   }
 
-  async #send(method: string, address: string, { body, headers = {} }: Sent): Promise<SvcReply> {
+  async #send(method: string, address: string, { body, headers = {} }: FetchInput): Promise<SvcResponse> {
     let response: Response;
     try {
       response = await fetch(address, {
@@ -94,7 +94,7 @@ export class Client {
         headers,
         ...(body !== undefined && { body }),
         redirect: "error",
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+        signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       });
     } catch (error) {
       const { cause, message } = error as Error;
@@ -109,7 +109,7 @@ export class Client {
    * Sends a request. If the response has Retry-After, waits and sends the request again. This is safe, because the service sends
    * Retry-After only before it starts work on a request.
    */
-  async #sendPatiently(method: string, address: string, request: Sent): Promise<SvcReply> {
+  async #sendPatiently(method: string, address: string, request: FetchInput): Promise<SvcResponse> {
     for (let waited = 0; ; ) {
       const reply = await this.#send(method, address, request);
       const seconds = Number(reply.headers.get("retry-after"));
@@ -120,7 +120,7 @@ export class Client {
   }
 
   /** Sends a request without a token. Returns the response even if it is an error. */
-  async open(method: string, path: string, form?: URLSearchParams): Promise<SvcReply> {
+  async sendWithoutToken(method: string, path: string, form?: URLSearchParams): Promise<SvcResponse> {
     return this.#send(method, this.target.url + path, form ? { body: form } : {});
   }
 
@@ -129,9 +129,9 @@ export class Client {
    * @param path path of a route, in which `:app` stands for the app's ID
    * @throws ApiFailure for an error response
    */
-  async request(method: string, path: string, request: Request = {}): Promise<SvcReply> {
+  async sendRequest(method: string, path: string, request: SvcRequest = {}): Promise<SvcResponse> {
     const { query = {}, body, headers = {}, anonymous = false } = request;
-    const token = anonymous ? null : (request.token ?? (await this.token()));
+    const token = anonymous ? null : (request.token ?? (await this.readToken()));
     const address = new URL(this.target.url + path.replace(":app", String(this.target.app)));
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) address.searchParams.set(name, String(value));
@@ -150,7 +150,7 @@ export class Client {
 }
 
 /** Converts a response of /oauth/token to the form in which the client saves a sign-in. */
-export const savedToken = (
+export const toSavedToken = (
   body: { access_token: string; refresh_token?: string; expires_in?: number },
   clientId: string,
 ): SavedToken => ({

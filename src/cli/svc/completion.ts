@@ -1,8 +1,8 @@
 /** Generates shell completion scripts from the commands of `svc`. */
 import type { Command } from "commander";
-import { wrongUse } from "./failure.js";
+import { createUsageError } from "./failure.js";
 
-interface Entry {
+interface CompletionEntry {
   name: string;
   description: string;
   /**
@@ -12,7 +12,7 @@ interface Entry {
   options: string[];
 }
 
-const entriesOf = (program: Command): Entry[] =>
+const listCompletionEntries = (program: Command): CompletionEntry[] =>
   program.commands.map((command) => ({
     name: command.name(),
     description: command.description(),
@@ -22,7 +22,7 @@ const entriesOf = (program: Command): Entry[] =>
 
 const quoteWord = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
-function bashCompletion(entries: readonly Entry[]): string {
+function bashCompletion(entries: readonly CompletionEntry[]): string {
   const cases = entries.map(
     ({ name, subcommands, options }) => `    ${name}) words=${quoteWord([...subcommands, ...options].join(" "))} ;;`,
   );
@@ -39,7 +39,7 @@ complete -o default -F _svc svc
 `;
 }
 
-function zsh(entries: readonly Entry[]): string {
+function zshCompletion(entries: readonly CompletionEntry[]): string {
   const commands = entries.map(
     ({ name, description }) => `    ${quoteWord(`${name}:${description.replaceAll(":", "\\:")}`)}`,
   );
@@ -63,7 +63,7 @@ compdef _svc svc
 `;
 }
 
-function fishCompletion(entries: readonly Entry[]): string {
+function fishCompletion(entries: readonly CompletionEntry[]): string {
   const lines = entries.flatMap(({ name, description, subcommands, options }) => {
     const isSeen = `__fish_seen_subcommand_from ${name}`;
     const isOpen = `${isSeen}; and not __fish_seen_subcommand_from ${subcommands.join(" ")}`;
@@ -83,12 +83,12 @@ function fishCompletion(entries: readonly Entry[]): string {
  * @throws CliError for a shell that is not supported
  */
 export function completionScript(program: Command, shell: string): string {
-  const scripts: Record<string, (entries: readonly Entry[]) => string> = {
+  const scripts: Record<string, (entries: readonly CompletionEntry[]) => string> = {
     bash: bashCompletion,
-    zsh,
+    zsh: zshCompletion,
     fish: fishCompletion,
   };
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
-  if (!script) throw wrongUse(`completion knows bash, zsh and fish (got ${shell})`);
-  return script(entriesOf(program));
+  if (!script) throw createUsageError(`completion knows bash, zsh and fish (got ${shell})`);
+  return script(listCompletionEntries(program));
 }

@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { describeRejected } from "../../config/values.js";
 import { describeValue } from "../../rules/described.js";
-import { wrongUse } from "./failure.js";
+import { createUsageError } from "./failure.js";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -23,35 +23,35 @@ function readJson(path: string): Record<string, unknown> {
   try {
     value = JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
-    throw wrongUse(`${path} cannot be read: ${(error as Error).message}`);
+    throw createUsageError(`${path} cannot be read: ${(error as Error).message}`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw wrongUse(`${path} must contain a JSON object`);
+    throw createUsageError(`${path} must contain a JSON object`);
   }
   return value as Record<string, unknown>;
 }
 
 /** Returns the nearest folder with svc.json, from `from` upwards; null if there is none. */
-export function projectRoot(from: string): string | null {
+export function findProjectRoot(from: string): string | null {
   for (let folder = resolve(from); ; folder = dirname(folder)) {
     if (existsSync(join(folder, PROJECT_FILE))) return folder;
     if (dirname(folder) === folder) return null;
   }
 }
 
-export function checkedUrl(text: unknown, from: string): string {
+export function parseServiceUrl(text: unknown, from: string): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
     const got = typeof text === "string" ? describeRejected(text, { isSecret: false }) : describeValue(text);
-    throw wrongUse(`${from} must be an http or https address without a password (got ${got})`);
+    throw createUsageError(`${from} must be an http or https address without a password (got ${got})`);
   }
   return url.href.replace(/\/$/, "");
 }
 
-export function checkedApp(value: unknown, from: string): number {
+export function parseAppId(value: unknown, from: string): number {
   const app = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
   if (typeof app === "number" && Number.isSafeInteger(app) && app > 0) return app;
-  throw wrongUse(`${from} must be the ID of an app, a positive integer (got ${describeValue(value)})`);
+  throw createUsageError(`${from} must be the ID of an app, a positive integer (got ${describeValue(value)})`);
 }
 
 /**
@@ -59,14 +59,14 @@ export function checkedApp(value: unknown, from: string): number {
  * @throws CliError if neither the environment nor svc.json names them
  */
 export function readTarget(cwd: string, env: Environment): Target {
-  const root = projectRoot(cwd);
+  const root = findProjectRoot(cwd);
   const file = root === null ? {} : readJson(join(root, PROJECT_FILE));
   const [url, app] = [env["SVC_URL"] ?? file["url"], env["SVC_APP"] ?? file["app"]];
-  if (url === undefined) throw wrongUse("no server is named; run svc init, or set SVC_URL");
-  if (app === undefined) throw wrongUse("no app is named; run svc init, or set SVC_APP");
+  if (url === undefined) throw createUsageError("no server is named; run svc init, or set SVC_URL");
+  if (app === undefined) throw createUsageError("no app is named; run svc init, or set SVC_APP");
   return {
-    url: checkedUrl(url, env["SVC_URL"] === undefined ? "url of svc.json" : "SVC_URL"),
-    app: checkedApp(app, env["SVC_APP"] === undefined ? "app of svc.json" : "SVC_APP"),
+    url: parseServiceUrl(url, env["SVC_URL"] === undefined ? "url of svc.json" : "SVC_URL"),
+    app: parseAppId(app, env["SVC_APP"] === undefined ? "app of svc.json" : "SVC_APP"),
     root: root ?? resolve(cwd),
   };
 }

@@ -23,4 +23,4 @@ export class FinalError extends CliError {}
 /** Failure of a command that a process signal has interrupted, so that the command must not continue. */
 export class InterruptedError extends FinalError {}
 
-export const wrongUse = (message: string): CliError => new CliError(message, EXIT_CODES.wrongUse);
+export const createUsageError = (message: string): CliError => new CliError(message, EXIT_CODES.wrongUse);

@@ -17,7 +17,7 @@ const PACKAGE_FOLDER = fileURLToPath(new URL("../../../../", import.meta.url));
 const DATA_FOLDER = join(".svc", "server");
 const CREDENTIALS_FILE = "credentials.json";
 const POLL_MS = 200;
-const START_LIMIT_MS = 180_000;
+const START_TIMEOUT_MS = 180_000;
 const OUTPUT_MAX_CHARACTERS = 4_000;
 
 export interface LocalServer {
@@ -47,7 +47,7 @@ export async function isAnswering(url: string): Promise<boolean> {
   }
 }
 
-async function freePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as { port: number };
@@ -63,13 +63,13 @@ function startArguments(): string[] {
   return scripts.start.slice(scripts.start.lastIndexOf("exec node ") + "exec node ".length).split(" ");
 }
 
-function dataFolder(root: string | null, isThrowAway: boolean): string {
+function createDataFolder(root: string | null, isTemporary: boolean): string {
   if (root === null) return mkdtempSync(join(tmpdir(), "svc-test-server-"));
   // Creates the folder even if the service stores its data elsewhere, because the folder marks a project with a local service.
   const folder = join(root, DATA_FOLDER);
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(root, ".svc", ".gitignore"), "*\n");
-  return isThrowAway ? mkdtempSync(join(tmpdir(), "svc-dev-server-")) : folder;
+  return isTemporary ? mkdtempSync(join(tmpdir(), "svc-dev-server-")) : folder;
 }
 
 /**
@@ -77,7 +77,7 @@ function dataFolder(root: string | null, isThrowAway: boolean): string {
  * @throws the reason of `stopSignal` if it aborts first
  */
 async function waitUntilServerReady(url: string, failedStart: Promise<never>, stopSignal: AbortSignal): Promise<void> {
-  const deadline = Date.now() + START_LIMIT_MS;
+  const deadline = Date.now() + START_TIMEOUT_MS;
   for (;;) {
     stopSignal.throwIfAborted();
     const isReady = await Promise.race([
@@ -115,8 +115,8 @@ export async function startLocalServer(
   { isThrowAway, port, env: input }: { isThrowAway: boolean; port: number | null; env: Environment },
   stopSignal: AbortSignal,
 ): Promise<LocalServer> {
-  const dataDir = dataFolder(root, isThrowAway);
-  const chosenPort = port ?? (await freePort());
+  const dataDir = createDataFolder(root, isThrowAway);
+  const chosenPort = port ?? (await findFreePort());
   const url = `http://127.0.0.1:${chosenPort}`;
   const { DATABASE_URL: _, ...inherited } = input;
   const env = { ...inherited, PORT: String(chosenPort), HOST: "127.0.0.1", DATA_DIR: dataDir, LOG_LEVEL: "warn" };

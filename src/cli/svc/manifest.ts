@@ -16,22 +16,22 @@ export interface Manifest {
   alerts?: ManifestItem[];
 }
 
-const named = ({ name }: ManifestItem): string => String(name);
+const itemNameOf = ({ name }: ManifestItem): string => String(name);
 
 const ITEM_KINDS = [
   ["setting", "settings", ({ key }: ManifestItem) => String(key)],
   ["secret binding", "secretBindings", ({ key, origin }: ManifestItem) => `${key} ${origin}`],
-  ["data source", "dataSources", named],
-  ["action", "actions", named],
-  ["alert", "alerts", named],
+  ["data source", "dataSources", itemNameOf],
+  ["action", "actions", itemNameOf],
+  ["alert", "alerts", itemNameOf],
 ] as const;
 
-export type Change = "created" | "changed" | "removed";
+export type ChangeKind = "created" | "changed" | "removed";
 
 export interface Difference {
   kind: string;
   name: string;
-  change: Change;
+  change: ChangeKind;
   patch: string;
 }
 
@@ -49,16 +49,16 @@ function sortFields(value: unknown): unknown {
 }
 
 /** Source files of an action. */
-export interface Source {
+export interface ActionSource {
   language: string;
   files: Record<string, string>;
 }
 
 /** Returns the source files of an action; null if the action has only `code`. */
-export const sourceOf = ({ source }: ManifestItem): Source | null => (source as Source | null | undefined) ?? null;
+export const sourceOf = ({ source }: ManifestItem): ActionSource | null => (source as ActionSource | null | undefined) ?? null;
 
 /** Returns the text of an action's files. The config block of the main file is left out, because its fields are compared separately. */
-function filesText({ files }: Source): string {
+function formatFiles({ files }: ActionSource): string {
   const names = Object.keys(files).sort();
   return names
     .map((name) => `// ${name}\n${(name.startsWith("action.") ? removeConfig(files[name]!) : files[name]!).trim()}\n`)
@@ -66,17 +66,17 @@ function filesText({ files }: Source): string {
 }
 
 /** Returns the text by which two versions of an item are compared: its fields, then its files or its code, line by line. */
-function textOf(item: ManifestItem | undefined): string {
+function formatItem(item: ManifestItem | undefined): string {
   if (!item) return "";
   const { code, source: _, ...rest } = item;
   const fields = Object.fromEntries(Object.entries(rest).filter(([name]) => !IGNORED_FIELDS.includes(name)));
   const head = `${JSON.stringify(sortFields(fields), null, 2)}\n`;
   const source = sourceOf(item);
-  if (source) return `${head}\n${filesText(source)}`;
+  if (source) return `${head}\n${formatFiles(source)}`;
   return typeof code === "string" ? `${head}\n${code.trimEnd()}\n` : head;
 }
 
-function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; item: ManifestItem }> {
+function itemsByKey(manifest: Manifest): Map<string, { kind: string; name: string; item: ManifestItem }> {
   const items = new Map<string, { kind: string; name: string; item: ManifestItem }>();
   if (manifest.app && Object.keys(manifest.app).length > 0)
     items.set("app", { kind: "app", name: "app", item: manifest.app });
@@ -93,19 +93,19 @@ function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; 
  * Returns the changes from `before` to `after`. A field that `after` does not contain counts as unchanged.
  * @param isWhole true if an item that `after` does not contain counts as removed
  */
-export function manifestDifferences(before: Manifest, after: Manifest, isWhole: boolean): Difference[] {
-  const [old, next] = [itemsOf(before), itemsOf(after)];
+export function compareManifests(before: Manifest, after: Manifest, isWhole: boolean): Difference[] {
+  const [old, next] = [itemsByKey(before), itemsByKey(after)];
   const changes: Difference[] = [];
   for (const [key, { kind, name, item }] of next) {
     const oldItem = old.get(key)?.item;
-    const [from, to] = [textOf(oldItem), textOf({ ...oldItem, ...item })];
+    const [from, to] = [formatItem(oldItem), formatItem({ ...oldItem, ...item })];
     if (from === to) continue;
     const patch = createTwoFilesPatch(key, key, from, to, undefined, undefined, { context: 3 });
     changes.push({ kind, name, change: oldItem ? "changed" : "created", patch });
   }
   for (const [key, { kind, name, item }] of old) {
     if (!isWhole || next.has(key)) continue;
-    const patch = createTwoFilesPatch(key, key, textOf(item), "", undefined, undefined, { context: 3 });
+    const patch = createTwoFilesPatch(key, key, formatItem(item), "", undefined, undefined, { context: 3 });
     changes.push({ kind, name, change: "removed", patch });
   }
   return changes;
@@ -118,9 +118,9 @@ export function manifestDifferences(before: Manifest, after: Manifest, isWhole: 
 export function applyPlan(
   manifest: Manifest,
   local: Manifest,
-  plan: readonly { change: Change; kind: string; name: string }[],
+  plan: readonly { change: ChangeKind; kind: string; name: string }[],
 ): Manifest {
-  const [old, next] = [itemsOf(manifest), itemsOf(local)];
+  const [old, next] = [itemsByKey(manifest), itemsByKey(local)];
   for (const { change, kind, name } of plan) {
     // The plan of the service contains kinds such as "dataSource"; here the same kind is "data source".
     const key = `${kind.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;

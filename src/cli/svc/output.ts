@@ -24,32 +24,32 @@ export class CommandOutput {
     this.#hasColour = streams.stdout.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   }
 
-  paint(style: TextStyle, text: string): string {
+  applyStyle(style: TextStyle, text: string): string {
     return this.#hasColour ? styleText(style, text, { validateStream: false }) : text;
   }
 
   /** Prints a line for people. Prints nothing with --json. */
-  line(text = "", style?: TextStyle): void {
+  writeLine(text = "", style?: TextStyle): void {
     if (this.isJson) return;
     const cleanText = toPrintable(text);
-    this.#streams.stdout.write(`${style ? this.paint(style, cleanText) : cleanText}\n`);
+    this.#streams.stdout.write(`${style ? this.applyStyle(style, cleanText) : cleanText}\n`);
   }
 
   /** Prints a note on standard error, so that the note is not part of the command's output. */
-  note(text: string): void {
+  writeNote(text: string): void {
     if (!this.isJson) this.#streams.stderr.write(`${toPrintable(text)}\n`);
   }
 
   /** Prints the command's result as JSON if --json is set. Nothing else is then printed on standard output. */
-  json(value: unknown): void {
+  writeJson(value: unknown): void {
     if (this.isJson) this.#streams.stdout.write(`${JSON.stringify(value)}\n`);
   }
 
   /** Prints rows as a table with aligned columns. */
-  table(rows: readonly (readonly string[])[]): void {
+  writeTable(rows: readonly (readonly string[])[]): void {
     const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
     for (const row of rows)
-      this.line(
+      this.writeLine(
         row
           .map((cell, index) => cell.padEnd(widths[index]!))
           .join("  ")
@@ -57,12 +57,12 @@ export class CommandOutput {
       );
   }
 
-  failure(message: string, details: Record<string, unknown>): void {
+  writeFailure(message: string, details: Record<string, unknown>): void {
     if (this.isJson) {
       this.#streams.stdout.write(`${JSON.stringify({ error: message, ...details })}\n`);
       return;
     }
-    this.#streams.stderr.write(`${this.paint("red", "error")} ${toPrintable(message)}\n`);
+    this.#streams.stderr.write(`${this.applyStyle("red", "error")} ${toPrintable(message)}\n`);
     const { faults } = details as { faults?: { path: string; error: string }[] };
     for (const { path, error } of Array.isArray(faults) ? faults : []) {
       this.#streams.stderr.write(`  ${toPrintable(path === "" ? error : `${path}: ${error}`)}\n`);

@@ -15,9 +15,9 @@ import { addSync } from "./commands/sync.js";
 import { completionScript } from "./completion.js";
 import { CliError, EXIT_CODES } from "./failure.js";
 import { CommandOutput } from "./output.js";
-import { type GlobalOptions, type Run, Session, type Surroundings } from "./session.js";
+import { type CommandEnvironment, type GlobalOptions, type RunCommand, Session } from "./session.js";
 
-function failureOf(error: unknown): CliError {
+function toCliError(error: unknown): CliError {
   if (error instanceof CliError) return error;
   const { message } = error as Error;
   return new CliError(error instanceof ProjectFault ? message : `unexpected: ${message}`);
@@ -27,7 +27,7 @@ function failureOf(error: unknown): CliError {
  * Builds the program with all its commands.
  * @param onExit receives the exit code of a command that has failed (never 0)
  */
-export function createProgram(surroundings: Surroundings, onExit: (code: number) => void): Command {
+export function createProgram(surroundings: CommandEnvironment, onExit: (code: number) => void): Command {
   const program = new Command("svc");
   program
     .description("Develops an app of Svc App Actions from a folder.")
@@ -44,7 +44,7 @@ export function createProgram(surroundings: Surroundings, onExit: (code: number)
       },
     })
     .showHelpAfterError("(run with --help for the commands)");
-  const run: Run = async (work) => {
+  const run: RunCommand = async (work) => {
     const session = new Session(surroundings, program.opts<GlobalOptions>());
     const code = await work(session);
     if (typeof code === "number") onExit(code);
@@ -88,7 +88,7 @@ export function createProgram(surroundings: Surroundings, onExit: (code: number)
 }
 
 /** Runs `svc` with `args`. Returns the exit code. */
-export async function runSvc(args: readonly string[], surroundings: Surroundings): Promise<number> {
+export async function runSvc(args: readonly string[], surroundings: CommandEnvironment): Promise<number> {
   let code: number = EXIT_CODES.done;
   const program = createProgram(surroundings, (exitCode) => {
     code = exitCode;
@@ -98,9 +98,9 @@ export async function runSvc(args: readonly string[], surroundings: Surroundings
     return code;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.wrongUse;
-    const failure = failureOf(error);
+    const failure = toCliError(error);
     const isJson = args.includes("--json");
-    new CommandOutput(isJson, surroundings, surroundings.env).failure(failure.message, failure.details);
+    new CommandOutput(isJson, surroundings, surroundings.env).writeFailure(failure.message, failure.details);
     return failure.exitCode;
   }
 }

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import nodePath, { type PlatformPath } from "node:path";
 
 /** Matches file names that Windows reserves for devices, with any extension and in upper or lower case. */
-const DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|com\d|lpt\d)(?:\.|$)/i;
+const WINDOWS_DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|com\d|lpt\d)(?:\.|$)/i;
 
 const toHex = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
 
@@ -14,7 +14,7 @@ const HASH_CHARACTERS = 16;
 const encodeName = (name: string): string => encodeURIComponent(name).replace(/[.*]/g, toHex);
 
 /** Shortens an encoded name that is too long: returns its beginning and a hash of the whole name. */
-function shortenedName(name: string): string {
+function shortenName(name: string): string {
   let beginning = "";
   for (const character of name) {
     const longer = beginning + encodeName(character);
@@ -30,32 +30,32 @@ function shortenedName(name: string): string {
  */
 export function fileNameOf(name: string): string {
   const whole = encodeName(name);
-  const encoded = whole.length > ENCODED_MAX_CHARACTERS ? shortenedName(name) : whole;
-  return DEVICE_NAME.test(encoded) ? toHex(encoded[0]!) + encoded.slice(1) : encoded;
+  const encoded = whole.length > ENCODED_MAX_CHARACTERS ? shortenName(name) : whole;
+  return WINDOWS_DEVICE_NAME.test(encoded) ? toHex(encoded[0]!) + encoded.slice(1) : encoded;
 }
 
 /**
  * Returns a file's path relative to the project's root folder, with forward slashes; null if the file is not below the root.
  * @param system path functions of the operating system from which `root` and `file` come
  */
-export function projectPathOf(root: string, file: string, system: PlatformPath = nodePath): string | null {
+export function resolveInProject(root: string, file: string, system: PlatformPath = nodePath): string | null {
   const path = system.relative(root, file);
   const isOutside = path === "" || path === ".." || path.startsWith(`..${system.sep}`) || system.isAbsolute(path);
   return isOutside ? null : path.split(system.sep).join("/");
 }
 
 /** True if the path names the same file on every operating system: it has no backslash or colon, which are special on Windows. */
-export const isSystemNeutral = (path: string): boolean => !/[\\:]/.test(path);
+export const isPortablePath = (path: string): boolean => !/[\\:]/.test(path);
 
 /** True if Windows cannot store a file under this path, or would store it under another name. */
 export const isInvalidOnWindows = (path: string): boolean =>
-  path.split("/").some((segment) => DEVICE_NAME.test(segment) || /[<>:"|?*\\]|[. ]$/.test(segment));
+  path.split("/").some((segment) => WINDOWS_DEVICE_NAME.test(segment) || /[<>:"|?*\\]|[. ]$/.test(segment));
 
 /**
  * Returns two of the file names that differ only in upper and lower case, so that they name one file on Windows and macOS; null if there
  * are none.
  */
-export function equalInAnyCase(files: readonly string[]): [string, string] | null {
+export function findNamesEqualIgnoringCase(files: readonly string[]): [string, string] | null {
   const seen = new Map<string, string>();
   for (const file of files) {
     const other = seen.get(file.toLowerCase());

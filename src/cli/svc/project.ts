@@ -18,11 +18,17 @@ import { type ReadFile, readTestFiles, toProjectPaths } from "../../engine/bundl
 import { ProjectReader, readConfigOf, toItemName } from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
 import type { Target } from "./config.js";
-import { CliError, wrongUse } from "./failure.js";
-import { type Item, type Manifest, manifestDifferences, type Source, sourceOf } from "./manifest.js";
-import { equalInAnyCase, fileNameOf, isInvalidOnWindows, isSystemNeutral, projectPathOf } from "./project-path.js";
+import { CliError, createUsageError } from "./failure.js";
+import { type ActionSource, compareManifests, type Item, type Manifest, sourceOf } from "./manifest.js";
+import {
+  fileNameOf,
+  findNamesEqualIgnoringCase,
+  isInvalidOnWindows,
+  isPortablePath,
+  resolveInProject,
+} from "./project-path.js";
 
-const ENTRIES = Object.values(ENTRY_FILES).flat();
+const ENTRY_FILE_NAMES = Object.values(ENTRY_FILES).flat();
 const TYPES_FILE = "svc.d.ts";
 const STATE_FOLDER = ".svc";
 
@@ -40,14 +46,14 @@ const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)
  * Path of the file with the BaseState. There is one file for each app that the folder was pulled from or pushed to, such as the stages of
  * one app.
  */
-const baseFile = ({ url, app }: Target): string =>
+const baseStateFileOf = ({ url, app }: Target): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
 
 /** True if `item` has all of `fields`, with the same values. */
 const isPartOfItem = (fields: Item, item: Item): boolean =>
   Object.entries(fields).every(([name, value]) => isDeepStrictEqual(value, item[name]));
 
-function groupedByName(named: readonly [name: string, file: string][]): Map<string, string[]> {
+function groupFilesByName(named: readonly [name: string, file: string][]): Map<string, string[]> {
   const files = new Map<string, string[]>();
   for (const [name, file] of named) files.set(name, [...(files.get(name) ?? []), file]);
   return files;
@@ -57,7 +63,7 @@ function groupedByName(named: readonly [name: string, file: string][]): Map<stri
  * Returns the name of the file for an item: the file that already contains the item, otherwise a new file name. Two files for one item
  * would be a conflict.
  */
-function fileOfItem(name: string, files: ReadonlyMap<string, readonly string[]>): string {
+function chooseFileOfItem(name: string, files: ReadonlyMap<string, readonly string[]>): string {
   const ownFile = fileNameOf(name);
   const existing = files.get(name) ?? [];
   return existing.includes(ownFile) ? ownFile : (existing[0] ?? ownFile);
@@ -67,9 +73,9 @@ function fileOfItem(name: string, files: ReadonlyMap<string, readonly string[]>)
  * Rejects two file names that this system treats as one file.
  * @throws CliError that names them
  */
-function refuseEqualFiles(folder: string, files: readonly string[]): void {
+function rejectFilesEqualIgnoringCase(folder: string, files: readonly string[]): void {
   if (process.platform !== "win32" && process.platform !== "darwin") return;
-  const equal = equalInAnyCase(files);
+  const equal = findNamesEqualIgnoringCase(files);
   if (equal === null) return;
   const names = equal.map((file) => `${folder}/${file}`).join(" and ");
   throw new CliError(
@@ -113,26 +119,26 @@ export class Project {
     renameSync(temporary, path);
   }
 
-  base(target: Target): BaseState | null {
-    return this.#readJson<BaseState>(STATE_FOLDER, baseFile(target)) ?? null;
+  readBase(target: Target): BaseState | null {
+    return this.#readJson<BaseState>(STATE_FOLDER, baseStateFileOf(target)) ?? null;
   }
 
   saveBase(target: Target, state: BaseState): void {
     this.#writeIfChanged("*\n", STATE_FOLDER, ".gitignore");
-    this.#writeIfChanged(formatJson(state), STATE_FOLDER, baseFile(target));
+    this.#writeIfChanged(formatJson(state), STATE_FOLDER, baseStateFileOf(target));
   }
 
   removeBase(target: Target): void {
-    rmSync(this.#path(STATE_FOLDER, baseFile(target)), { force: true });
+    rmSync(this.#path(STATE_FOLDER, baseStateFileOf(target)), { force: true });
   }
 
   /** Returns the names of the folders in actions/ that contain an action. */
-  actionFolders(): string[] {
+  listActionFolders(): string[] {
     return this.#reader.listActionFolders();
   }
 
   /** Returns the path of the main source file in an action's folder; null if the folder has none. */
-  actionFile(folder: string): string | null {
+  findActionFile(folder: string): string | null {
     return this.#reader.findActionFile(folder);
   }
 
@@ -145,10 +151,10 @@ export class Project {
    * @throws CliError for a symbolic link to a file outside of the project
    */
   readonly #read: ReadFile = (path) => {
-    if (!isSystemNeutral(path)) return null;
+    if (!isPortablePath(path)) return null;
     const file = this.#path(path);
     if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
-    const storedPath = projectPathOf(realpathSync.native(this.root), realpathSync.native(file));
+    const storedPath = resolveInProject(realpathSync.native(this.root), realpathSync.native(file));
     if (storedPath === null)
       throw new CliError(
         `${path} is outside of the project, or a symbolic link to a file there; copy that file into the project`,
@@ -170,12 +176,12 @@ export class Project {
    */
   #listItems(folder: string): string[] {
     const files = this.#list(folder);
-    for (const file of files.filter((name) => !isSystemNeutral(name))) {
+    for (const file of files.filter((name) => !isPortablePath(name))) {
       const extension = folder === "data" ? ".json" : "";
       const isItem =
         folder === "data"
           ? file.endsWith(extension)
-          : ENTRIES.some((entry) => existsSync(this.#path(folder, file, entry)));
+          : ENTRY_FILE_NAMES.some((entry) => existsSync(this.#path(folder, file, entry)));
       if (!isItem) continue;
       const name = fileNameOf(toItemName(extension === "" ? file : file.slice(0, -extension.length)));
       throw new CliError(`${folder}/${file} has a name that Windows cannot store; rename it to ${name}${extension}`);
@@ -183,23 +189,26 @@ export class Project {
     return files;
   }
 
-  readonly #reader = new ProjectReader({ read: this.#read, list: (folder) => this.#listItems(folder) }, ENTRIES);
+  readonly #reader = new ProjectReader(
+    { read: this.#read, list: (folder) => this.#listItems(folder) },
+    ENTRY_FILE_NAMES,
+  );
 
   /**
    * Returns the folders in actions/ by the names of their actions. A `name` in an action's config has precedence over the folder's name.
    */
   async #actionsByName(): Promise<Map<string, string[]>> {
-    const named = this.actionFolders().map(async (folder): Promise<[string, string]> => {
+    const named = this.listActionFolders().map(async (folder): Promise<[string, string]> => {
       const config: Item = await this.readConfig(folder).catch(() => ({}));
       return [String(config["name"] ?? toItemName(folder)), folder];
     });
-    return groupedByName(await Promise.all(named));
+    return groupFilesByName(await Promise.all(named));
   }
 
   /** Returns the names of the files in data/, without extension, by the names of their data sources. */
   #dataByName(): Map<string, string[]> {
     const files = this.#listItems("data").filter((file) => file.endsWith(".json"));
-    return groupedByName(
+    return groupFilesByName(
       files.map((file) => {
         const base = file.slice(0, -".json".length);
         return [String(this.#readJson<Item>("data", file)?.["name"] ?? toItemName(base)), base];
@@ -220,7 +229,8 @@ export class Project {
   }
 
   async readAction(folder: string): Promise<Item> {
-    if (this.actionFile(folder) === null) throw wrongUse(`actions/${folder} has none of ${ENTRIES.join(", ")}`);
+    if (this.findActionFile(folder) === null)
+      throw createUsageError(`actions/${folder} has none of ${ENTRY_FILE_NAMES.join(", ")}`);
     return this.#reader.readAction(folder);
   }
 
@@ -228,9 +238,9 @@ export class Project {
    * Converts line numbers in a stack trace of the action to those of the author's file, which contains a config block before the code.
    * @param code code that ran. If the file contains other code, the stack trace stays unchanged
    */
-  async stackInFile(name: string, code: string, stack: string): Promise<string> {
-    const folder = fileOfItem(name, await this.#actionsByName());
-    const file = this.actionFile(folder);
+  async mapStackToFiles(name: string, code: string, stack: string): Promise<string> {
+    const folder = chooseFileOfItem(name, await this.#actionsByName());
+    const file = this.findActionFile(folder);
     if (file === null) return stack;
     const text = this.readText(file);
     if (removeConfig(text) !== code) return stack;
@@ -261,18 +271,18 @@ export class Project {
     const { name, code, source: _, assets: __, ...fields } = item;
     const config = toItemName(folder) === name ? fields : { name, ...fields };
     // If the action's file cannot be read, it counts as missing and is replaced.
-    const local = this.actionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
+    const local = this.findActionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
     const isSame = (other: Item) =>
-      manifestDifferences({ version: 1, actions: [item] }, { version: 1, actions: [other] }, false).length === 0;
+      compareManifests({ version: 1, actions: [item] }, { version: 1, actions: [other] }, false).length === 0;
     if (local && isSame(local)) return;
     const source = sourceOf(item);
     if (source) return this.#writeSource(`actions/${folder}`, config, source);
-    for (const file of ENTRIES) if (file !== "action.js") rmSync(this.#path("actions", folder, file), { force: true });
+    for (const file of ENTRY_FILE_NAMES) if (file !== "action.js") rmSync(this.#path("actions", folder, file), { force: true });
     this.#writeIfChanged(joinConfigAndCode(config, String(code ?? "")), "actions", folder, "action.js");
   }
 
   /** Writes the source files of an action. Replaces the config block of an existing file only if one of its fields differs. */
-  async #writeSource(folder: string, config: Item, { files }: Source): Promise<void> {
+  async #writeSource(folder: string, config: Item, { files }: ActionSource): Promise<void> {
     const invalidPath = Object.keys(files).find((name) => !isSourcePath(name));
     if (invalidPath !== undefined)
       throw new CliError(
@@ -284,7 +294,7 @@ export class Project {
     const paths = toProjectPaths(folder, files, this.#read);
     for (const [name, path] of paths) {
       const text = files[name]!;
-      if (!ENTRIES.includes(name)) {
+      if (!ENTRY_FILE_NAMES.includes(name)) {
         this.#writeIfChanged(text, path);
         continue;
       }
@@ -296,19 +306,19 @@ export class Project {
       const written = await readConfigOf(folder, path, texts).catch(() => null);
       const isWritten = written && Object.keys(written).length > 0 && isPartOfItem(written, config);
       this.#writeIfChanged(isWritten ? text : joinConfigAndCode(config, removeConfig(text)), path);
-      for (const other of ENTRIES) if (other !== name) rmSync(this.#path(folder, other), { force: true });
+      for (const other of ENTRY_FILE_NAMES) if (other !== name) rmSync(this.#path(folder, other), { force: true });
     }
   }
 
   /** Writes the server's manifest into the folder. Files of other items stay. */
-  async write(manifest: Manifest): Promise<void> {
+  async writeManifest(manifest: Manifest): Promise<void> {
     const { actions = [], dataSources = [] } = manifest;
     const actionsByName = await this.#actionsByName();
     const dataByName = this.#dataByName();
-    const folders = actions.map(({ name }) => fileOfItem(String(name), actionsByName));
-    const dataFiles = dataSources.map(({ name }) => `${fileOfItem(String(name), dataByName)}.json`);
-    refuseEqualFiles("actions", folders);
-    refuseEqualFiles("data", dataFiles);
+    const folders = actions.map(({ name }) => chooseFileOfItem(String(name), actionsByName));
+    const dataFiles = dataSources.map(({ name }) => `${chooseFileOfItem(String(name), dataByName)}.json`);
+    rejectFilesEqualIgnoringCase("actions", folders);
+    rejectFilesEqualIgnoringCase("data", dataFiles);
     for (const [at, action] of actions.entries()) await this.#writeAction(action, folders[at]!);
     for (const [at, { name, ...fields }] of dataSources.entries()) {
       this.#writeIfChanged(formatJson({ name, ...fields }), "data", dataFiles[at]!);
@@ -324,7 +334,7 @@ export class Project {
 
   /** Returns the configs of all actions whose config can be read. */
   async readConfigs(): Promise<Item[]> {
-    return Promise.all(this.actionFolders().map((folder) => this.readConfig(folder).catch(() => ({}))));
+    return Promise.all(this.listActionFolders().map((folder) => this.readConfig(folder).catch(() => ({}))));
   }
 
   hasFile(path: string): boolean {
@@ -336,7 +346,7 @@ export class Project {
   }
 
   /** Removes the files of an item that the server no longer has. */
-  async remove(kind: string, name: string): Promise<void> {
+  async removeItem(kind: string, name: string): Promise<void> {
     if (kind === "action") {
       for (const folder of (await this.#actionsByName()).get(name) ?? [])
         rmSync(this.#path("actions", folder), { recursive: true, force: true });

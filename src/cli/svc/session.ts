@@ -3,7 +3,7 @@ import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { Client } from "./client.js";
 import { type Environment, readTarget, type Target, TokenStore } from "./config.js";
-import { CliError, wrongUse } from "./failure.js";
+import { CliError, createUsageError } from "./failure.js";
 import { CommandOutput, type ProgramStreams } from "./output.js";
 
 export interface GlobalOptions {
@@ -11,20 +11,20 @@ export interface GlobalOptions {
   yes?: boolean;
 }
 
-export interface Surroundings extends ProgramStreams {
+export interface CommandEnvironment extends ProgramStreams {
   cwd: string;
   env: Environment;
   stdin: NodeJS.ReadableStream & { isTTY?: boolean };
 }
 
 export class Session {
-  readonly surroundings: Surroundings;
+  readonly surroundings: CommandEnvironment;
   readonly output: CommandOutput;
   readonly store: TokenStore;
   readonly #isSure: boolean;
   #client: Client | null = null;
 
-  constructor(surroundings: Surroundings, { json = false, yes = false }: GlobalOptions) {
+  constructor(surroundings: CommandEnvironment, { json = false, yes = false }: GlobalOptions) {
     this.surroundings = surroundings;
     this.output = new CommandOutput(json, surroundings, surroundings.env);
     this.store = new TokenStore(surroundings.env);
@@ -53,7 +53,7 @@ export class Session {
     if (this.#isSure) return;
     const { stdin, stderr } = this.surroundings;
     if (stdin.isTTY !== true || this.output.isJson)
-      throw wrongUse("this command needs a confirmation, but there is no terminal; pass --yes");
+      throw createUsageError("this command needs a confirmation, but there is no terminal; pass --yes");
     const prompt = createInterface({ input: stdin, output: stderr });
     try {
       const answer = await prompt.question(`${question} [y/N] `);
@@ -69,4 +69,4 @@ export class Session {
 }
 
 /** Function that runs a command. If `work` resolves to a number, this number is the exit code. */
-export type Run = (work: (session: Session) => Promise<unknown>) => Promise<void>;
+export type RunCommand = (work: (session: Session) => Promise<unknown>) => Promise<void>;

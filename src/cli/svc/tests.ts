@@ -1,14 +1,14 @@
 /** Runs the action.test files of a project. Each file becomes an action of a temporary app; the service builds, runs and deletes it. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ApiFailure, type Request, type SvcReply } from "./client.js";
-import { CliError, FinalError, InterruptedError, wrongUse } from "./failure.js";
+import { ApiFailure, type SvcRequest, type SvcResponse } from "./client.js";
+import { CliError, createUsageError, FinalError, InterruptedError } from "./failure.js";
 import { startLocalServer } from "./local-server.js";
 import { Project } from "./project.js";
 import type { Session } from "./session.js";
 
-const ACTIONS = "/v3/apps/:app/actions";
-const RUNS = "/v3/apps/:app/runs";
+const ACTIONS_ROUTE = "/v3/apps/:app/actions";
+const RUNS_ROUTE = "/v3/apps/:app/runs";
 const STAGES_ROUTE = "/v1/apps/:app/stages";
 const POLL_MS = 250;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -16,7 +16,7 @@ const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
  * Matches a line that the run prints on its console for a failed test: `svc/test` and the test's index, here 3 for the fourth test. The
  * stack trace follows.
  */
-const FAILED_TEST = /^svc\/test (\d{1,6})\n/;
+const FAILED_TEST_PATTERN = /^svc\/test (\d{1,6})\n/;
 
 export interface TestResult {
   action: string;
@@ -32,12 +32,12 @@ export interface TestOptions {
   isRepeated: boolean;
 }
 
-type SendRequest = (method: string, path: string, request?: Request) => Promise<SvcReply>;
+type SendRequest = (method: string, path: string, request?: SvcRequest) => Promise<SvcResponse>;
 
 /** Temporary app in which the tests run: a preview app with the folder's definitions and without data. */
 interface TestApp {
-  send: SendRequest;
-  remove(): Promise<void>;
+  sendRequest: SendRequest;
+  removeApp(): Promise<void>;
 }
 
 /**
@@ -46,7 +46,7 @@ interface TestApp {
  */
 async function createPreview({ client }: Session): Promise<number> {
   const body = { name: `test-${randomBytes(6).toString("hex")}`, expiresInHours: 1 };
-  const { body: made } = await client.request("POST", STAGES_ROUTE, { body });
+  const { body: made } = await client.sendRequest("POST", STAGES_ROUTE, { body });
   return made.app.id;
 }
 
@@ -71,14 +71,15 @@ async function openTestApp(
       throw new FinalError(
         "this token may not create a temporary app for the tests; run svc test without --watch, or svc dev in another terminal",
       );
-    output.note("This token may not create a temporary app: the tests run in a service on this machine.");
+    output.writeNote("This token may not create a temporary app: the tests run in a service on this machine.");
     return openTestService(session, project, stopSignal);
   }
   const previewClient = session.clientFor({ ...client.target, app });
-  const token = await client.token();
-  const send: SendRequest = (method, path, request = {}) => previewClient.request(method, path, { ...request, token });
+  const token = await client.readToken();
+  const send: SendRequest = (method, path, request = {}) =>
+    previewClient.sendRequest(method, path, { ...request, token });
   const remove = async () => {
-    await client.request("DELETE", `${STAGES_ROUTE}/${app}`);
+    await client.sendRequest("DELETE", `${STAGES_ROUTE}/${app}`);
   };
   try {
     const local = await project.readManifest();
@@ -87,24 +88,24 @@ async function openTestApp(
     await remove();
     throw error;
   }
-  return { send, remove };
+  return { sendRequest: send, removeApp: remove };
 }
 
 /** Starts a service on this machine whose only app has the folder's definitions. Needs no token and no other server. */
 async function openTestService(session: Session, project: Project, stopSignal: AbortSignal): Promise<TestApp> {
   const { client, output, surroundings } = session;
-  output.note("Starting a service …");
+  output.writeNote("Starting a service …");
   const server = await startLocalServer(null, { isThrowAway: true, port: null, env: surroundings.env }, stopSignal);
   const localSession = session.clientFor({ ...client.target, url: server.url, app: server.app });
   const send: SendRequest = (method, path, request = {}) =>
-    localSession.request(method, path, { ...request, token: server.token });
+    localSession.sendRequest(method, path, { ...request, token: server.token });
   try {
     await send("PUT", "/v1/apps/:app/manifest", { body: await project.readManifest(), query: { prune: true } });
   } catch (error) {
     await server.stop();
     throw error;
   }
-  return { send, remove: () => server.stop() };
+  return { sendRequest: send, removeApp: () => server.stop() };
 }
 
 /**
@@ -126,9 +127,9 @@ async function withTestApp(
   try {
     const app = await openTestApp(session, project, over, options);
     try {
-      await work(app.send, over);
+      await work(app.sendRequest, over);
     } finally {
-      await app.remove();
+      await app.removeApp();
     }
     over.throwIfAborted();
   } catch (error) {
@@ -139,7 +140,7 @@ async function withTestApp(
   }
 }
 
-function testAction(test: string, files: Record<string, string>, config: Record<string, unknown>) {
+function createTestAction(test: string, files: Record<string, string>, config: Record<string, unknown>) {
   const { dependencies = [], environment = "server", integrationOrigins } = config;
   const entry = `import { runAll } from "svc/test";
 import ${JSON.stringify(`./${test.replace(/\.[jt]s$/, "")}`)};
@@ -161,10 +162,10 @@ export const execute = async () => runAll();
  */
 async function readResults(sendRequest: SendRequest, runId: number, results: TestResult[]): Promise<TestResult[]> {
   if (results.every(({ passed }) => passed)) return results;
-  const { body } = await sendRequest("GET", `${RUNS}/${runId}/console`);
+  const { body } = await sendRequest("GET", `${RUNS_ROUTE}/${runId}/console`);
   const stacksByTest = new Map<number, string>();
   for (const { text } of body.lines as { text: string }[]) {
-    const [head, at] = FAILED_TEST.exec(text) ?? [];
+    const [head, at] = FAILED_TEST_PATTERN.exec(text) ?? [];
     if (head !== undefined) stacksByTest.set(Number(at), text.slice(head.length));
   }
   return results.map((result, index) => ({
@@ -177,18 +178,18 @@ async function readResults(sendRequest: SendRequest, runId: number, results: Tes
  * Creates an action, runs it once, and deletes it.
  * @throws the reason of `stopSignal` if it aborts
  */
-async function runOnce(
+async function runTestAction(
   sendRequest: SendRequest,
-  action: ReturnType<typeof testAction>,
+  action: ReturnType<typeof createTestAction>,
   stopSignal: AbortSignal,
 ): Promise<TestResult[]> {
-  const { body: made } = await sendRequest("POST", ACTIONS, { body: action });
+  const { body: made } = await sendRequest("POST", ACTIONS_ROUTE, { body: action });
   try {
     stopSignal.throwIfAborted();
     const query = { copy: "draft" };
-    const { body: started } = await sendRequest("POST", `${ACTIONS}/${made.action.id}/run`, { query, body: {} });
+    const { body: started } = await sendRequest("POST", `${ACTIONS_ROUTE}/${made.action.id}/run`, { query, body: {} });
     for (;;) {
-      const { body: run } = await sendRequest("GET", `${RUNS}/${started.runId}`);
+      const { body: run } = await sendRequest("GET", `${RUNS_ROUTE}/${started.runId}`);
       const { state, log } = run.run;
       if (state === "completed") return readResults(sendRequest, started.runId, log.data.result.data);
       if (!["queued", "running"].includes(state))
@@ -197,7 +198,7 @@ async function runOnce(
       await delay(POLL_MS);
     }
   } finally {
-    await sendRequest("DELETE", `${ACTIONS}/${made.action.id}`);
+    await sendRequest("DELETE", `${ACTIONS_ROUTE}/${made.action.id}`);
   }
 }
 
@@ -211,29 +212,29 @@ export async function runTests(
   options: TestOptions,
 ): Promise<TestResult[]> {
   const project = new Project(session.target.root);
-  const folders = names.length > 0 ? names : project.actionFolders();
+  const folders = names.length > 0 ? names : project.listActionFolders();
   const testFiles = folders.flatMap((folder) => {
     const testSource = project.readTest(folder);
     return testSource === null ? [] : [{ folder, ...testSource }];
   });
-  if (testFiles.length === 0) throw wrongUse("there is no actions/<name>/action.test.ts");
+  if (testFiles.length === 0) throw createUsageError("there is no actions/<name>/action.test.ts");
   const results: TestResult[] = [];
   await withTestApp(session, project, options, async (sendRequest, stopSignal) => {
     for (const { folder, test, files } of testFiles) {
       stopSignal.throwIfAborted();
-      const action = testAction(test, files, await project.readConfig(folder));
-      for (const result of await runOnce(sendRequest, action, stopSignal)) {
+      const action = createTestAction(test, files, await project.readConfig(folder));
+      for (const result of await runTestAction(sendRequest, action, stopSignal)) {
         results.push({ ...result, action: folder });
-        session.output.line(
+        session.output.writeLine(
           `${result.passed ? "ok    " : "failed"} ${folder}: ${result.name}`,
           result.passed ? "green" : "red",
         );
-        if (result.error !== undefined) session.output.line(`       ${result.error}`);
+        if (result.error !== undefined) session.output.writeLine(`       ${result.error}`);
       }
     }
   });
   const failedCount = results.filter(({ passed }) => !passed).length;
   if (failedCount > 0) throw new CliError(`${failedCount} of ${results.length} tests failed`, 1, { tests: results });
-  session.output.line(`${results.length} tests passed`, "green");
+  session.output.writeLine(`${results.length} tests passed`, "green");
   return results;
 }

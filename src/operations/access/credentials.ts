@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
-import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -294,7 +294,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       const { visitorBlock = null, scopes = null } = credential;
       const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
       const values = [...credentialValues, pageSession, parentId, actionId, visitorBlock, scopes];
-      const [row] = await preparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
+      const [row] = await queryPreparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
       unknownTokens.markFound(cacheKeyOf(token));
       if (kind === "task") runTokenKeys.set(row!.id, "");
       return { id: row!.id, token };
@@ -315,7 +315,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       if (unknownTokens.has(key) && notifications.healthy()) return null;
       unknownTokens.checkRate(key, address);
       const epochBefore = epoch;
-      const [row] = await preparedRows<CredentialRow>(db, "find-credential", SELECT_CREDENTIAL, [
+      const [row] = await queryPreparedRows<CredentialRow>(db, "find-credential", SELECT_CREDENTIAL, [
         hashToken(token),
         PREVIEW_ROLES,
       ]);

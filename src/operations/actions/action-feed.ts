@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { rows } from "../../data/database.js";
-import { type Person, personJson } from "../../data/person.js";
+import { type Person, personJsonSql } from "../../data/person.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 
@@ -48,7 +48,7 @@ interface ChangedActionRow {
 
 /* Selects the changed action and its latest audit entry, which was written in the same transaction. */
 const SELECT_CHANGED_ACTION = `
-  SELECT master.updated_at AS "updatedAt", entry.type, entry.data, ${personJson("person")} AS "user"
+  SELECT master.updated_at AS "updatedAt", entry.type, entry.data, ${personJsonSql("person")} AS "user"
     FROM (VALUES ($1::bigint, $2::bigint)) AS changed (app_id, id)
     LEFT JOIN action master ON master.app_id = changed.app_id AND master.id = changed.id
     LEFT JOIN LATERAL (

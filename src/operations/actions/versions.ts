@@ -5,7 +5,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { Asset, Environment, StoredAsset } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
-import { type Person, personJson } from "../../data/person.js";
+import { type Person, personJsonSql } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -179,7 +179,7 @@ export async function wasPublished(manager: EntityManager, master: ActionRow): P
 }
 
 const VERSION_HEAD_COLUMNS = `version.id, version.created_at AS "createdAt", version.person_id AS "userId", version.commit_id AS "commitId",
-  ${personJson("person")} AS "user"`;
+  ${personJsonSql("person")} AS "user"`;
 const FROM_VERSIONS = "FROM action_version version LEFT JOIN person ON person.id = version.person_id";
 
 type VersionHeadRow = Omit<VersionHead, "createdAt" | "commit"> & { createdAt: Date; commitId: string | null };

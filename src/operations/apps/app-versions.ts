@@ -6,7 +6,7 @@
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { rows } from "../../data/database.js";
-import { type Person, personJson } from "../../data/person.js";
+import { type Person, personJsonSql } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -61,7 +61,7 @@ const SNAPSHOT_APP_NAME_SQL = String.raw`substring(left(v.data::text, 2048) from
 
 const SUMMARY_COLUMNS = `
   v.id, v.created_at AS "createdAt", v.person_id AS "userId", v.action, ${SNAPSHOT_APP_NAME_SQL} AS name,
-  ${personJson("p")} AS "user"`;
+  ${personJsonSql("p")} AS "user"`;
 const FROM_VERSIONS_OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
 /**

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { DataSource } from "typeorm";
 import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
-import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller, isPersonCaller } from "../../rules/access.js";
 import { compileScript } from "../../rules/compile-script.js";
@@ -164,7 +164,11 @@ export function createClientActions(options: { db: DataSource; addressed: AddAss
      */
     async findAccessError(caller: Caller, appId: number, id: number): Promise<ActionError | null> {
       if (!isPageCaller(caller)) return null;
-      const [row] = await preparedRows<AccessRow>(db, "client-run-access", SELECT_ACCESS, [appId, id, caller.copy]);
+      const [row] = await queryPreparedRows<AccessRow>(db, "client-run-access", SELECT_ACCESS, [
+        appId,
+        id,
+        caller.copy,
+      ]);
       return row ? accessErrorOf(caller, row, userOf) : null;
     },
 

@@ -32,7 +32,7 @@ export interface VisitorRequest {
 }
 
 /**
- * Time in milliseconds for which results of `isListed` are cached, so that new WebSocket connections cause few queries.
+ * Time in milliseconds for which results of `isListedOrigin` are cached, so that new WebSocket connections cause few queries.
  */
 const LISTED_ORIGIN_CACHE_MS = 5_000;
 const LISTED_ORIGIN_CACHE_MAX_ENTRIES = 1_000;

@@ -4,7 +4,7 @@
  * as the password.
  */
 import type { DataSource as Database } from "typeorm";
-import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { createAccessDenied } from "../../rules/entries/entry-access.js";
@@ -141,7 +141,7 @@ export function createAppUsers(options: {
     appId: number,
   ): Promise<(AppUser & { pending: boolean }) | null> {
     if (credentialId === null) return null;
-    const [appUser] = await preparedRows<AppUserRow>(db, "app-user", SELECT_SIGNED_IN_USER, [credentialId, appId]);
+    const [appUser] = await queryPreparedRows<AppUserRow>(db, "app-user", SELECT_SIGNED_IN_USER, [credentialId, appId]);
     if (!appUser?.proof.equals(digestComparedValues(appUser.data, appUser.columns))) return null;
     const { id, dataSourceId, data, hashed, verified, pending: needsCode } = appUser;
     const visibleData = visibleColumns(data, (column) => !hashed.includes(column));

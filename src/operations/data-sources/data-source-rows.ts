@@ -1,6 +1,6 @@
 /** Finds rows of data sources by ID or name, and caches them until they change. */
 import type { DataSource as Database } from "typeorm";
-import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
@@ -156,7 +156,7 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
       if (cached && cached.until > now && notifications.healthy()) return cached.row;
       const epochBefore = epoch;
       const values = [appId, ...getReferenceParameters(ref)];
-      const [row] = await preparedRows<StoredDataSource>(db, "find-data-source", SELECT_DATA_SOURCE, values);
+      const [row] = await queryPreparedRows<StoredDataSource>(db, "find-data-source", SELECT_DATA_SOURCE, values);
       if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
       if (cachedSources.size >= CACHE_MAX_ENTRIES) cachedSources.clear();
       if (epochBefore === epoch) cachedSources.set(key, { row, until: now + CACHE_MAX_AGE_MS });

@@ -3,7 +3,7 @@
  * and notifies subscribers. Performs no validation.
  */
 import type { DataSource as Database, EntityManager } from "typeorm";
-import { duplicatedIndex, type Executor, isRefusedData, rows } from "../../data/database.js";
+import { duplicatedIndex, type Executor, isRejectedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
@@ -224,7 +224,7 @@ function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWr
   const duplicateIndex = duplicatedIndex(error);
   if (duplicateIndex !== null && isUniqueIndexName(duplicateIndex))
     return createDuplicateError(source, writer, duplicateIndex);
-  if (!isRefusedData(error)) return error;
+  if (!isRejectedData(error)) return error;
   return new ActionError(
     "REQUEST_INVALID",
     "a value of an entry is too large for the database, or for the index of its column; store a shorter value",

@@ -5,7 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Logger } from "pino";
-import { isDuplicate, isLockTimeout, isRefusedData } from "../../data/database.js";
+import { isDuplicate, isLockTimeout, isRejectedData } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import type { DataSourceKey } from "./entry-rows.js";
@@ -174,7 +174,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
           "change or remove these entries";
         throw new ActionError("ENTRY_ALREADY_EXISTS", message, { columns: unique });
       }
-      if (!isRefusedData(error)) throw error;
+      if (!isRejectedData(error)) throw error;
       throw new ActionError(
         "REQUEST_INVALID",
         `an entry's value in ${columns} is too large for an index; shorten the value or remove the index`,

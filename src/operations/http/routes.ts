@@ -5,7 +5,7 @@
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { HttpMethod, HttpWhere, Trigger } from "../../data/action-types.js";
-import { type Executor, isDeadlock, isDuplicate, preparedRows, rows } from "../../data/database.js";
+import { type Executor, isDeadlock, isDuplicate, queryPreparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { getPatternShape, listMatchingShapes } from "../../rules/http/path.js";
 import { createRouteKey } from "../../rules/http/where.js";
@@ -169,7 +169,12 @@ export async function findRoutes(
   const shapesBeforeSecret = isDraft ? [] : listMatchingShapes(decodedSegments.slice(0, -1));
   if (shapes.length + shapesBeforeSecret.length === 0) return { routes: [], match: null };
   const values = [appId, isDraft, shapes, shapesBeforeSecret];
-  const found = await preparedRows<TriggerRoute & { rowText: string }>(db, "find-http-routes", SELECT_ROUTES, values);
+  const found = await queryPreparedRows<TriggerRoute & { rowText: string }>(
+    db,
+    "find-http-routes",
+    SELECT_ROUTES,
+    values,
+  );
   const match = isDraft ? null : { shapes, shapesBeforeSecret, rowTexts: found.map(({ rowText }) => rowText).sort() };
   const openRoutes = found.filter(({ isRunnable: isOpen }) => isOpen);
   const isOfSecret = ({ where }: TriggerRoute) => !isDraft && where.auth.type === "secret";

@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
 import { countUpTo } from "../../data/count.js";
-import { preparedRows, rows, statementName } from "../../data/database.js";
+import { queryPreparedRows, rows, statementName } from "../../data/database.js";
 import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
@@ -251,7 +251,7 @@ export function createLogs(db: DataSource) {
     const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY_COLUMNS} FROM execution_log
       WHERE id = ANY ($1::bigint[]) AND id BETWEEN $2 AND $3`;
     const values = [ids, Math.min(...ids), Math.max(...ids)];
-    const logRows = await preparedRows<LogEntryRow & Omit<FollowedEntry, "entry">>(db, "log-entries", sql, values);
+    const logRows = await queryPreparedRows<LogEntryRow & Omit<FollowedEntry, "entry">>(db, "log-entries", sql, values);
     const byId = new Map(
       logRows.map((row) => [row.id, { appId: row.appId, taskId: row.taskId, entry: toLogEntry(row) }]),
     );
@@ -264,10 +264,10 @@ export function createLogs(db: DataSource) {
    */
   async function idOfRun(runId: number): Promise<number | null> {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
-    const [run] = await preparedRows<{ id: number | null; ended: boolean }>(db, "entry-of-run", sql, [runId]);
+    const [run] = await queryPreparedRows<{ id: number | null; ended: boolean }>(db, "entry-of-run", sql, [runId]);
     if (run && (run.id !== null || !run.ended)) return run.id;
     const byEntry = "SELECT id FROM execution_log WHERE run_id = $1 LIMIT 1";
-    return (await preparedRows<{ id: number }>(db, "entry-by-run", byEntry, [runId]))[0]?.id ?? null;
+    return (await queryPreparedRows<{ id: number }>(db, "entry-by-run", byEntry, [runId]))[0]?.id ?? null;
   }
 
   /**
@@ -276,7 +276,7 @@ export function createLogs(db: DataSource) {
    */
   async function pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
-    return preparedRows<Row>(db, statementName(text), text, [...parameters, limit + 1, offset]);
+    return queryPreparedRows<Row>(db, statementName(text), text, [...parameters, limit + 1, offset]);
   }
 
   return {
@@ -314,7 +314,7 @@ export function createLogs(db: DataSource) {
      * without an entry. `left` contains the IDs of the entries that did not fit.
      */
     async findFitting(ids: readonly number[]): Promise<{ entries: FollowedEntry[]; left: readonly number[] }> {
-      const entrySizes = await preparedRows<SizedRow>(
+      const entrySizes = await queryPreparedRows<SizedRow>(
         db,
         "log-entry-sizes",
         `SELECT id, ${ENTRY_BYTES_SQL} FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (id, place) JOIN execution_log USING (id)
@@ -329,13 +329,13 @@ export function createLogs(db: DataSource) {
     /** Returns the ID of the newest entry of all apps; 0 if there are no entries. */
     async newestId(): Promise<number> {
       const sql = "SELECT id FROM execution_log ORDER BY id DESC LIMIT 1";
-      return (await preparedRows<{ id: number }>(db, "newest-log-id", sql, []))[0]?.id ?? 0;
+      return (await queryPreparedRows<{ id: number }>(db, "newest-log-id", sql, []))[0]?.id ?? 0;
     },
 
     /** Returns up to 1,000 IDs of log entries above `id`, of all apps, in ascending order. */
     async idsAfter(id: number): Promise<{ id: number; appId: number; createdAt: Date }[]> {
       const sql = `SELECT id, app_id AS "appId", created_at AS "createdAt" FROM execution_log WHERE id > $1 ORDER BY id LIMIT 1000`;
-      return preparedRows(db, "log-ids-after", sql, [id]);
+      return queryPreparedRows(db, "log-ids-after", sql, [id]);
     },
 
     /**
@@ -364,7 +364,7 @@ export function createLogs(db: DataSource) {
       const sql = `SELECT virtualtransaction AS id FROM pg_locks
         WHERE relation = 'execution_log'::regclass AND mode = 'RowExclusiveLock' AND granted
           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
-      return (await preparedRows<{ id: string }>(db, "log-writers", sql, [])).map(({ id }) => id);
+      return (await queryPreparedRows<{ id: string }>(db, "log-writers", sql, [])).map(({ id }) => id);
     },
 
     /** Returns the log entry of a run; null if the run has not ended. @throws errors of `reserve` */
@@ -373,7 +373,7 @@ export function createLogs(db: DataSource) {
       if (id === null) return null;
       if (reserve) {
         const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE id = $1`;
-        await selectIdsThatFit(await preparedRows<SizedRow>(db, "log-entry-size", sql, [id]), reserve);
+        await selectIdsThatFit(await queryPreparedRows<SizedRow>(db, "log-entry-size", sql, [id]), reserve);
       }
       return (await findAll([id]))[0]?.entry ?? null;
     },

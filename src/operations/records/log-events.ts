@@ -1,7 +1,7 @@
 /** Stores log events. The transaction that stores an event also queues a run of each action that the event triggers. */
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
-import { type Executor, isDatabaseAway, preparedRows, rows } from "../../data/database.js";
+import { type Executor, isDatabaseAway, queryPreparedRows, rows } from "../../data/database.js";
 import { createBatches } from "../../engine/batches.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -83,7 +83,7 @@ export function createLogEvents({
    */
   async function storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
     const values = eventParameters(events, queueLimits.lastCount());
-    const stored = await preparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS, values);
+    const stored = await queryPreparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS, values);
     const byRequest = new Map(stored.map((storedEvent) => [storedEvent.requestId, storedEvent]));
     return events.map(({ requestId }) => byRequest.get(requestId));
   }

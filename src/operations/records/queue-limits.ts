@@ -4,7 +4,7 @@
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
-import { preparedRows, rows } from "../../data/database.js";
+import { queryPreparedRows, rows } from "../../data/database.js";
 import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
 
 /**
@@ -126,7 +126,7 @@ export class QueueLimits {
     const isTooLarge = this.total.bytes + bytes > maxBytes || appDepth.bytes + bytes > maxBytes * QUEUE_BYTES_SHARE;
     if (isTooLarge) return appDepth.runs < QUEUE_MIN_PER_APP;
     if (appShare > COUNTED_EXACTLY) return appDepth.runs < appShare;
-    const [row] = await preparedRows<{ queued: number }>(this.db, "queue-of-app", COUNT_QUEUED_OF_APP, [
+    const [row] = await queryPreparedRows<{ queued: number }>(this.db, "queue-of-app", COUNT_QUEUED_OF_APP, [
       appId,
       appShare,
     ]);

@@ -4,8 +4,8 @@
  * run waits for the index.
  */
 import type { DataSource, EntityManager } from "typeorm";
-import { isStatementTimeout, preparedRows, rows } from "../../data/database.js";
-import { type Partition, partitionsOf } from "../../data/partitions.js";
+import { isStatementTimeout, queryPreparedRows, rows } from "../../data/database.js";
+import { listPartitions, type Partition } from "../../data/partitions.js";
 import { ActionError } from "../../errors.js";
 import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
 
@@ -217,14 +217,16 @@ export function createRunWords(db: DataSource) {
       const below = before ?? Number.MAX_SAFE_INTEGER;
       // Uses a prepared statement, because planning the statement for all partitions takes longer than reading the
       // rows.
-      const newestRows = await preparedRows<{ id: number }>(db, "newest-runs-by-words", SEARCH_NEWEST_RUNS, [
+      const newestRows = await queryPreparedRows<{ id: number }>(db, "newest-runs-by-words", SEARCH_NEWEST_RUNS, [
         query,
         most,
         below,
       ]);
       if (newestRows.length === most) return newestRows.map(({ id }) => id);
-      const [top] = await preparedRows<{ id: number | null }>(db, "newest-run-with-words", SELECT_HIGHEST_ID, [below]);
-      const partitions = await partitionsOf(db, "run_search");
+      const [top] = await queryPreparedRows<{ id: number | null }>(db, "newest-run-with-words", SELECT_HIGHEST_ID, [
+        below,
+      ]);
+      const partitions = await listPartitions(db, "run_search");
       const search = (manager: EntityManager) => findByWords(manager, query, most, (top!.id ?? 0) + 1, partitions);
       return db.transaction(search).catch((error: unknown) => {
         throw isStatementTimeout(error)

@@ -3,7 +3,7 @@
  * settings.
  */
 import type { EntityManager } from "typeorm";
-import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import {
@@ -31,7 +31,7 @@ export async function storedBindings(
   executor: Executor,
   appId: number,
 ): Promise<{ bindings: SecretBinding[]; updatedAt: Date } | null> {
-  const bindingRows = await preparedRows<{ bindings: SecretBinding[]; updatedAt: Date }>(
+  const bindingRows = await queryPreparedRows<{ bindings: SecretBinding[]; updatedAt: Date }>(
     executor,
     "secret-bindings",
     SELECT_BINDINGS,

@@ -6,7 +6,7 @@
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
-import { startStateSql, toState } from "../../data/run.js";
+import { endStateSql, startStateSql } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type AdmissionDecision, type ContendingRun, decideAdmission } from "../../rules/concurrency.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
@@ -87,7 +87,7 @@ const ADMIT_RUN = `
     FROM admitted`;
 
 const SKIP_RUN = `
-  UPDATE run SET ${toState("skip")}, reason = '${SKIP_REASON.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
+  UPDATE run SET ${endStateSql("skip")}, reason = '${SKIP_REASON.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
    WHERE id = ANY (${LOCKED_RUN_IDS}) AND ${IS_WAITING} RETURNING id, trigger`;
 
 const REQUEST_CHECK = `

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import { isDatabaseAway, isRefusedData, preparedRows, rows } from "../../data/database.js";
+import { isDatabaseAway, isRejectedData, queryPreparedRows, rows } from "../../data/database.js";
 import { hasNetwork, type PageOutcome, type PageRun, type SandboxMode } from "../../engine/browser/run.js";
 import type { ServiceRequests } from "../../engine/service-requests.js";
 import { ActionError } from "../../errors.js";
@@ -185,7 +185,7 @@ export class RunExecutor {
   private async load({ actionId, versionId, code }: RunRecord): Promise<RunCode | undefined> {
     if (code) return code;
     const { db } = this.options;
-    if (versionId === null) return (await preparedRows<RunCode>(db, "load-action", SELECT_ACTION, [actionId]))[0];
+    if (versionId === null) return (await queryPreparedRows<RunCode>(db, "load-action", SELECT_ACTION, [actionId]))[0];
     const [version] = await rows<{ data: RunCode & Pick<ActionInput, "source"> }>(db, SELECT_VERSION, [versionId]);
     return version && { ...version.data, map: version.data.source?.map ?? null };
   }
@@ -379,7 +379,7 @@ export class RunExecutor {
         this.options.log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
         const isGivenUp = !this.options.db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown";
         if (isGivenUp) throw error;
-        if (isRefusedData(error) && next.outcome !== UNSTORABLE_OUTCOME) {
+        if (isRejectedData(error) && next.outcome !== UNSTORABLE_OUTCOME) {
           next = unscannedEvaluation(UNSTORABLE_OUTCOME);
           details.payload = EMPTY_PAYLOAD;
           // Stores no requests in this case, because the database does not report which value it rejected.

@@ -3,7 +3,7 @@
  * expected process (holder). Runs that end at the same time share a statement.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, isDatabaseAway, preparedRows } from "../../data/database.js";
+import { type Executor, isDatabaseAway, queryPreparedRows } from "../../data/database.js";
 import { checkTransition, type EndState } from "../../data/run.js";
 import { createBatches } from "../../engine/batches.js";
 import type { SandboxMode } from "../../engine/browser/run.js";
@@ -106,7 +106,7 @@ export async function finishRuns(executor: Executor, runs: readonly EndedRun[]):
   const columns = (rows[0] ?? []).map((_, column) =>
     rows.map((row) => (Array.isArray(row[column]) ? arrayLiteral(row[column]) : row[column])),
   );
-  const written = await preparedRows<{ runId: number }>(
+  const written = await queryPreparedRows<{ runId: number }>(
     executor,
     isSingle ? "finish-run" : "finish-runs",
     isSingle ? FINISH_ONE : FINISH_MANY,

@@ -2,7 +2,7 @@
  * SQL that inserts the row of a run, for an action that the caller names or whose ID is known. Each insert is one
  * statement. A repeated idempotency key inserts nothing and returns the first run.
  */
-import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
 import { RUN_TRANSITIONS } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
 import { type EntityReference, getReferenceParameters } from "../../rules/reference.js";
@@ -216,7 +216,12 @@ export async function insertKnownRun(executor: Executor, run: NewRun, holder: st
   const values = [...commonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
   const kind = keyKindOf(run) === "none" ? "none" : "run_key";
   for (;;) {
-    const [inserted] = await preparedRows<{ id: number }>(executor, `insert-run-${kind}`, INSERT_KNOWN[kind], values);
+    const [inserted] = await queryPreparedRows<{ id: number }>(
+      executor,
+      `insert-run-${kind}`,
+      INSERT_KNOWN[kind],
+      values,
+    );
     if (inserted) return { id: inserted.id, isRepeated: false };
     const first = await findFirstRun(executor, actionId, run);
     if (first) return first;
@@ -247,7 +252,7 @@ const CHECK_NAMED = `
 export async function checkNamedRun(executor: Executor, named: NamedRun): Promise<void> {
   const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
   const values = [appId, copy, ...getReferenceParameters(ref), needsPublishedApp];
-  const [action] = await preparedRows<RunnableFacts>(executor, "check-named-run", CHECK_NAMED, values);
+  const [action] = await queryPreparedRows<RunnableFacts>(executor, "check-named-run", CHECK_NAMED, values);
   await grantAccess(action, access);
   checkRunnable(action, trigger);
 }
@@ -281,7 +286,7 @@ export async function insertNamedRun(
       ...matchParameters,
       ...(eventKey === null ? [] : [eventKey]),
     ];
-    const [row] = await preparedRows<NamedRow>(executor, `insert-named-run-${kind}`, INSERT_NAMED[kind], values);
+    const [row] = await queryPreparedRows<NamedRow>(executor, `insert-named-run-${kind}`, INSERT_NAMED[kind], values);
     if (row && !row.areRoutesCurrent) throw new RoutesChangedError();
     if (await grantAccess(row, access)) continue;
     const action = checkRunnable(row, trigger);

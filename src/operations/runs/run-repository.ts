@@ -4,8 +4,8 @@
  * claimed.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, preparedRows, rows } from "../../data/database.js";
-import { IS_RUNNING_SQL, startStateSql, toState } from "../../data/run.js";
+import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
+import { endStateSql, IS_RUNNING_SQL, startStateSql } from "../../data/run.js";
 import { type RunEnd, RunFinisher } from "./finish.js";
 import { EMPTY_PAYLOAD } from "./outcomes.js";
 import { checkNamedRun, insertDebouncedRun, insertKnownRun, insertNamedRun, type NamedRun } from "./run-inserts.js";
@@ -97,7 +97,7 @@ const CLAIM_NEXT_RUN = `
      WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $4 AND run.${IS_READY} AND run.id >= $5
      ORDER BY coalesce(busy.slots, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED),
   claimed AS (
-    UPDATE run SET ${toState("claim")}, holder = $1, started_at = now()
+    UPDATE run SET ${endStateSql("claim")}, holder = $1, started_at = now()
      WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${RUN_RECORD})
   ${SELECT_CLAIMED}, EXISTS (
            SELECT FROM waiting LEFT JOIN busy USING (app_id)
@@ -107,7 +107,7 @@ const CLAIM_NEXT_RUN = `
 
 const CLAIM_RUN_BY_ID = `
   WITH claimed AS (
-    UPDATE run SET ${toState("claim")}, holder = $1, started_at = now()
+    UPDATE run SET ${endStateSql("claim")}, holder = $1, started_at = now()
      WHERE id = (SELECT id FROM run WHERE id = $2 AND ${IS_READY} FOR UPDATE SKIP LOCKED)
     RETURNING ${RUN_RECORD})
   ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
@@ -130,12 +130,12 @@ const SELECT_QUEUED_BY_CAUSE = `
    WHERE ${IS_READY} AND cause_run_id = ANY ($1::bigint[]) ORDER BY id LIMIT 1000`;
 
 const RETURN_CLAIM = `
-  UPDATE run SET ${toState("returnClaim")}, holder = NULL, started_at = NULL
+  UPDATE run SET ${endStateSql("returnClaim")}, holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND ${startStateSql("returnClaim")} RETURNING id`;
 
 /* Locks the runs in the order of their IDs, as all statements do that write several runs. So they cannot deadlock. */
 const SKIP_LATE_RUNS = `
-  UPDATE run SET ${toState("skip")}, reason = 'late by more than 60 s', finished_at = now()
+  UPDATE run SET ${endStateSql("skip")}, reason = 'late by more than 60 s', finished_at = now()
    WHERE ${startStateSql("skip")} AND finished_at IS NULL
      AND id = ANY (ARRAY(SELECT id FROM run WHERE ${startStateSql("skip")} AND finished_at IS NULL AND ${IS_LATE}
                           ORDER BY id FOR NO KEY UPDATE SKIP LOCKED))
@@ -204,7 +204,7 @@ export class RunRepository {
 
   private currentFloor(): Promise<number> {
     if (performance.now() - this.floor.readAt > LOWEST_ID_CACHED_MS) {
-      const id = preparedRows<{ id: number }>(this.db, "queue-floor", SELECT_FIRST_UNFINISHED_ID, []).then(
+      const id = queryPreparedRows<{ id: number }>(this.db, "queue-floor", SELECT_FIRST_UNFINISHED_ID, []).then(
         ([row]) => row!.id,
       );
       this.floor = { id, readAt: performance.now() };
@@ -254,13 +254,13 @@ export class RunRepository {
   async claim(holder: string, slots: ReadonlyMap<number, number>, share: number): Promise<ClaimedRun | null> {
     const values = [holder, [...slots.keys()], [...slots.values()], share, await this.currentFloor()];
     type Row = ClaimedRow & Pick<ClaimedRun, "isMoreClaimable">;
-    const [row] = await preparedRows<Row>(this.db, "claim-run", CLAIM_NEXT_RUN, values);
+    const [row] = await queryPreparedRows<Row>(this.db, "claim-run", CLAIM_NEXT_RUN, values);
     return row ? claimedRun(row) : null;
   }
 
   /** Claims the run with this ID. Returns null if the run is not queued, or waits for something other than a slot. */
   async claimById(holder: string, id: number): Promise<RunRecord | null> {
-    const [row] = await preparedRows<ClaimedRow>(this.db, "claim-by-id", CLAIM_RUN_BY_ID, [holder, id]);
+    const [row] = await queryPreparedRows<ClaimedRow>(this.db, "claim-by-id", CLAIM_RUN_BY_ID, [holder, id]);
     return row ? claimedRun(row) : null;
   }
 
@@ -270,12 +270,12 @@ export class RunRepository {
    */
   async longestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {
     const values = [[...slots.keys()], [...slots.values()], share, await this.currentFloor()];
-    return (await preparedRows<{ ms: number }>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values))[0]!.ms;
+    return (await queryPreparedRows<{ ms: number }>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values))[0]!.ms;
   }
 
   /** True if a run is queued that waits only for a slot, in any process. */
   async isAnyQueued(): Promise<boolean> {
-    return (await preparedRows(this.db, "any-queued", SELECT_ANY_QUEUED, [await this.currentFloor()])).length > 0;
+    return (await queryPreparedRows(this.db, "any-queued", SELECT_ANY_QUEUED, [await this.currentFloor()])).length > 0;
   }
 
   /** True if no other process with the role runner is alive. */

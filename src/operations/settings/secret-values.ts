@@ -3,7 +3,7 @@
  * settings that an author has marked as not secret are left out.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
 import { findSecretsFault, findSecretsOfSetting, measureSecrets } from "../../rules/secrets.js";
@@ -98,7 +98,7 @@ export function createSecretValues(options: {
    */
   async function readSecretValues(appId: number, since?: number, executor?: Executor): Promise<SecretValues> {
     const sinceVersion = since ?? Number.MAX_SAFE_INTEGER;
-    const secretRows = await preparedRows<SecretRow>(executor ?? db, "secret-values", SELECT_SECRET_VALUES, [
+    const secretRows = await queryPreparedRows<SecretRow>(executor ?? db, "secret-values", SELECT_SECRET_VALUES, [
       appId,
       sinceVersion,
     ]);
@@ -117,13 +117,15 @@ export function createSecretValues(options: {
 
     /** Returns the keys of the sealed settings, whose values code does not receive. */
     async sealedKeys(appId: number, executor: Executor = db): Promise<string[]> {
-      const sealedRows = await preparedRows<{ key: string }>(executor, "sealed-keys", SELECT_SEALED_KEYS, [appId]);
+      const sealedRows = await queryPreparedRows<{ key: string }>(executor, "sealed-keys", SELECT_SEALED_KEYS, [appId]);
       return sealedRows.map(({ key }) => unescapeKey(key));
     },
 
     /** Returns the version number of the last change of the app's private or protected settings. */
     async version(appId: number): Promise<number> {
-      const [app] = await preparedRows<{ version: number }>(db, "secrets-version", SELECT_SECRETS_VERSION, [appId]);
+      const [app] = await queryPreparedRows<{ version: number }>(db, "secrets-version", SELECT_SECRETS_VERSION, [
+        appId,
+      ]);
       return app?.version ?? 0;
     },
 

@@ -1,6 +1,6 @@
 /** Operations on an app's settings (specification, App settings). Only this file decrypts the encrypted values of settings. */
 import type { DataSource } from "typeorm";
-import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { shareReads } from "../../engine/shared-reads.js";
 import { ActionError } from "../../errors.js";
@@ -133,7 +133,7 @@ export function createSettings(options: {
 
   const storedOf = (tiers: keyof typeof SELECT_BY_READER) =>
     shareReads((appId: number) =>
-      preparedRows<StoredSetting>(db, `settings-${tiers}`, SELECT_BY_READER[tiers], [appId]),
+      queryPreparedRows<StoredSetting>(db, `settings-${tiers}`, SELECT_BY_READER[tiers], [appId]),
     );
   /** Reads of the same app's settings at the same time share one query. Each reader decrypts the values separately. */
   const stored = { all: storedOf("all"), http: storedOf("http"), runtime: storedOf("runtime") };

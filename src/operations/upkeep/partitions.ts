@@ -6,7 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { isDeadlock, isLockTimeout, rows } from "../../data/database.js";
-import { type Partition, partitionsOf } from "../../data/partitions.js";
+import { listPartitions, type Partition } from "../../data/partitions.js";
 
 /**
  * Minimum number of row IDs in a partition. Too many partitions would be slow, because a statement that names no ID
@@ -157,7 +157,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     return runExclusively(async (manager) => {
       for (const table of tables) {
         const restTable = `${table}_rest`;
-        const lastPartition = (await partitionsOf(manager, table)).at(-1)!;
+        const lastPartition = (await listPartitions(manager, table)).at(-1)!;
         if (lastPartition.low === null || lastPartition.low >= until) continue;
         await manager.query(`
           ALTER TABLE ${table} DETACH PARTITION ${restTable};
@@ -173,7 +173,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
     const { last } = counter!;
     for (;;) {
-      const all = await partitionsOf(db, head);
+      const all = await listPartitions(db, head);
       const { low: begin } = all.at(-1)!;
       const size = await partitionSize(family, all.find(({ high }) => high === null || high > last)?.low ?? null, last);
       if (begin === null || begin - last >= PARTITIONS_AHEAD * size) return;
@@ -198,7 +198,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     return runExclusively(async (manager) => {
       const leavingPartitions: { table: string; name: string }[] = [];
       for (const table of tables) {
-        for (const { name, high } of await partitionsOf(manager, table)) {
+        for (const { name, high } of await listPartitions(manager, table)) {
           if (high !== null && high <= below) leavingPartitions.push({ table, name });
         }
       }
@@ -238,7 +238,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     const [head] = family.tables;
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
     const old: (Partition & { high: number })[] = [];
-    for (const { name, low, high } of await partitionsOf(db, head)) {
+    for (const { name, low, high } of await listPartitions(db, head)) {
       if (high === null || high > counter!.last || !(await isOlder(family, name, olderDays))) break;
       old.push({ name, low, high });
     }

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { buildProjectTypes, collectPackageHashes } from "../../../rules/project-types.js";
 import { CliError } from "../failure.js";
 import { Project } from "../project.js";
-import type { Run, Session } from "../session.js";
+import type { RunCommand, Session } from "../session.js";
 
 const TSCONFIG_FILE = "tsconfig.json";
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
@@ -24,7 +24,7 @@ export interface TypeFault {
   message: string;
 }
 
-function faultsIn(text: string): TypeFault[] {
+function parseTypeFaults(text: string): TypeFault[] {
   const faults: TypeFault[] = [];
   for (const line of text.split("\n")) {
     const [head, file, row, column, code] = LOCATED_ERROR.exec(line) ?? [];
@@ -68,7 +68,7 @@ export async function checkTypes(session: Session, stopSignal?: AbortSignal): Pr
   await writeTypes(session, project);
   const { code, text } = await runCompiler(session.target.root, stopSignal);
   if (code === 0 || stopSignal?.aborted) return;
-  const faults = faultsIn(text);
+  const faults = parseTypeFaults(text);
   if (faults.length === 0) throw new CliError(`the type check failed: ${text.trim()}`);
   const lines = faults.map(
     ({ file, line, column, code: id, message }) => `${file}:${line}:${column}: ${message} (${id})`,
@@ -83,7 +83,7 @@ const readTypes = new Map<string, readonly string[] | null>();
 async function readPackage({ client }: Session, integrity: string): Promise<readonly string[] | null> {
   const knownTypes = readTypes.get(integrity);
   if (knownTypes !== undefined) return knownTypes;
-  const { body } = await client.request("GET", "/v3/apps/:app/packages/declarations", { query: { integrity } });
+  const { body } = await client.sendRequest("GET", "/v3/apps/:app/packages/declarations", { query: { integrity } });
   const files = (body.files ?? null) as readonly string[] | null;
   readTypes.set(integrity, files);
   return files;
@@ -92,8 +92,8 @@ async function readPackage({ client }: Session, integrity: string): Promise<read
 /** Writes svc.d.ts for the app as it will be after a push, from the definitions on the server and in the project folder. */
 export async function writeTypes(session: Session, project: Project): Promise<void> {
   const { client } = session;
-  const { body: server } = await client.request("GET", "/v1/apps/:app/manifest");
-  const { body: declarations } = await client.request("GET", "/client/svc.d.ts", { anonymous: true });
+  const { body: server } = await client.sendRequest("GET", "/v1/apps/:app/manifest");
+  const { body: declarations } = await client.sendRequest("GET", "/client/svc.d.ts", { anonymous: true });
   // The server knows a package's types only after a push that contained the package.
   const packageNames = collectPackageHashes([...(server.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
@@ -102,7 +102,7 @@ export async function writeTypes(session: Session, project: Project): Promise<vo
   project.writeTypes(buildProjectTypes(server, project.readDefinitions(), packages, String(declarations)));
 }
 
-export function addCheck(program: Command, run: Run): void {
+export function addCheck(program: Command, run: RunCommand): void {
   program
     .command("check")
     .description("check the types of the folder's files against this app")
@@ -111,8 +111,8 @@ export function addCheck(program: Command, run: Run): void {
         if (!new Project(session.target.root).hasFile(TSCONFIG_FILE))
           throw new CliError(`${TSCONFIG_FILE} is missing; svc init writes one into a new folder`);
         await checkTypes(session);
-        session.output.line("No type errors", "green");
-        session.output.json({ errors: [] });
+        session.output.writeLine("No type errors", "green");
+        session.output.writeJson({ errors: [] });
       }),
     );
 }

@@ -3,12 +3,12 @@ import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
-import { wrongUse } from "../failure.js";
-import type { Run } from "../session.js";
+import { createUsageError } from "../failure.js";
+import type { RunCommand } from "../session.js";
 
-const SOURCE = "/v1/apps/:app/data-sources";
+const DATA_SOURCES_ROUTE = "/v1/apps/:app/data-sources";
 
-export function addData(program: Command, run: Run): void {
+export function addData(program: Command, run: RunCommand): void {
   const data = program.command("data").description("entries of data sources");
 
   data
@@ -17,10 +17,10 @@ export function addData(program: Command, run: Run): void {
     .description("print all entries, one JSON object a line")
     .action((source: string) =>
       run(async ({ client, output, surroundings }) => {
-        const path = `${SOURCE}/${encodeURIComponent(source)}/export`;
-        const { body } = await client.request("GET", path, { query: { by: "name", format: "json" } });
+        const path = `${DATA_SOURCES_ROUTE}/${encodeURIComponent(source)}/export`;
+        const { body } = await client.sendRequest("GET", path, { query: { by: "name", format: "json" } });
         const entries = body as unknown[];
-        if (output.isJson) output.json({ entries });
+        if (output.isJson) output.writeJson({ entries });
         else for (const entry of entries) surroundings.stdout.write(`${JSON.stringify(entry)}\n`);
       }),
     );
@@ -37,15 +37,15 @@ export function addData(program: Command, run: Run): void {
           file === "-"
             ? await session.readStdin()
             : await text(createReadStream(resolve(session.surroundings.cwd, file))).catch((error: Error) => {
-                throw wrongUse(`${file} cannot be read: ${error.message}`);
+                throw createUsageError(`${file} cannot be read: ${error.message}`);
               });
         const entries = readEntries(content);
         if (replace) await session.confirm(`Replace all entries of ${source} by ${entries.length}?`);
-        const path = `${SOURCE}/${encodeURIComponent(source)}/import`;
+        const path = `${DATA_SOURCES_ROUTE}/${encodeURIComponent(source)}/import`;
         const query = { by: "name", append: !replace };
-        const { body } = await session.client.request("POST", path, { query, body: entries });
-        session.output.line(`wrote ${body.inserted} entries`, "green");
-        session.output.json({ inserted: body.inserted });
+        const { body } = await session.client.sendRequest("POST", path, { query, body: entries });
+        session.output.writeLine(`wrote ${body.inserted} entries`, "green");
+        session.output.writeJson({ inserted: body.inserted });
       }),
     );
 }
@@ -59,6 +59,6 @@ function readEntries(content: string): unknown[] {
       .filter((line) => line.trim() !== "")
       .map((line) => JSON.parse(line) as unknown);
   } catch (error) {
-    throw wrongUse(`the entries must be JSON lines or a JSON array (${(error as Error).message})`);
+    throw createUsageError(`the entries must be JSON lines or a JSON array (${(error as Error).message})`);
   }
 }

@@ -6,18 +6,18 @@ import type { Command } from "commander";
 import { runInBackground } from "../../../background.js";
 import { ProjectFault } from "../../../engine/bundler/fault.js";
 import { ApiFailure } from "../client.js";
-import { projectRoot, readTarget } from "../config.js";
-import { CliError, FinalError, wrongUse } from "../failure.js";
+import { findProjectRoot, readTarget } from "../config.js";
+import { CliError, createUsageError, FinalError } from "../failure.js";
 import { hasServerData, isAnswering, isLocalProject, type LocalServer, startLocalServer } from "../local-server.js";
 import { Project } from "../project.js";
-import type { Run, Session } from "../session.js";
+import type { RunCommand, Session } from "../session.js";
 import { runTests } from "../tests.js";
 import { checkTypes } from "./check.js";
 import { writeProject } from "./init.js";
 import { followRuns } from "./run.js";
 import { pushProject } from "./sync.js";
 
-const SETTLED_MS = 60;
+const CHANGE_POLL_MS = 60;
 /** Signal that never aborts, for commands that run until their process ends. */
 const NEVER_ABORTED = new AbortController().signal;
 /**
@@ -25,7 +25,7 @@ const NEVER_ABORTED = new AbortController().signal;
  * closed.
  */
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-const PROJECT_FILES = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
+const PROJECT_FILE_PATTERN = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
 /** Work to repeat after changes of files. `isDirty` is true from a change until the next start of the work. */
 interface PendingWork {
@@ -48,12 +48,12 @@ async function repeatWork(
       try {
         await work();
       } catch (error) {
-        if (error instanceof ProjectFault) session.output.failure(error.message, {});
+        if (error instanceof ProjectFault) session.output.writeFailure(error.message, {});
         else if (!(error instanceof CliError) || error instanceof FinalError) throw error;
-        else session.output.failure(error.message, error.details);
+        else session.output.writeFailure(error.message, error.details);
       }
     }
-    await delay(SETTLED_MS);
+    await delay(CHANGE_POLL_MS);
   }
 }
 
@@ -64,9 +64,9 @@ async function repeatWork(
 async function runOnChanges(session: Session, work: () => Promise<unknown>, stopSignal: AbortSignal): Promise<void> {
   const pending: PendingWork = { isDirty: true };
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
-    if (file !== null && PROJECT_FILES.test(file) && !file.includes(".svc")) pending.isDirty = true;
+    if (file !== null && PROJECT_FILE_PATTERN.test(file) && !file.includes(".svc")) pending.isDirty = true;
   });
-  watcher.on("error", (error) => session.output.note(error.message));
+  watcher.on("error", (error) => session.output.writeNote(error.message));
   try {
     await repeatWork(session, pending, work, stopSignal);
   } finally {
@@ -75,7 +75,7 @@ async function runOnChanges(session: Session, work: () => Promise<unknown>, stop
 }
 
 /** Returns the port if the URL is an address of this machine; otherwise null. */
-function localPort(url: string): number | null {
+function localPortOf(url: string): number | null {
   const { hostname, port, protocol } = new URL(url);
   return protocol === "http:" && ["127.0.0.1", "localhost"].includes(hostname) ? Number(port || 80) : null;
 }
@@ -86,23 +86,23 @@ const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) =>
  * Starts a service on this machine if the project folder names no server. Creates a project first if the folder is empty.
  * @returns null if the folder names a server
  */
-async function serverFor(
+async function startServerIfNeeded(
   session: Session,
-  isThrowAway: boolean,
+  isTemporary: boolean,
   stopController: AbortController,
 ): Promise<LocalServer | null> {
   const { output, surroundings, store } = session;
   const { cwd, env } = surroundings;
   if (env["SVC_URL"] !== undefined) return null;
-  const root = projectRoot(cwd);
+  const root = findProjectRoot(cwd);
   if (root === null && !isEmpty(cwd)) return null;
   const target = root === null ? null : readTarget(cwd, env);
-  const port = target && localPort(target.url);
+  const port = target && localPortOf(target.url);
   if (target && (port === null || !isLocalProject(target.root) || (await isAnswering(target.url)))) return null;
   const folder = root ?? resolve(cwd);
   const isNew = !hasServerData(folder);
-  if (isThrowAway && !isNew)
-    throw wrongUse("--throw-away is not possible: .svc/server has the data of an earlier service");
+  if (isTemporary && !isNew)
+    throw createUsageError("--throw-away is not possible: .svc/server has the data of an earlier service");
   let server: LocalServer | null = null;
   const onEnd = () => {
     if (stopController.signal.aborted && server !== null) runInBackground(server.stop());
@@ -110,17 +110,17 @@ async function serverFor(
   };
   for (const signal of END_SIGNALS) process.on(signal, onEnd);
   // Prints the note only now, because a person or test that reads it may send a signal, which the handlers must catch.
-  output.note("Starting a service …");
-  server = await startLocalServer(folder, { isThrowAway, port, env }, stopController.signal);
+  output.writeNote("Starting a service …");
+  server = await startLocalServer(folder, { isThrowAway: isTemporary, port, env }, stopController.signal);
   if (target === null) {
     writeProject(folder, server.url, server.app);
-    output.line(`Created a project in ${folder}`, "green");
+    output.writeLine(`Created a project in ${folder}`, "green");
   }
   // The new service does not have the data of an earlier service at the same address, so the record of the last pull is removed.
   if (isNew) new Project(folder).removeBase({ url: server.url, app: server.app, root: folder });
   // Saves the sign-in, so that other commands in this folder use the new service too.
   store.set({ url: server.url, app: server.app }, { token: server.token });
-  output.line(`Studio: ${server.url}/studio`);
+  output.writeLine(`Studio: ${server.url}/studio`);
   return server;
 }
 
@@ -130,14 +130,14 @@ async function showRuns(session: Session, stopSignal: AbortSignal): Promise<void
     await followRuns(session, { withConsole: true, stopSignal });
   } catch (error) {
     if (!(error instanceof ApiFailure && error.http === 403)) throw error;
-    session.output.note("This token may not read runs: they are not shown.");
+    session.output.writeNote("This token may not read runs: they are not shown.");
   }
 }
 
 async function watchAndSave(session: Session, stopSignal: AbortSignal): Promise<void> {
   const { url, app, root } = session.target;
-  session.output.line(`Pages: ${url}/apps/${app}/viewer`);
-  session.output.note(`Watching ${root}; end with Ctrl C`);
+  session.output.writeLine(`Pages: ${url}/apps/${app}/viewer`);
+  session.output.writeNote(`Watching ${root}; end with Ctrl C`);
   // A type check takes longer than a push, so it runs at the same time as pushes and does not delay them.
   const typeCheck: PendingWork = { isDirty: false };
   const saveChanges = async () => {
@@ -163,9 +163,9 @@ async function developWithService(session: Session, isThrowAway: boolean): Promi
   const stopController = new AbortController();
   let server: LocalServer | null = null;
   try {
-    server = await serverFor(session, isThrowAway, stopController);
+    server = await startServerIfNeeded(session, isThrowAway, stopController);
     if (server === null && isThrowAway)
-      throw wrongUse(`--throw-away needs a service that svc dev starts (got ${session.target.url})`);
+      throw createUsageError(`--throw-away needs a service that svc dev starts (got ${session.target.url})`);
     await Promise.race([watchAndSave(session, stopController.signal), ...(server ? [server.failed] : [])]);
   } catch (error) {
     // After Ctrl C, an error of the interrupted request or start is expected, so it is not reported.
@@ -177,7 +177,7 @@ async function developWithService(session: Session, isThrowAway: boolean): Promi
   }
 }
 
-export function addDevelop(program: Command, run: Run): void {
+export function addDevelop(program: Command, run: RunCommand): void {
   program
     .command("dev")
     .description("save drafts on the server whenever a file is saved, check types, and show runs with their console")
@@ -193,10 +193,11 @@ export function addDevelop(program: Command, run: Run): void {
     .option("--service", "run in a service that this command starts, and deletes at the end")
     .action((names: string[], { watch: goesOn = false, service = false }: { watch?: boolean; service?: boolean }) =>
       run(async (session) => {
-        if (goesOn && service) throw wrongUse("--watch cannot be used with --service; run svc dev in another terminal");
+        if (goesOn && service)
+          throw createUsageError("--watch cannot be used with --service; run svc dev in another terminal");
         const runOnce = () => runTests(session, names, { onService: service, isRepeated: goesOn });
         if (goesOn) await runOnChanges(session, runOnce, NEVER_ABORTED);
-        else session.output.json({ tests: await runOnce() });
+        else session.output.writeJson({ tests: await runOnce() });
       }),
     );
 }

@@ -3,11 +3,11 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { buildProjectTypes } from "../../../rules/project-types.js";
-import { checkedApp, checkedUrl, PROJECT_FILE } from "../config.js";
-import { wrongUse } from "../failure.js";
-import type { Run } from "../session.js";
+import { PROJECT_FILE, parseAppId, parseServiceUrl } from "../config.js";
+import { createUsageError } from "../failure.js";
+import type { RunCommand } from "../session.js";
 
-const ACTION = `import { defineAction } from "svc";
+const ACTION_FILE_TEXT = `import { defineAction } from "svc";
 import { greeting } from "../../lib/greeting";
 
 export const config = defineAction({
@@ -23,7 +23,7 @@ export async function execute({ payload }: { payload: { name?: string } }) {
 }
 `;
 
-const HELPER_FILE = `export function greeting(name: string): string {
+const HELPER_FILE_TEXT = `export function greeting(name: string): string {
   return \`Hello \${name}\`;
 }
 `;
@@ -36,7 +36,7 @@ test("greets by name", async () => {
 });
 `;
 
-const AGENTS_FILE = `# Instructions for coding agents
+const AGENTS_FILE_TEXT = `# Instructions for coding agents
 
 This folder is an app of Svc App Actions: JavaScript and TypeScript functions that run on a server.
 
@@ -63,7 +63,7 @@ Documentation for you: \`<url of svc.json>/llms.txt\` is an index, \`/llms-full.
  * Skills for coding agents by name, in the format of agentskills.io. An agent reads the descriptions of all skills first, and the text of a
  * skill when it needs the skill.
  */
-const SKILL_FILES: Readonly<Record<string, { description: string; text: string }>> = {
+const SKILL_TEXTS: Readonly<Record<string, { description: string; text: string }>> = {
   "svc-write-action": {
     description:
       "Write or change an action of this app: code, triggers, data sources, test. Use it before you edit actions/ or data/.",
@@ -101,8 +101,8 @@ const SKILL_FILES: Readonly<Record<string, { description: string; text: string }
   },
 };
 
-const skillFile = (name: string): string => {
-  const { description, text } = SKILL_FILES[name]!;
+const createSkillText = (name: string): string => {
+  const { description, text } = SKILL_TEXTS[name]!;
   return `---\nname: ${name}\ndescription: ${JSON.stringify(description)}\n---\n\n${text}`;
 };
 
@@ -127,13 +127,15 @@ const TSCONFIG_CONTENT = {
 export function writeProject(root: string, url: string, app: number): string[] {
   const files: Record<string, string> = {
     [PROJECT_FILE]: `${JSON.stringify({ url, app }, null, 2)}\n`,
-    "actions/hello/action.ts": ACTION,
+    "actions/hello/action.ts": ACTION_FILE_TEXT,
     "actions/hello/action.test.ts": TEST_FILE_TEXT,
-    "lib/greeting.ts": HELPER_FILE,
+    "lib/greeting.ts": HELPER_FILE_TEXT,
     "svc.d.ts": buildProjectTypes({}, {}, new Map(), ""),
     "tsconfig.json": `${JSON.stringify(TSCONFIG_CONTENT, null, 2)}\n`,
-    "AGENTS.md": AGENTS_FILE,
-    ...Object.fromEntries(Object.keys(SKILL_FILES).map((name) => [`.agents/skills/${name}/SKILL.md`, skillFile(name)])),
+    "AGENTS.md": AGENTS_FILE_TEXT,
+    ...Object.fromEntries(
+      Object.keys(SKILL_TEXTS).map((name) => [`.agents/skills/${name}/SKILL.md`, createSkillText(name)]),
+    ),
     ".gitignore": ".svc/\nnode_modules/\n",
   };
   const writtenFiles = Object.keys(files).filter((file) => !existsSync(join(root, file)));
@@ -144,7 +146,7 @@ export function writeProject(root: string, url: string, app: number): string[] {
   return writtenFiles;
 }
 
-export function addInit(program: Command, run: Run): void {
+export function addInit(program: Command, run: RunCommand): void {
   program
     .command("init")
     .argument("[folder]", "folder of the project", ".")
@@ -154,15 +156,15 @@ export function addInit(program: Command, run: Run): void {
     .action((folder: string, options: { url: string; app: string }) =>
       run(async ({ output, surroundings: { cwd, env } }) => {
         const root = resolve(cwd, folder);
-        const url = checkedUrl(env["SVC_URL"] ?? options.url, "--url");
-        const app = checkedApp(env["SVC_APP"] ?? options.app, "--app");
+        const url = parseServiceUrl(env["SVC_URL"] ?? options.url, "--url");
+        const app = parseAppId(env["SVC_APP"] ?? options.app, "--app");
         if (existsSync(join(root, PROJECT_FILE)))
-          throw wrongUse(`${PROJECT_FILE} already exists; delete it, or choose another folder`);
+          throw createUsageError(`${PROJECT_FILE} already exists; delete it, or choose another folder`);
         const writtenFiles = writeProject(root, url, app);
-        output.line(`Made ${basename(root)} for app ${app} at ${url}`, "green");
-        for (const file of writtenFiles) output.line(`  ${file}`);
-        output.line(env["SVC_TOKEN"] ? "Next: svc push" : "Next: svc login, then svc push");
-        output.json({ root, url, app, files: writtenFiles });
+        output.writeLine(`Made ${basename(root)} for app ${app} at ${url}`, "green");
+        for (const file of writtenFiles) output.writeLine(`  ${file}`);
+        output.writeLine(env["SVC_TOKEN"] ? "Next: svc push" : "Next: svc login, then svc push");
+        output.writeJson({ root, url, app, files: writtenFiles });
       }),
     );
 }

@@ -1,13 +1,13 @@
 /** svc publish, rollback and versions: change the live versions of actions, and list their history. */
 import type { Command } from "commander";
-import { actionNamed, listActions, type ServerAction } from "../actions.js";
+import { findActionByName, listActions, type ServerAction } from "../actions.js";
 import { ApiFailure } from "../client.js";
-import { CliError, wrongUse } from "../failure.js";
+import { CliError, createUsageError } from "../failure.js";
 import { Project } from "../project.js";
-import type { Run, Session } from "../session.js";
+import type { RunCommand, Session } from "../session.js";
 import { runTests } from "../tests.js";
 
-const ACTIONS = "/v3/apps/:app/actions";
+const ACTIONS_ROUTE = "/v3/apps/:app/actions";
 
 interface PublishOptions {
   tested?: boolean;
@@ -19,14 +19,14 @@ interface PublishOptions {
  * Checks that each action has a test, and that the tests ran with the code of the current drafts.
  * @throws CliError otherwise
  */
-async function checkTested(session: Session, testedNames: readonly string[], chosenActions: readonly ServerAction[]) {
+async function requireTested(session: Session, testedNames: readonly string[], chosenActions: readonly ServerAction[]) {
   const names = chosenActions.map(({ name }) => name);
   const untestedNames = names.filter((name) => !testedNames.includes(name));
   if (untestedNames.length > 0)
     throw new CliError(`the actions ${untestedNames.join(", ")} have no test, so nothing was published`);
   const body = await new Project(session.target.root).readManifest();
   const query = { plan: true };
-  const { body: planned } = await session.client.request("PUT", "/v1/apps/:app/manifest", { body, query });
+  const { body: planned } = await session.client.sendRequest("PUT", "/v1/apps/:app/manifest", { body, query });
   const changedActions = (planned.plan.changed as { kind: string; name: string }[]).filter(
     ({ kind, name }) => kind === "action" && names.includes(name),
   );
@@ -40,7 +40,7 @@ async function checkTested(session: Session, testedNames: readonly string[], cho
 async function publishActions(session: Session, names: readonly string[], options: PublishOptions): Promise<void> {
   const { client, output } = session;
   const isTested = options.tested === true;
-  if (options.service === true && !isTested) throw wrongUse("--service needs --tested");
+  if (options.service === true && !isTested) throw createUsageError("--service needs --tested");
   const testedNames = isTested
     ? (await runTests(session, names, { onService: options.service === true, isRepeated: false })).map(
         ({ action }) => action,
@@ -55,17 +55,17 @@ async function publishActions(session: Session, names: readonly string[], option
     const isChanged = names.length > 0 || (await differsFromLive(session, action.id));
     if (isChanged) changedActions.push(action);
   }
-  if (isTested) await checkTested(session, testedNames, changedActions);
-  if (changedActions.length === 0) output.line("Every draft is published already");
+  if (isTested) await requireTested(session, testedNames, changedActions);
+  if (changedActions.length === 0) output.writeLine("Every draft is published already");
   else await session.confirm(`Publish ${changedActions.map(({ name }) => name).join(", ")}?`);
-  if (options.withApp === true) await client.request("POST", "/v1/apps/:app/publish");
+  if (options.withApp === true) await client.sendRequest("POST", "/v1/apps/:app/publish");
   for (const { id, name, updatedAt } of changedActions) {
     // Sends the version of the tested draft, so that the service refuses to publish a draft that was changed after the tests.
     const request = isTested ? { query: { tested: true }, headers: { "if-match": `"${updatedAt}"` } } : {};
-    await client.request("POST", `${ACTIONS}/${id}/publish`, request);
-    output.line(`published ${name}`, "green");
+    await client.sendRequest("POST", `${ACTIONS_ROUTE}/${id}/publish`, request);
+    output.writeLine(`published ${name}`, "green");
   }
-  output.json({ published: changedActions.map(({ name }) => name) });
+  output.writeJson({ published: changedActions.map(({ name }) => name) });
 }
 
 const isDifferent = (diff: { changes: unknown[]; code: string | null }): boolean =>
@@ -74,7 +74,7 @@ const isDifferent = (diff: { changes: unknown[]; code: string | null }): boolean
 /** True if the action has no live version, or its draft differs from the live version. */
 async function differsFromLive({ client }: Session, id: number): Promise<boolean> {
   try {
-    const { body } = await client.request("GET", `${ACTIONS}/${id}/diff`);
+    const { body } = await client.sendRequest("GET", `${ACTIONS_ROUTE}/${id}/diff`);
     return isDifferent(body.diff);
   } catch (error) {
     if (error instanceof ApiFailure && error.status === "ACTION_NOT_PUBLISHED") return true;
@@ -91,21 +91,24 @@ interface Version {
   publishedAt?: string;
 }
 
-const versionsOf = async ({ client }: Session, id: number, published: boolean): Promise<Version[]> =>
-  (await client.request("GET", `${ACTIONS}/${id}/versions`, { query: { limit: 100, published: `${published}` } })).body
-    .versions;
+const listVersions = async ({ client }: Session, id: number, published: boolean): Promise<Version[]> =>
+  (
+    await client.sendRequest("GET", `${ACTIONS_ROUTE}/${id}/versions`, {
+      query: { limit: 100, published: `${published}` },
+    })
+  ).body.versions;
 
 /** Returns the ID of the latest published version that differs from the current live version. */
-async function versionBefore(session: Session, id: number): Promise<number> {
-  for (const version of await versionsOf(session, id, true)) {
-    const path = `${ACTIONS}/${id}/versions/${version.id}/diff`;
-    const { body } = await session.client.request("GET", path, { query: { against: "production" } });
+async function findPreviousLiveVersion(session: Session, id: number): Promise<number> {
+  for (const version of await listVersions(session, id, true)) {
+    const path = `${ACTIONS_ROUTE}/${id}/versions/${version.id}/diff`;
+    const { body } = await session.client.sendRequest("GET", path, { query: { against: "production" } });
     if (isDifferent(body.diff)) return version.id;
   }
   throw new CliError("the action has no earlier live version; choose a version of `svc versions` with --to");
 }
 
-export function addPublish(program: Command, run: Run): void {
+export function addPublish(program: Command, run: RunCommand): void {
   program
     .command("publish")
     .argument("[actions...]", "names of actions; default: all changed actions")
@@ -122,9 +125,9 @@ export function addPublish(program: Command, run: Run): void {
     .option("--published", "only the versions that were live, last published first")
     .action((name: string, { published = false }: { published?: boolean }) =>
       run(async (session) => {
-        const { id } = await actionNamed(session.client, name);
-        const versions = await versionsOf(session, id, published);
-        session.output.table(
+        const { id } = await findActionByName(session.client, name);
+        const versions = await listVersions(session, id, published);
+        session.output.writeTable(
           versions.map(({ id: versionId, createdAt, publishedAt, action, user }) => [
             String(versionId),
             publishedAt ?? createdAt,
@@ -132,7 +135,7 @@ export function addPublish(program: Command, run: Run): void {
             user ? `${user.firstName} ${user.lastName}` : "",
           ]),
         );
-        session.output.json({ versions });
+        session.output.writeJson({ versions });
       }),
     );
 
@@ -143,14 +146,14 @@ export function addPublish(program: Command, run: Run): void {
     .option("--to <version>", "ID of the version; default: the version that was live before")
     .action((name: string, { to }: { to?: string }) =>
       run(async (session) => {
-        if (to !== undefined && !/^[1-9]\d*$/.test(to)) throw wrongUse("--to must be the ID of a version");
-        const { id } = await actionNamed(session.client, name);
-        const versionId = to === undefined ? await versionBefore(session, id) : Number(to);
+        if (to !== undefined && !/^[1-9]\d*$/.test(to)) throw createUsageError("--to must be the ID of a version");
+        const { id } = await findActionByName(session.client, name);
+        const versionId = to === undefined ? await findPreviousLiveVersion(session, id) : Number(to);
         await session.confirm(`Restore version ${versionId} of ${name} and publish it?`);
-        await session.client.request("POST", `${ACTIONS}/${id}/versions/${versionId}/restore`);
-        await session.client.request("POST", `${ACTIONS}/${id}/publish`);
-        session.output.line(`${name} is version ${versionId} again`, "green");
-        session.output.json({ action: name, versionId });
+        await session.client.sendRequest("POST", `${ACTIONS_ROUTE}/${id}/versions/${versionId}/restore`);
+        await session.client.sendRequest("POST", `${ACTIONS_ROUTE}/${id}/publish`);
+        session.output.writeLine(`${name} is version ${versionId} again`, "green");
+        session.output.writeJson({ action: name, versionId });
       }),
     );
 }

@@ -4,14 +4,14 @@ import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { ApiFailure } from "../client.js";
-import { CliError, wrongUse } from "../failure.js";
+import { CliError, createUsageError } from "../failure.js";
 import { Project } from "../project.js";
-import type { Run, Session } from "../session.js";
+import type { RunCommand, Session } from "../session.js";
 
 const POLL_MS = 500;
-const WAIT_MS = 150_000;
+const RUN_WAIT_MAX_MS = 150_000;
 const RUNS_ROUTE = "/v3/apps/:app/runs";
-const PAGE = 100;
+const RUNS_PAGE_SIZE = 100;
 
 /** Reads the payload of a run. The option is JSON text, `@` and a file name, or `-` for standard input. */
 async function readPayload(session: Session, input: string): Promise<object> {
@@ -21,24 +21,24 @@ async function readPayload(session: Session, input: string): Promise<object> {
     try {
       text = readFileSync(resolve(session.surroundings.cwd, input.slice(1)), "utf8");
     } catch (error) {
-      throw wrongUse(`--payload: ${input.slice(1)} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+      throw createUsageError(`--payload: ${input.slice(1)} cannot be read (${(error as NodeJS.ErrnoException).code})`);
     }
   }
   let payload: unknown;
   try {
     payload = JSON.parse(text);
   } catch (error) {
-    throw wrongUse(`--payload must be JSON, @file or - (${(error as Error).message})`);
+    throw createUsageError(`--payload must be JSON, @file or - (${(error as Error).message})`);
   }
   if (typeof payload === "object" && payload !== null && !Array.isArray(payload)) return payload;
-  throw wrongUse("--payload must be a JSON object");
+  throw createUsageError("--payload must be a JSON object");
 }
 
 /** Waits until the run has ended, and returns it. Needs a token that may read runs. */
-async function waitForEnd({ client }: Session, runId: number) {
-  const deadline = Date.now() + WAIT_MS;
+async function waitForRunEnd({ client }: Session, runId: number) {
+  const deadline = Date.now() + RUN_WAIT_MAX_MS;
   for (;;) {
-    const { body } = await client.request("GET", `${RUNS_ROUTE}/${runId}`);
+    const { body } = await client.sendRequest("GET", `${RUNS_ROUTE}/${runId}`);
     if (!["queued", "running"].includes(body.run.state)) return body.run;
     if (Date.now() > deadline) throw new CliError(`run ${runId} has not ended yet; follow it with svc logs`);
     await delay(POLL_MS);
@@ -46,16 +46,16 @@ async function waitForEnd({ client }: Session, runId: number) {
 }
 
 async function printConsole({ client, output }: Session, runId: number): Promise<unknown[]> {
-  const { body } = await client.request("GET", `${RUNS_ROUTE}/${runId}/console`);
-  for (const { level, text } of body.lines) output.note(`${level === "log" ? "" : `${level}: `}${text}`);
+  const { body } = await client.sendRequest("GET", `${RUNS_ROUTE}/${runId}/console`);
+  for (const { level, text } of body.lines) output.writeNote(`${level === "log" ? "" : `${level}: `}${text}`);
   return body.lines;
 }
 
 /** Replaces positions in a stack trace by those in the project's file, if the file contains the same code that ran. */
-async function authorStack(session: Session, name: string, actionId: number, stack: string): Promise<string> {
+async function toAuthorStack(session: Session, name: string, actionId: number, stack: string): Promise<string> {
   try {
-    const { body } = await session.client.request("GET", `/v3/apps/:app/actions/${actionId}`);
-    return await new Project(session.target.root).stackInFile(name, String(body.action.code), stack);
+    const { body } = await session.client.sendRequest("GET", `/v3/apps/:app/actions/${actionId}`);
+    return await new Project(session.target.root).mapStackToFiles(name, String(body.action.code), stack);
   } catch (error) {
     // The token may have permission to run the action but not to read its code. The stack trace then stays unchanged.
     if (error instanceof ApiFailure) return stack;
@@ -76,22 +76,22 @@ async function runAction(session: Session, action: string, options: RunOptions):
   const copy = options.draft ? "draft" : options.live ? "live" : null;
   const query = { by: "name", ...(copy !== null && { copy }) };
   const path = `/v3/apps/:app/actions/${encodeURIComponent(action)}`;
-  const { body: started } = await client.request("POST", `${path}/run`, { query, body });
+  const { body: started } = await client.sendRequest("POST", `${path}/run`, { query, body });
   const runId: number = started.runId;
   if (!options.wait) {
-    output.line(`Run ${runId} is queued`);
-    output.json({ runId });
+    output.writeLine(`Run ${runId} is queued`);
+    output.writeJson({ runId });
     return;
   }
-  const run = await waitForEnd(session, runId);
+  const run = await waitForRunEnd(session, runId);
   const lines = await printConsole(session, runId);
   const { result, error } = run.log?.data ?? {};
   if (run.state === "completed") {
-    output.line(JSON.stringify(result?.data, null, 2) ?? "(no result)");
-    output.json({ runId, state: run.state, result: result?.data ?? null, console: lines });
+    output.writeLine(JSON.stringify(result?.data, null, 2) ?? "(no result)");
+    output.writeJson({ runId, state: run.state, result: result?.data ?? null, console: lines });
     return;
   }
-  const stack = error?.stack && (await authorStack(session, action, run.actionId, error.stack));
+  const stack = error?.stack && (await toAuthorStack(session, action, run.actionId, error.stack));
   throw new CliError(stack ?? error?.message ?? `run ${runId} has the state ${run.state}`, 1, {
     runId,
     state: run.state,
@@ -105,12 +105,12 @@ function printRun({ output }: Session, run: Record<string, unknown>): void {
   const name = String(
     run["actionName"] ?? (run["action"] as { name?: string } | undefined)?.name ?? run["actionId"] ?? "",
   );
-  output.line(`${time}  ${output.paint(stateStyle, String(run["state"]))}  ${name}  run ${run["id"]}`);
-  if (output.isJson) output.json(run);
+  output.writeLine(`${time}  ${output.applyStyle(stateStyle, String(run["state"]))}  ${name}  run ${run["id"]}`);
+  if (output.isJson) output.writeJson(run);
 }
 
 async function readRuns({ client }: Session, limit: number): Promise<Record<string, unknown>[]> {
-  const { body } = await client.request("GET", RUNS_ROUTE, { query: { limit } });
+  const { body } = await client.sendRequest("GET", RUNS_ROUTE, { query: { limit } });
   return [...body.runs].reverse();
 }
 
@@ -132,7 +132,7 @@ async function followRun(
   while (over?.aborted !== true) {
     await delay(POLL_MS * 2);
     try {
-      for (const run of await readRuns(session, PAGE)) {
+      for (const run of await readRuns(session, RUNS_PAGE_SIZE)) {
         if (statesById.get(run["id"]) === run["state"]) continue;
         statesById.set(run["id"], run["state"]);
         printRun(session, run);
@@ -150,9 +150,9 @@ async function followRun(
 
 /** Prints each new run as it starts and ends. */
 export const followRuns = async (session: Session, options: FollowOptions): Promise<void> =>
-  followRun(session, await readRuns(session, PAGE), options);
+  followRun(session, await readRuns(session, RUNS_PAGE_SIZE), options);
 
-export function addRun(program: Command, run: Run): void {
+export function addRun(program: Command, run: RunCommand): void {
   program
     .command("run")
     .argument("<action>", "name of the action")
@@ -170,10 +170,10 @@ export function addRun(program: Command, run: Run): void {
     .addOption(new Option("--limit <count>", "number of runs").default(20).argParser(Number))
     .action(({ follow: goesOn, limit }: { follow?: boolean; limit: number }) =>
       run(async (session) => {
-        if (!Number.isInteger(limit) || limit < 1 || limit > 1000) throw wrongUse("--limit must be 1 to 1000");
-        const recentRuns = await readRuns(session, Math.max(limit, PAGE));
+        if (!Number.isInteger(limit) || limit < 1 || limit > 1000) throw createUsageError("--limit must be 1 to 1000");
+        const recentRuns = await readRuns(session, Math.max(limit, RUNS_PAGE_SIZE));
         const runs = recentRuns.slice(-limit);
-        if (session.output.isJson && goesOn !== true) session.output.json({ runs });
+        if (session.output.isJson && goesOn !== true) session.output.writeJson({ runs });
         else for (const run of runs) printRun(session, run);
         if (goesOn === true) await followRun(session, recentRuns, { withConsole: false });
       }),

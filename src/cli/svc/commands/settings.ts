@@ -2,15 +2,15 @@
  * svc settings: lists the keys of settings, sets a value from standard input, removes a setting. Prints the values of public settings only.
  */
 import type { Command } from "commander";
-import { wrongUse } from "../failure.js";
-import type { Run } from "../session.js";
+import { createUsageError } from "../failure.js";
+import type { RunCommand } from "../session.js";
 
-const SETTINGS = "/v1/apps/:app/settings";
+const SETTINGS_ROUTE = "/v1/apps/:app/settings";
 
 const tierOf = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
 
 /** Parses the value of a setting as JSON. Text that is not JSON is used as it is, without its last line break. */
-function readValue(text: string): unknown {
+function parseSettingValue(text: string): unknown {
   const trimmed = text.replace(/\r?\n$/, "");
   try {
     return JSON.parse(trimmed);
@@ -19,7 +19,7 @@ function readValue(text: string): unknown {
   }
 }
 
-export function addSettings(program: Command, run: Run): void {
+export function addSettings(program: Command, run: RunCommand): void {
   const settings = program.command("settings").description("settings of the app");
 
   settings
@@ -28,8 +28,8 @@ export function addSettings(program: Command, run: Run): void {
     .action(() =>
       run(async ({ client, output }) => {
         const [{ body: values }, { body: status }] = await Promise.all([
-          client.request("GET", SETTINGS),
-          client.request("GET", `${SETTINGS}/status`),
+          client.sendRequest("GET", SETTINGS_ROUTE),
+          client.sendRequest("GET", `${SETTINGS_ROUTE}/status`),
         ]);
         const hiddenKeys = Object.keys(status.configured).filter((key) => status.configured[key] === true);
         const keys = [...new Set([...Object.keys(values), ...hiddenKeys])].sort();
@@ -37,10 +37,10 @@ export function addSettings(program: Command, run: Run): void {
           const tier = tierOf(key);
           return { key, tier, ...(tier === "public" && { value: values[key] }) };
         });
-        output.table(
+        output.writeTable(
           listedKeys.map(({ key, tier, value }) => [key, tier, tier === "public" ? JSON.stringify(value) : ""]),
         );
-        output.json({ settings: listedKeys });
+        output.writeJson({ settings: listedKeys });
       }),
     );
 
@@ -50,12 +50,12 @@ export function addSettings(program: Command, run: Run): void {
     .description("set a value, which is read from standard input")
     .action((key: string) =>
       run(async (session) => {
-        if (session.surroundings.stdin.isTTY === true) session.output.note("Type the value, then Ctrl D");
+        if (session.surroundings.stdin.isTTY === true) session.output.writeNote("Type the value, then Ctrl D");
         const text = await session.readStdin();
-        if (text === "") throw wrongUse("standard input is empty");
-        await session.client.request("POST", SETTINGS, { body: { [key]: readValue(text) } });
-        session.output.line(`set ${key}`, "green");
-        session.output.json({ key });
+        if (text === "") throw createUsageError("standard input is empty");
+        await session.client.sendRequest("POST", SETTINGS_ROUTE, { body: { [key]: parseSettingValue(text) } });
+        session.output.writeLine(`set ${key}`, "green");
+        session.output.writeJson({ key });
       }),
     );
 
@@ -66,9 +66,9 @@ export function addSettings(program: Command, run: Run): void {
     .action((keys: string[]) =>
       run(async (session) => {
         await session.confirm(`Remove ${keys.join(", ")}?`);
-        await session.client.request("DELETE", SETTINGS, { body: { keys } });
-        session.output.line(`removed ${keys.join(", ")}`, "green");
-        session.output.json({ keys });
+        await session.client.sendRequest("DELETE", SETTINGS_ROUTE, { body: { keys } });
+        session.output.writeLine(`removed ${keys.join(", ")}`, "green");
+        session.output.writeJson({ keys });
       }),
     );
 }

@@ -1,10 +1,10 @@
 /** svc login and svc logout: save a token from standard input, or get a token after a person has allowed it in the browser (RFC 8628). */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
-import { type Client, savedToken } from "../client.js";
-import { checkedApp, checkedUrl, projectRoot, readTarget, type Target } from "../config.js";
-import { CliError, wrongUse } from "../failure.js";
-import type { Run, Session } from "../session.js";
+import { type Client, toSavedToken } from "../client.js";
+import { findProjectRoot, parseAppId, parseServiceUrl, readTarget, type Target } from "../config.js";
+import { CliError, createUsageError } from "../failure.js";
+import type { RunCommand, Session } from "../session.js";
 
 const REQUESTED_SCOPES = "read run settings data manage publish";
 
@@ -14,19 +14,19 @@ interface LoginOptions {
   tokenStdin?: boolean;
 }
 
-function targetOf({ surroundings: { cwd, env } }: Session, { url, app }: LoginOptions): Target {
+function readLoginTarget({ surroundings: { cwd, env } }: Session, { url, app }: LoginOptions): Target {
   if (url === undefined && app === undefined) return readTarget(cwd, env);
   const knownTarget = url === undefined || app === undefined ? readTarget(cwd, env) : null;
   return {
-    url: url === undefined ? knownTarget!.url : checkedUrl(url, "--url"),
-    app: app === undefined ? knownTarget!.app : checkedApp(app, "--app"),
-    root: projectRoot(cwd) ?? cwd,
+    url: url === undefined ? knownTarget!.url : parseServiceUrl(url, "--url"),
+    app: app === undefined ? knownTarget!.app : parseAppId(app, "--app"),
+    root: findProjectRoot(cwd) ?? cwd,
   };
 }
 
 /** Registers a new OAuth client for this sign-in. Returns the ID of the client. */
 async function registerClient(client: Client): Promise<string> {
-  const { body } = await client.request("POST", "/oauth/register", {
+  const { body } = await client.sendRequest("POST", "/oauth/register", {
     body: {
       client_name: "svc command line",
       grant_types: ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"],
@@ -40,15 +40,15 @@ async function registerClient(client: Client): Promise<string> {
 async function signInByDevice(session: Session, client: Client): Promise<void> {
   const clientId = await registerClient(client);
   const form = new URLSearchParams({ client_id: clientId, scope: REQUESTED_SCOPES, app: String(client.target.app) });
-  const started = await client.open("POST", "/oauth/device_authorization", form);
+  const started = await client.sendWithoutToken("POST", "/oauth/device_authorization", form);
   if (started.status !== 200) throw new CliError(`the server refused the sign-in: ${started.body.error_description}`);
   const { device_code: deviceCode, user_code: userCode, verification_uri_complete: address } = started.body;
-  session.output.note(`Open ${address}\nand confirm the code ${userCode}`);
+  session.output.writeNote(`Open ${address}\nand confirm the code ${userCode}`);
   const deadline = Date.now() + started.body.expires_in * 1000;
   let interval = started.body.interval;
   while (Date.now() < deadline) {
     await delay(interval * 1000);
-    const answer = await client.open(
+    const answer = await client.sendWithoutToken(
       "POST",
       "/oauth/token",
       new URLSearchParams({
@@ -57,7 +57,7 @@ async function signInByDevice(session: Session, client: Client): Promise<void> {
         client_id: clientId,
       }),
     );
-    if (answer.status === 200) return session.store.set(client.target, savedToken(answer.body, clientId));
+    if (answer.status === 200) return session.store.set(client.target, toSavedToken(answer.body, clientId));
     if (answer.body.error === "slow_down") interval += 5;
     else if (answer.body.error !== "authorization_pending") {
       throw new CliError(`the sign-in failed: ${answer.body.error_description ?? answer.body.error}`);
@@ -66,7 +66,7 @@ async function signInByDevice(session: Session, client: Client): Promise<void> {
   throw new CliError("the code expired before a person confirmed it; run svc login again");
 }
 
-export function addSignIn(program: Command, run: Run): void {
+export function addSignIn(program: Command, run: RunCommand): void {
   program
     .command("login")
     .description("sign in to the server of this project")
@@ -75,18 +75,18 @@ export function addSignIn(program: Command, run: Run): void {
     .option("--token-stdin", "read a token from standard input instead of opening the browser")
     .action((options: LoginOptions) =>
       run(async (session) => {
-        const target = targetOf(session, options);
+        const target = readLoginTarget(session, options);
         const client = session.clientFor(target);
         if (options.tokenStdin === true) {
           const token = (await session.readStdin()).trim();
-          if (!/^\S+$/.test(token)) throw wrongUse("standard input must contain exactly one token");
-          await client.request("GET", "/v1/apps", { token });
+          if (!/^\S+$/.test(token)) throw createUsageError("standard input must contain exactly one token");
+          await client.sendRequest("GET", "/v1/apps", { token });
           session.store.set(target, { token });
         } else {
           await signInByDevice(session, client);
         }
-        session.output.line(`Signed in to app ${target.app} at ${target.url}`);
-        session.output.json({ url: target.url, app: target.app });
+        session.output.writeLine(`Signed in to app ${target.app} at ${target.url}`);
+        session.output.writeJson({ url: target.url, app: target.app });
       }),
     );
 
@@ -101,11 +101,11 @@ export function addSignIn(program: Command, run: Run): void {
             token: savedCredentials.refreshToken,
             client_id: savedCredentials.clientId ?? "",
           });
-          await session.client.open("POST", "/oauth/revoke", form);
+          await session.client.sendWithoutToken("POST", "/oauth/revoke", form);
         }
         session.store.remove(session.target);
-        session.output.line("Signed out");
-        session.output.json({ signedOut: true });
+        session.output.writeLine("Signed out");
+        session.output.writeJson({ signedOut: true });
       }),
     );
 }

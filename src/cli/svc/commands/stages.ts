@@ -1,11 +1,11 @@
 /** svc stage and svc promote: create stages of an app, such as a test copy, and copy the definitions of one stage to another. */
 import type { Command } from "commander";
-import { checkedApp } from "../config.js";
-import { wrongUse } from "../failure.js";
-import type { Run, Session } from "../session.js";
+import { parseAppId } from "../config.js";
+import { createUsageError } from "../failure.js";
+import type { RunCommand, Session } from "../session.js";
 import { printMissing } from "./sync.js";
 
-const APP = "/v1/apps/:app";
+const APP_ROUTE = "/v1/apps/:app";
 
 /** A stage as the API returns it. */
 interface Stage {
@@ -30,25 +30,25 @@ type PromotionPlan = Record<(typeof CHANGE_VERBS)[number], { kind: string; name:
 function printPlan(session: Session, plan: PromotionPlan): void {
   const { output } = session;
   for (const change of CHANGE_VERBS)
-    for (const { kind, name } of plan[change]) output.line(`${change.padEnd(8)} ${kind} ${name}`);
+    for (const { kind, name } of plan[change]) output.writeLine(`${change.padEnd(8)} ${kind} ${name}`);
   printMissing(session, plan.missing);
 }
 
-function addPromotions(stage: Command, run: Run): void {
+function addPromotions(stage: Command, run: RunCommand): void {
   stage
     .command("promotions")
     .description("list what was promoted to this app, newest first")
     .action(() =>
       run(async ({ client, output }) => {
-        const { body } = await client.request("GET", `${APP}/promotions`);
-        output.table(
+        const { body } = await client.sendRequest("GET", `${APP_ROUTE}/promotions`);
+        output.writeTable(
           body.promotions.map(({ id, createdAt, fromAppId, rolledBackTo }: Promotion) => [
             String(id),
             createdAt,
             rolledBackTo === null ? `from app ${fromAppId}` : `back to ${rolledBackTo}`,
           ]),
         );
-        output.json(body);
+        output.writeJson(body);
       }),
     );
   stage
@@ -57,32 +57,33 @@ function addPromotions(stage: Command, run: Run): void {
     .description("restore the definitions as they were after a promotion, all or none")
     .action((promotion: string) =>
       run(async (session) => {
-        if (!/^[1-9]\d{0,14}$/.test(promotion)) throw wrongUse("the promotion must be an ID, a positive integer");
+        if (!/^[1-9]\d{0,14}$/.test(promotion))
+          throw createUsageError("the promotion must be an ID, a positive integer");
         await session.confirm(`Roll app ${session.target.app} back by promotion ${promotion}?`);
-        const { body } = await session.client.request("POST", `${APP}/promotions/${promotion}/rollback`);
+        const { body } = await session.client.sendRequest("POST", `${APP_ROUTE}/promotions/${promotion}/rollback`);
         printPlan(session, body.promotion.plan);
-        session.output.line("Rolled back", "green");
-        session.output.json(body);
+        session.output.writeLine("Rolled back", "green");
+        session.output.writeJson(body);
       }),
     );
 }
 
-export function addStages(program: Command, run: Run): void {
+export function addStages(program: Command, run: RunCommand): void {
   const stage = program.command("stage").description("stages of the app");
   stage
     .command("list", { isDefault: true })
     .description("list the stages")
     .action(() =>
       run(async ({ client, output }) => {
-        const { body } = await client.request("GET", `${APP}/stages`);
-        output.table(
+        const { body } = await client.sendRequest("GET", `${APP_ROUTE}/stages`);
+        output.writeTable(
           body.stages.map(({ appId, name, appName, expiresAt }: Stage) => [
             String(appId),
             name ?? `(${appName})`,
             expiresAt ?? "",
           ]),
         );
-        output.json(body);
+        output.writeJson(body);
       }),
     );
   stage
@@ -93,11 +94,11 @@ export function addStages(program: Command, run: Run): void {
     .action((name: string, { expiresIn }: { expiresIn?: string }) =>
       run(async ({ client, output }) => {
         if (expiresIn !== undefined && !/^\d+$/.test(expiresIn))
-          throw wrongUse("--expires-in must be a number of hours");
+          throw createUsageError("--expires-in must be a number of hours");
         const body = { name, ...(expiresIn !== undefined && { expiresInHours: Number(expiresIn) }) };
-        const { body: made } = await client.request("POST", `${APP}/stages`, { body });
-        output.line(`stage ${name} is app ${made.app.id}`, "green");
-        output.json(made);
+        const { body: made } = await client.sendRequest("POST", `${APP_ROUTE}/stages`, { body });
+        output.writeLine(`stage ${name} is app ${made.app.id}`, "green");
+        output.writeJson(made);
       }),
     );
   stage
@@ -106,11 +107,11 @@ export function addStages(program: Command, run: Run): void {
     .description("delete a preview with its data")
     .action((app: string) =>
       run(async (session) => {
-        const id = checkedApp(app, "the stage");
+        const id = parseAppId(app, "the stage");
         await session.confirm(`Delete app ${id} with its data?`);
-        const { body } = await session.client.request("DELETE", `${APP}/stages/${id}`);
-        session.output.line(`Removed app ${id}`, "green");
-        session.output.json(body);
+        const { body } = await session.client.sendRequest("DELETE", `${APP_ROUTE}/stages/${id}`);
+        session.output.writeLine(`Removed app ${id}`, "green");
+        session.output.writeJson(body);
       }),
     );
   addPromotions(stage, run);
@@ -122,15 +123,18 @@ export function addStages(program: Command, run: Run): void {
     .action(({ from, plan = false }: { from: string; plan?: boolean }) =>
       run(async (session) => {
         const { client, output } = session;
-        const body = { fromAppId: checkedApp(from, "--from") };
-        const plannedPromotion = await client.request("POST", `${APP}/promotions`, { body, query: { plan: true } });
+        const body = { fromAppId: parseAppId(from, "--from") };
+        const plannedPromotion = await client.sendRequest("POST", `${APP_ROUTE}/promotions`, {
+          body,
+          query: { plan: true },
+        });
         printPlan(session, plannedPromotion.body.plan);
-        if (plan) return output.json(plannedPromotion.body);
+        if (plan) return output.writeJson(plannedPromotion.body);
         await session.confirm(`Promote app ${from} to app ${client.target.app}?`);
         const headers = { "if-match": plannedPromotion.headers.get("etag")! };
-        const { body: done } = await client.request("POST", `${APP}/promotions`, { body, headers });
-        output.line("Promoted", "green");
-        output.json(done);
+        const { body: done } = await client.sendRequest("POST", `${APP_ROUTE}/promotions`, { body, headers });
+        output.writeLine("Promoted", "green");
+        output.writeJson(done);
       }),
     );
 }

@@ -4,11 +4,11 @@
 import { type Command, Option } from "commander";
 import { ApiFailure } from "../client.js";
 import { CliError, EXIT_CODES } from "../failure.js";
-import { applyPlan, type Difference, type Manifest, manifestDifferences } from "../manifest.js";
+import { applyPlan, compareManifests, type Difference, type Manifest } from "../manifest.js";
 import { type BaseState, Project } from "../project.js";
-import type { Run, Session } from "../session.js";
+import type { RunCommand, Session } from "../session.js";
 
-const MANIFEST = "/v1/apps/:app/manifest";
+const MANIFEST_ROUTE = "/v1/apps/:app/manifest";
 const EMPTY_MANIFEST: Manifest = { version: 1 };
 
 interface PlannedItem {
@@ -25,7 +25,7 @@ interface PushPlan {
 }
 
 async function readServer({ client }: Session): Promise<BaseState> {
-  const { body, headers } = await client.request("GET", MANIFEST);
+  const { body, headers } = await client.sendRequest("GET", MANIFEST_ROUTE);
   return { tag: headers.get("etag") ?? "", manifest: body };
 }
 
@@ -42,15 +42,15 @@ function printDifferences({ output }: Session, changes: readonly Difference[]): 
           : line.startsWith("@@")
             ? "cyan"
             : undefined;
-      output.line(line, style);
+      output.writeLine(line, style);
     }
   }
 }
 
 /** Prints what changed on the server since the last pull or push, and returns an error that names this conflict. */
-function reportConflict(session: Session, since: readonly Difference[], problem: string): CliError {
+function createConflictError(session: Session, since: readonly Difference[], problem: string): CliError {
   for (const { kind, name, change, patch } of since) {
-    session.output.note(`${kind} ${name} was ${change} on the server:\n${patch}`);
+    session.output.writeNote(`${kind} ${name} was ${change} on the server:\n${patch}`);
   }
   return new CliError(`${problem}; run svc pull, then svc push again`, EXIT_CODES.failed, {
     status: "MANIFEST_CHANGED",
@@ -67,8 +67,8 @@ export interface PushOptions {
  * Returns a function that is true for items that are equal in the folder and on the server, for example because the response to an earlier
  * push was lost.
  */
-function hasItem(server: Manifest, local: Manifest): (item: Difference) => boolean {
-  const toPush = new Set(manifestDifferences(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
+function createItemFilter(server: Manifest, local: Manifest): (item: Difference) => boolean {
+  const toPush = new Set(compareManifests(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
   return ({ kind, name }) => !toPush.has(`${kind} ${name}`);
 }
 
@@ -76,7 +76,7 @@ function hasItem(server: Manifest, local: Manifest): (item: Difference) => boole
  * Returns the entity tag to send with a push.
  * @throws CliError with the differences if the server's definitions were changed since the last pull or push
  */
-function tagToPush(
+function checkConflictsBeforePush(
   session: Session,
   base: BaseState | null,
   server: BaseState,
@@ -84,18 +84,16 @@ function tagToPush(
   force: boolean,
 ): string {
   if (base?.tag === server.tag || force) return server.tag;
-  const since = manifestDifferences(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
+  const since = compareManifests(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
   if (base) {
-    if (since.every(hasItem(server.manifest, local))) return server.tag;
-    throw reportConflict(session, since, "the server has changed since the last pull");
+    if (since.every(createItemFilter(server.manifest, local))) return server.tag;
+    throw createConflictError(session, since, "the server has changed since the last pull");
   }
   // Before a first push there is no earlier state to compare with. The push would silently overwrite only items that exist in both places
   // and differ.
-  const overwrittenItems = manifestDifferences(server.manifest, local, false).filter(
-    ({ change }) => change === "changed",
-  );
+  const overwrittenItems = compareManifests(server.manifest, local, false).filter(({ change }) => change === "changed");
   if (overwrittenItems.length === 0) return server.tag;
-  throw reportConflict(session, overwrittenItems, "the server has changes that this folder has not pulled");
+  throw createConflictError(session, overwrittenItems, "the server has changes that this folder has not pulled");
 }
 
 /** Sends the manifest to the server. Resolves to the plan and to the entity tag that the server's manifest then has. */
@@ -105,16 +103,20 @@ async function putManifest(
   tag: string,
   query: Record<string, boolean>,
 ): Promise<{ plan: PushPlan; tag: string }> {
-  const { body, headers } = await client.request("PUT", MANIFEST, { body: local, headers: { "if-match": tag }, query });
+  const { body, headers } = await client.sendRequest("PUT", MANIFEST_ROUTE, {
+    body: local,
+    headers: { "if-match": tag },
+    query,
+  });
   return { plan: body.plan, tag: headers.get("etag") ?? "" };
 }
 
 /** Prints the settings and secret bindings that need a value on the server but have none. */
 export function printMissing({ output }: Session, missing: readonly { name: string }[] = []): void {
-  for (const { name } of missing) output.line(`missing  value of ${name}`, "yellow");
+  for (const { name } of missing) output.writeLine(`missing  value of ${name}`, "yellow");
 }
 
-const itemsOf = (plan: PushPlan) =>
+const plannedItemsOf = (plan: PushPlan) =>
   (["created", "changed", "removed"] as const).flatMap((change) =>
     plan[change].map(({ kind, name }) => ({ change, kind, name })),
   );
@@ -122,14 +124,14 @@ const itemsOf = (plan: PushPlan) =>
 function printPlan(session: Session, plan: PushPlan): void {
   printMissing(session, plan.missing);
   const styles = { created: "green", changed: "yellow", removed: "red" } as const;
-  for (const { change, kind, name } of itemsOf(plan))
-    session.output.line(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
+  for (const { change, kind, name } of plannedItemsOf(plan))
+    session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
 }
 
 /** Prints the changes that a push would make. Asks the person to confirm them, unless there are none. */
 async function confirmPlan(session: Session, plan: PushPlan): Promise<void> {
   printPlan(session, plan);
-  if (itemsOf(plan).length > 0) await session.confirm("Push these drafts?");
+  if (plannedItemsOf(plan).length > 0) await session.confirm("Push these drafts?");
 }
 
 /** Compares entity tags as If-Match does: a proxy that compresses a response makes its tag weak. */
@@ -140,7 +142,7 @@ const isSameTag = (a: string, b: string): boolean => a.replace(/^W\//, "") === b
  * returns the state without their change, so that the next push reports the change instead of overwriting it.
  * @param pushed plan and entity tag that the server returned for the push
  */
-async function stateAfterPush(
+async function computeStateAfterPush(
   session: Session,
   before: BaseState,
   local: Manifest,
@@ -148,7 +150,7 @@ async function stateAfterPush(
 ): Promise<BaseState> {
   const now = await readServer(session);
   if (isSameTag(now.tag, pushed.tag)) return now;
-  return { tag: pushed.tag, manifest: applyPlan(before.manifest, local, itemsOf(pushed.plan)) };
+  return { tag: pushed.tag, manifest: applyPlan(before.manifest, local, plannedItemsOf(pushed.plan)) };
 }
 
 /**
@@ -164,41 +166,41 @@ export async function pushProject(
   const project = new Project(session.target.root);
   const local = await project.readManifest();
   const server = await readServer(session);
-  const tag = tagToPush(session, project.base(session.target), server, local, force);
+  const tag = checkConflictsBeforePush(session, project.readBase(session.target), server, local, force);
   const put = (query: Record<string, boolean>) =>
     putManifest(session, local, tag, { ...query, ...(prune && { prune }) });
   try {
     const planned = asks ? await put({ plan: true }) : null;
     if (planned) await confirmPlan(session, planned.plan);
-    const pushed = planned && itemsOf(planned.plan).length === 0 ? planned : await put({});
+    const pushed = planned && plannedItemsOf(planned.plan).length === 0 ? planned : await put({});
     const { plan } = pushed;
     if (!asks) printPlan(session, plan);
-    const isChanged = itemsOf(plan).length > 0;
-    project.saveBase(session.target, isChanged ? await stateAfterPush(session, server, local, pushed) : server);
-    if (isChanged) session.output.line("Pushed", "green");
-    else session.output.line("The server has everything already");
-    session.output.json({ plan });
+    const isChanged = plannedItemsOf(plan).length > 0;
+    project.saveBase(session.target, isChanged ? await computeStateAfterPush(session, server, local, pushed) : server);
+    if (isChanged) session.output.writeLine("Pushed", "green");
+    else session.output.writeLine("The server has everything already");
+    session.output.writeJson({ plan });
   } catch (error) {
     if (!(error instanceof ApiFailure && error.status === "MANIFEST_CHANGED")) throw error;
     const now = await readServer(session);
-    throw reportConflict(
+    throw createConflictError(
       session,
-      manifestDifferences(server.manifest, now.manifest, true),
+      compareManifests(server.manifest, now.manifest, true),
       "the server was changed during the push",
     );
   }
 }
 
 /** Kinds of definitions that share one file, so that a pull replaces all of the kind together. */
-const IN_ONE_FILE = ["setting", "secret binding", "alert"];
+const KINDS_IN_ONE_FILE = ["setting", "secret binding", "alert"];
 
 /** Returns the local changes that writing `writtenManifest` would overwrite, and the local items that it does not contain. */
-function replacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
-  const lackingItems = manifestDifferences(local, writtenManifest, false).filter(({ change }) => change === "created");
+function findReplacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
+  const lackingItems = compareManifests(local, writtenManifest, false).filter(({ change }) => change === "created");
   // Compares in this direction, because a field that the local item omits counts as unchanged, and the pull overwrites nothing there.
-  const lostItems = manifestDifferences(writtenManifest, local, false).flatMap((difference): Difference[] => {
+  const lostItems = compareManifests(writtenManifest, local, false).flatMap((difference): Difference[] => {
     if (difference.change === "changed") return [difference];
-    return IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];
+    return KINDS_IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];
   });
   return [...lackingItems, ...lostItems];
 }
@@ -206,13 +208,13 @@ function replacedItems(local: Manifest, writtenManifest: Manifest): Difference[]
 async function pullProject(session: Session, { force = false }: { force?: boolean }): Promise<void> {
   const project = new Project(session.target.root);
   const server = await readServer(session);
-  const base = project.base(session.target);
+  const base = project.readBase(session.target);
   const local = await project.readManifest();
-  const theirChanges = manifestDifferences(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
-  const myChanges = manifestDifferences(base?.manifest ?? server.manifest, local, false);
+  const theirChanges = compareManifests(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
+  const myChanges = compareManifests(base?.manifest ?? server.manifest, local, false);
   const isTheirs = new Set(theirChanges.map(({ kind, name }) => `${kind} ${name}`));
   const conflictingChanges = myChanges.filter(({ kind, name }) => isTheirs.has(`${kind} ${name}`) || !base);
-  const overwrittenItems = manifestDifferences(local, server.manifest, false).filter(({ kind, name }) =>
+  const overwrittenItems = compareManifests(local, server.manifest, false).filter(({ kind, name }) =>
     conflictingChanges.some(
       (conflict) => conflict.kind === kind && conflict.name === name && conflict.change === "changed",
     ),
@@ -248,17 +250,17 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
     actions: (server.manifest.actions ?? []).filter(({ name }) => isTaken("action", name)),
     dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => isTaken("data source", name)),
   };
-  const furtherChanges = replacedItems(local, writtenManifest).filter(
+  const furtherChanges = findReplacedItems(local, writtenManifest).filter(
     ({ kind, name }) => !isTheirs.has(`${kind} ${name}`),
   );
-  await project.write(writtenManifest);
+  await project.writeManifest(writtenManifest);
   for (const { kind, name, change } of theirChanges)
-    if (change === "removed" && isTaken(kind, name)) await project.remove(kind, name);
+    if (change === "removed" && isTaken(kind, name)) await project.removeItem(kind, name);
   project.saveBase(session.target, server);
   const changeSummary = summarizeChanges([...theirChanges, ...furtherChanges]);
-  for (const { kind, name, change } of changeSummary) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);
-  session.output.line(changeSummary.length === 0 ? "This folder has everything already" : "Pulled", "green");
-  session.output.json({ pulled: changeSummary });
+  for (const { kind, name, change } of changeSummary) session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`);
+  session.output.writeLine(changeSummary.length === 0 ? "This folder has everything already" : "Pulled", "green");
+  session.output.writeJson({ pulled: changeSummary });
 }
 
 type Items = Manifest["settings"];
@@ -273,10 +275,10 @@ function mergeItems(server: Items, local: Items, key: string, isTaken: (name: un
 async function showDiff(session: Session, options: { exitCode?: boolean }): Promise<number> {
   const project = new Project(session.target.root);
   const server = await readServer(session);
-  const changes = manifestDifferences(server.manifest, await project.readManifest(), false);
+  const changes = compareManifests(server.manifest, await project.readManifest(), false);
   printDifferences(session, changes);
-  if (changes.length === 0) session.output.line("The folder and the server are the same");
-  session.output.json({ differences: changes });
+  if (changes.length === 0) session.output.writeLine("The folder and the server are the same");
+  session.output.writeJson({ differences: changes });
   return options.exitCode === true && changes.length > 0 ? EXIT_CODES.different : EXIT_CODES.done;
 }
 
@@ -284,20 +286,20 @@ async function showStatus(session: Session): Promise<void> {
   const project = new Project(session.target.root);
   const { url, app, root } = session.target;
   const server = await readServer(session);
-  const local = summarizeChanges(manifestDifferences(server.manifest, await project.readManifest(), false));
-  const base = project.base(session.target);
+  const local = summarizeChanges(compareManifests(server.manifest, await project.readManifest(), false));
+  const base = project.readBase(session.target);
   const isBehind = base !== null && base.tag !== server.tag;
-  session.output.line(`app ${app} at ${url}`);
-  session.output.line(`folder ${root}`);
-  session.output.line(
+  session.output.writeLine(`app ${app} at ${url}`);
+  session.output.writeLine(`folder ${root}`);
+  session.output.writeLine(
     base ? (isBehind ? "the server has changed since the last pull" : "up to date with the server") : "never pulled",
   );
-  for (const { kind, name, change } of local) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);
-  if (local.length === 0) session.output.line("no local changes");
-  session.output.json({ url, app, root, pulled: base !== null, behind: isBehind, changes: local });
+  for (const { kind, name, change } of local) session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`);
+  if (local.length === 0) session.output.writeLine("no local changes");
+  session.output.writeJson({ url, app, root, pulled: base !== null, behind: isBehind, changes: local });
 }
 
-export function addSync(program: Command, run: Run): void {
+export function addSync(program: Command, run: RunCommand): void {
   program
     .command("pull")
     .description("write the server's drafts into this folder")
