@@ -20,9 +20,9 @@ const tableRows = transitionRows.flatMap(({ from, to, exits }) =>
 
 const STATES_SECTION = `## States
 
-Each run is one row in the table \`run\`. The service writes the row before it evaluates any code, and ends the run once. \`src/data/run.ts\`
-has the table of all transitions between states. The SQL statements use the states of this table, and \`npm run reference\` generates the
-list of transitions on this page from it.
+Each run is one row in the table \`run\`. The service writes the row before it evaluates any code, and ends each run exactly once.
+\`src/data/run.ts\` defines all transitions between states in a table. The SQL statements use the states of this table, and \`npm run
+reference\` generates this page's list of transitions from the table.
 
 \`\`\`text
 ${transitionLines.join("\n")}

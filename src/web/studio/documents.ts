@@ -791,11 +791,11 @@ export type HttpAuthInput = {
   scheme?: string | null | undefined;
   /** Key of the private or protected setting that holds the secret; for `basic` and `signature`. */
   setting?: string | null | undefined;
-  /** Header with the time that `hmac` signs before the body; null if it signs none. */
+  /** Header with the time that the `hmac` signature covers before the body; null if the signature covers no time. */
   timestampHeader?: string | null | undefined;
-  /** Maximum difference in seconds to the signed time; 300 by default. */
+  /** Maximum difference in seconds between the signed time and now; 300 by default. */
   toleranceSeconds?: number | null | undefined;
-  /** Kind of proof. Required. */
+  /** Kind of authentication. Required. */
   type?: HttpAuthType | null | undefined;
 };
 
@@ -1085,9 +1085,9 @@ export type TriggerType =
 
 /** Filter that selects which events or requests start the action. */
 export type TriggerWhereInput = {
-  /** Proof that requests must bring. Required for `http` triggers. */
+  /** How the trigger authenticates requests. Required for `http` triggers. */
   auth?: HttpAuthInput | null | undefined;
-  /** Pages of other origins that may read the answer; null for none. For `http` triggers. */
+  /** Origins whose pages may read the response; null for none. For `http` triggers. */
   cors?: HttpCorsInput | null | undefined;
   /** Object of fields and values that the event's data must contain; for `analytics` triggers only. */
   data?: unknown;
@@ -1095,11 +1095,11 @@ export type TriggerWhereInput = {
   dataSourceId?: number | null | undefined;
   /** Header with the ID of the event, by which repeats are recognized; null for the one of the signature's scheme. For `http` triggers. */
   idempotencyHeader?: string | null | undefined;
-  /** Method that the trigger answers; null for all methods. For `http` triggers. */
+  /** HTTP method of the requests that the trigger accepts; null for all methods. For `http` triggers. */
   method?: HttpMethod | null | undefined;
-  /** Path of one to eight segments, of which `:name` matches any one. Required for `http` triggers. */
+  /** Path of one to eight segments. A segment such as `:name` matches any text. Required for `http` triggers. */
   path?: string | null | undefined;
-  /** `result` answers with the run's result, `immediately` with 202 once the run is stored; null for `result`. For `http` triggers. */
+  /** `result` responds with the run's result, `immediately` with 202 when the run is stored; null means `result`. For `http` triggers. */
   respond?: string | null | undefined;
   /** Type of the event, for example dataSource.entry.create or analytics.pageView; required for `log` and `analytics` triggers. */
   type?: string | null | undefined;
