@@ -17,7 +17,7 @@ export interface MediaBucket {
 }
 
 /** Maximum number of characters of a rejected value that an error message shows. */
-const SHOWN_VALUE_MAX_CHARACTERS = 100;
+const SHOWN_VALUE_LENGTH = 100;
 
 /** Returns the text that an error message shows for a rejected value: the value itself, but only its length if it may contain a secret. */
 export function describeRejected(input: string, { isSecret }: { isSecret: boolean }): string {
@@ -25,7 +25,7 @@ export function describeRejected(input: string, { isSecret }: { isSecret: boolea
   const mayHaveCredentials = (colon !== -1 && input.includes("@", colon)) || input.includes("?");
   if (isSecret || mayHaveCredentials) return `${input.length} characters, not shown because they can contain a secret`;
   return JSON.stringify(
-    input.length > SHOWN_VALUE_MAX_CHARACTERS ? `${input.slice(0, SHOWN_VALUE_MAX_CHARACTERS)}…` : input,
+    input.length > SHOWN_VALUE_LENGTH ? `${input.slice(0, SHOWN_VALUE_LENGTH)}…` : input,
   );
 }
 
