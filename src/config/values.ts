@@ -24,9 +24,7 @@ export function describeRejected(input: string, { isSecret }: { isSecret: boolea
   const colon = input.indexOf(":");
   const mayHaveCredentials = (colon !== -1 && input.includes("@", colon)) || input.includes("?");
   if (isSecret || mayHaveCredentials) return `${input.length} characters, not shown because they can contain a secret`;
-  return JSON.stringify(
-    input.length > SHOWN_VALUE_LENGTH ? `${input.slice(0, SHOWN_VALUE_LENGTH)}…` : input,
-  );
+  return JSON.stringify(input.length > SHOWN_VALUE_LENGTH ? `${input.slice(0, SHOWN_VALUE_LENGTH)}…` : input);
 }
 
 /**

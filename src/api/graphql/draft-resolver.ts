@@ -78,7 +78,8 @@ export class DraftResolver {
   }
 
   @Query(() => [CodeProblemType], {
-    description: "Checks code without saving it, and returns the problems that would prevent a save: the first error, or each missing package.",
+    description:
+      "Checks code without saving it, and returns the problems that would prevent a save: the first error, or each missing package.",
   })
   async codeProblems(
     @Ctx() context: RequestContext,
@@ -102,7 +103,9 @@ export class DraftResolver {
   async packageDeclarations(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("integrity", () => String, { description: "Integrity hash of the package's script, from the field `integrity` of the asset." })
+    @Arg("integrity", () => String, {
+      description: "Integrity hash of the package's script, from the field `integrity` of the asset.",
+    })
     integrity: unknown,
   ): Promise<string[] | null> {
     await this.gate.enter(context, "readDeclarations", appId);

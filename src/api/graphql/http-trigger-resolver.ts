@@ -29,7 +29,8 @@ export class HttpTriggerResolver {
   ) {}
 
   @Query(() => [RefusedRequestsType], {
-    description: "Counts the requests to an action's HTTP triggers that the service rejected, for each reason. The most recent reason comes first.",
+    description:
+      "Counts the requests to an action's HTTP triggers that the service rejected, for each reason. The most recent reason comes first.",
   })
   async refusedRequests(
     @Ctx() context: RequestContext,

@@ -28,7 +28,8 @@ export const HttpAuthTypeEnum = createEnum<HttpAuth["type"]>(
 const HTTP_FIELD_DESCRIPTIONS = {
   auth: "How the trigger authenticates requests.",
   cors: "Origins whose pages may read the response; null for none.",
-  respond: "`result` responds with the run's result, `immediately` with 202 when the run is stored; null means `result`.",
+  respond:
+    "`result` responds with the run's result, `immediately` with 202 when the run is stored; null means `result`.",
   idempotencyHeader:
     "Header with the ID of the event, by which repeats are recognized; null for the one of the signature's scheme.",
   method: "HTTP method of the requests that the trigger accepts; null for all methods.",
@@ -43,7 +44,8 @@ const HTTP_FIELD_DESCRIPTIONS = {
   algorithm: "Digest of `hmac`: sha1, sha256 or sha512; sha256 by default.",
   encoding: "Text form of the signature of `hmac`: hex or base64; hex by default.",
   prefix: "Text before the signature of `hmac`; null for none.",
-  timestampHeader: "Header with the time that the `hmac` signature covers before the body; null if the signature covers no time.",
+  timestampHeader:
+    "Header with the time that the `hmac` signature covers before the body; null if the signature covers no time.",
 } as const;
 
 @ObjectType("HttpAuth", { description: "Proof that requests to an HTTP trigger must bring." })

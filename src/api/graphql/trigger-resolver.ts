@@ -56,7 +56,9 @@ export class TriggerResolver {
     return this.services.backtest(appId, where);
   }
 
-  @Query(() => SchedulePreviewType, { description: "Returns the next ticks (due times) of a schedule, and a description of the schedule in words." })
+  @Query(() => SchedulePreviewType, {
+    description: "Returns the next ticks (due times) of a schedule, and a description of the schedule in words.",
+  })
   async nextRuns(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
@@ -71,7 +73,10 @@ export class TriggerResolver {
   ): Promise<SchedulePreview> {
     await this.gate.enter(context, "previewSchedule", appId);
     if (count < 1 || count > PREVIEW_TICKS_MAX) {
-      throw new ActionError("REQUEST_INVALID", `"count" must be a number from 1 to ${PREVIEW_TICKS_MAX} (got ${count})`);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `"count" must be a number from 1 to ${PREVIEW_TICKS_MAX} (got ${count})`,
+      );
     }
     return this.services.schedule.preview(frequency, timezone, count);
   }

@@ -148,7 +148,8 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       package: "svc-datasources",
       seeAlso: "[data sources](data-sources.md)",
     },
-    about: "Lists, creates and changes the app's data sources. `connect` returns a connection to one data source; the next section lists the calls of a connection.",
+    about:
+      "Lists, creates and changes the app's data sources. `connect` returns a connection to one data source; the next section lists the calls of a connection.",
     errors: ["DATA_SOURCE_NOT_FOUND", "DATA_SOURCE_ACCESS_DENIED", "NAME_ALREADY_EXISTS"],
     example: { code: DATA_SOURCES_EXAMPLE, result: { count: 2, names: ["seats", "places"], isListed: true } },
   },

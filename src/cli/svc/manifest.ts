@@ -55,7 +55,8 @@ export interface ActionSource {
 }
 
 /** Returns the source files of an action; null if the action has only `code`. */
-export const sourceOf = ({ source }: ManifestItem): ActionSource | null => (source as ActionSource | null | undefined) ?? null;
+export const sourceOf = ({ source }: ManifestItem): ActionSource | null =>
+  (source as ActionSource | null | undefined) ?? null;
 
 /** Returns the text of an action's files. The config block of the main file is left out, because its fields are compared separately. */
 function formatFiles({ files }: ActionSource): string {

@@ -277,7 +277,8 @@ export class Project {
     if (local && isSame(local)) return;
     const source = sourceOf(item);
     if (source) return this.#writeSource(`actions/${folder}`, config, source);
-    for (const file of ENTRY_FILE_NAMES) if (file !== "action.js") rmSync(this.#path("actions", folder, file), { force: true });
+    for (const file of ENTRY_FILE_NAMES)
+      if (file !== "action.js") rmSync(this.#path("actions", folder, file), { force: true });
     this.#writeIfChanged(joinConfigAndCode(config, String(code ?? "")), "actions", folder, "action.js");
   }
 
